@@ -1,0 +1,287 @@
+"""The one loop behind every method that is fitted by expectation and maximisation.
+
+A method states three things and never loops (:class:`Model`): where to start, what one pass over a run of tasks
+computes, and how the sums of all passes change the shared parameters. The loop decides whether a step counts, when
+to stop, and what to report.
+
+A pass evaluates the objective at the parameters that came in, so whether a step was good is known one pass later.
+If the objective fell, the loop goes back to the parameters before that step and takes it again, damped, until it
+rises: the history never falls beyond rounding. With a damping of one or more a model must promise ascent.
+
+With the posterior frozen, repeated passes solve the maximisation step to a gradient tolerance (``exact=True``);
+otherwise each pass refreshes the posterior and takes one step (generalised EM).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from math import inf, isfinite
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import Annotations
+from rarevote.errors import RarevoteError
+
+FloatArray = NDArray[Any]
+
+Shared = TypeVar("Shared")
+Local = TypeVar("Local", bound=tuple[Any, ...])
+Stats = TypeVar("Stats", bound=tuple[Any, ...])
+
+_MOST_DAMPINGS = 40
+_MOST_INNER_PASSES = 500
+# The objective is a sum of as many terms as there are annotations: this is its rounding, relative to its size.
+_ROUNDING = 1e-12
+
+
+class Shard(NamedTuple):
+    """A run of tasks, as views into the whole."""
+
+    task_ptr: NDArray[np.int64]
+    worker: NDArray[Any]
+    label: NDArray[Any]
+    gold: NDArray[np.int32]
+
+
+class Model(Protocol[Shared, Local, Stats]):
+    """What an EM method states.
+
+    ``Local`` and ``Stats`` are named tuples of arrays. Those of ``Local`` have one row per task, the posterior
+    first; they stay with their shard. Those of ``Stats`` are sums over tasks, so that threads, files and machines
+    are only different ways of adding.
+    """
+
+    def start(self, annotations: Annotations) -> Shared:
+        """Shared parameters to begin with."""
+
+    def start_local(self, shard: Shard) -> Local:
+        """Local state of a shard to begin with: the soft majority vote, gold imposed."""
+
+    def empty_stats(self, shared: Shared) -> Stats:
+        """Zeros to add to."""
+
+    def step(
+        self,
+        shared: Shared,
+        shard: Shard,
+        local: Local,
+        out: Local,
+        stats: Stats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One pass over a shard: write its new local state to ``out``, add to ``stats``.
+
+        Returns:
+            The largest change of any posterior probability.
+        """
+
+    def objective(self, shared: Shared, stats: Stats) -> float:
+        """The penalised log likelihood at ``shared`` and the local state that came in."""
+
+    def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
+        """New shared parameters from the sums."""
+
+    def gradient_norm(self, shared: Shared, stats: Stats) -> float:
+        """Euclidean norm of the gradient that is left in the maximisation step (used with ``exact=True``)."""
+
+    def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
+        """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
+
+
+class Engine(ABC, Generic[Shared, Local, Stats]):
+    """Runs a model's step over all shards and keeps the local state: as it was, as it is, as proposed."""
+
+    @abstractmethod
+    def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
+        """One pass; returns the sums over all shards and the largest change of a posterior probability."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Make the proposed local state the current one."""
+
+    @abstractmethod
+    def retreat(self) -> None:
+        """Go back to the local state before the last advance."""
+
+
+class Status(Enum):
+    """How a fit ended; the value is the message."""
+
+    CONVERGED = "converged"
+    LIMIT = "reached the iteration limit before the stopping rule was met"
+    STALLED = "no step raises the objective any more"
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When to stop: both conditions, each on consecutive iterations.
+
+    Attributes:
+        n_iter: the most iterations.
+        max_change: largest change of a posterior probability that counts as none; infinity to ignore it.
+        min_gain: smallest gain of the stopping value that counts as progress; 0 never stops.
+    """
+
+    n_iter: int
+    max_change: float
+    min_gain: float
+
+    def met(self, change: float, gain: float) -> bool:
+        """Whether both conditions hold."""
+        return change < self.max_change and gain < self.min_gain
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after each iteration."""
+
+    iteration: int
+    n_iter: int
+    objective: float
+    change: float
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Shared]):
+    """Where a fit ended.
+
+    ``shared`` are the parameters of the last posterior; ``updated`` the parameters that the last posterior gives.
+    The engine's proposed local state holds that posterior, its current one the local parameters behind it.
+    """
+
+    shared: Shared
+    updated: Shared
+    history: list[float]
+    values: list[float]
+    n_iter: int
+    n_passes: int
+    n_damped: int
+    status: Status
+
+
+def run_em(
+    model: Model[Shared, Local, Stats],
+    engine: Engine[Shared, Local, Stats],
+    shared: Shared,
+    rule: StoppingRule,
+    *,
+    exact: bool = False,
+    gradient_tolerance: float = 1e-6,
+    callback: Callback | None = None,
+) -> Outcome[Shared]:
+    """Fit ``model`` on ``engine`` from ``shared`` until ``rule`` is met."""
+    loop = _Loop(model, engine, shared, exact, gradient_tolerance)
+    history: list[float] = []
+    values: list[float] = []
+    status = Status.LIMIT
+    loop.maximise(refresh=False)
+    while True:
+        stats, change = loop.evaluate(refresh=True)
+        updated = model.update(loop.shared, stats, 0.0)
+        history.append(loop.objective)
+        values.append(model.stopping_value(loop.shared, updated, stats, loop.objective))
+        if callback is not None:
+            callback(Progress(len(history), rule.n_iter, loop.objective, change))
+        gain = values[-1] - values[-2] if len(values) > 1 else inf
+        if loop.stalled:
+            status = Status.STALLED
+            break
+        if rule.met(change, gain):
+            status = Status.CONVERGED
+            break
+        if len(history) >= rule.n_iter:
+            break
+        loop.take_step(updated, stats, refresh=True)
+    return Outcome(loop.shared, updated, history, values, len(history), loop.n_passes, loop.n_damped, status)
+
+
+class _Loop(Generic[Shared, Local, Stats]):
+    """The state of a running fit: evaluate here, step, and step back if the objective fell."""
+
+    def __init__(
+        self,
+        model: Model[Shared, Local, Stats],
+        engine: Engine[Shared, Local, Stats],
+        shared: Shared,
+        exact: bool,
+        gradient_tolerance: float,
+    ) -> None:
+        self.model, self.engine, self.shared = model, engine, shared
+        self.exact, self.gradient_tolerance = exact, gradient_tolerance
+        self.objective = -inf
+        self.n_passes = self.n_damped = 0
+        self.stalled = False
+        self._before: tuple[Shared, bool] | None = None
+
+    def _run(self, refresh: bool, damping: float = 0.0) -> tuple[Stats, float, float]:
+        stats, change = self.engine.run(self.shared, refresh=refresh, damping=damping)
+        self.n_passes += 1
+        objective = self.model.objective(self.shared, stats)
+        if not isfinite(objective):
+            raise RarevoteError(
+                f"the objective became {objective} in pass {self.n_passes}: the parameters are too extreme for these "
+                "data (try smaller sigma values)"
+            )
+        return stats, change, objective
+
+    def evaluate(self, *, refresh: bool) -> tuple[Stats, float]:
+        """One pass at the current parameters; if the objective fell since the last, step back and damp first."""
+        stats, change, objective = self._run(refresh)
+        damping = 1.0
+        for _ in range(_MOST_DAMPINGS):
+            if self._before is None or objective >= self.objective - _ROUNDING * (1.0 + abs(self.objective)):
+                self.objective = objective
+                return stats, change
+            self._retake(damping)
+            stats, change, objective = self._run(refresh)
+            damping *= 2.0
+        # Not even a tiny step rises: stay where the objective was highest.
+        self.engine.retreat()
+        self.shared = self._before[0]  # type: ignore[index]
+        self._before = None
+        stats, change, self.objective = self._run(refresh)
+        self.stalled = True
+        return stats, change
+
+    def _retake(self, damping: float) -> None:
+        assert self._before is not None
+        self.engine.retreat()
+        self.shared, refreshed = self._before
+        stats, _, _ = self._run(refreshed, damping)
+        self.shared = self.model.update(self.shared, stats, damping)
+        self.engine.advance()
+        self.n_damped += 1
+
+    def advance(self, updated: Shared, *, refreshed: bool) -> None:
+        """Move to ``updated`` and the local state proposed by the last pass."""
+        self._before = (self.shared, refreshed)
+        self.shared = updated
+        self.engine.advance()
+
+    def maximise(self, *, refresh: bool) -> None:
+        """Evaluate, then step: once, or with the posterior frozen until the gradient vanishes."""
+        stats, _ = self.evaluate(refresh=refresh)
+        self.take_step(self.model.update(self.shared, stats, 0.0), stats, refresh=refresh)
+
+    def take_step(self, updated: Shared, stats: Stats, *, refresh: bool) -> None:
+        """Take the step that the last evaluation proposed; with ``exact``, go on until the gradient vanishes."""
+        self.advance(updated, refreshed=refresh)
+        if not self.exact:
+            return
+        for _ in range(_MOST_INNER_PASSES):
+            stats, _ = self.evaluate(refresh=False)
+            if self.stalled:
+                self.stalled = False  # solved to rounding, which says nothing about the next posterior
+                return
+            if self.model.gradient_norm(self.shared, stats) <= self.gradient_tolerance:
+                return
+            self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)

@@ -1,0 +1,59 @@
+"""Everything rarevote raises or warns of on purpose.
+
+::
+
+    RarevoteError(Exception)
+    ├── InputError(ValueError)          the data given cannot be used: what, where, what to do
+    │   ├── ColumnsError                the table lacks a column that is needed
+    │   ├── MissingValuesError          empty or missing ids or labels
+    │   └── WeightsError                a weights file that cannot be trusted or does not fit
+    ├── ParameterError(ValueError)      a parameter of a method is out of range
+    ├── NotFittedError(ValueError, AttributeError)
+    └── MissingExtraError(ImportError)  an optional library is needed and absent
+    RarevoteWarning(UserWarning)
+    └── ConvergenceWarning
+
+Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch.
+"""
+
+from __future__ import annotations
+
+
+class RarevoteError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InputError(RarevoteError, ValueError):
+    """The data given cannot be used."""
+
+
+class ColumnsError(InputError):
+    """A table lacks a column that is needed."""
+
+
+class MissingValuesError(InputError):
+    """Ids or labels are empty or missing."""
+
+
+class WeightsError(InputError):
+    """A weights file is absent, damaged, of another shape, or names something that is no tensor."""
+
+
+class ParameterError(RarevoteError, ValueError):
+    """A parameter is out of range or contradicts another."""
+
+
+class NotFittedError(RarevoteError, ValueError, AttributeError):
+    """A result was asked for before ``fit``."""
+
+
+class MissingExtraError(RarevoteError, ImportError):
+    """An optional library is needed and not installed."""
+
+
+class RarevoteWarning(UserWarning):
+    """Base of every warning given on purpose."""
+
+
+class ConvergenceWarning(RarevoteWarning):
+    """The iteration limit was reached before the stopping rule was met."""

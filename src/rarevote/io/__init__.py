@@ -1,0 +1,1 @@
+"""The edges: frames, files, tables, weights."""

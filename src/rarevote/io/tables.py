@@ -1,0 +1,167 @@
+"""Results in kind: pandas in, crowd-kit's layouts out; polars or pyarrow in, the same kind out.
+
+A :class:`Table` is a result before it has a kind: named index columns and named value columns. Data that came as
+arrays or files get the table itself, which turns into any of the kinds on request.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.errors import MissingExtraError
+
+Kind = Literal["table", "pandas", "polars", "pyarrow"]
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(f"this needs {name}: pip install {name}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A small immutable table.
+
+    Attributes:
+        index: the columns that say what a row is about, for example ``{"task": ...}``.
+        values: the columns with results.
+        series: whether pandas should show the single value column as a Series of that name.
+        columns_name: what the value columns are, for pandas ("label" where each column is a class).
+        dtypes: for pandas, the types that index levels and labels came with, by name of the column;
+            the key "columns" is for the names of the value columns.
+    """
+
+    index: Mapping[str, NDArray[Any]]
+    values: Mapping[Any, NDArray[Any]]
+    series: bool = False
+    columns_name: str | None = None
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
+
+    # -- as plain arrays ---------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns under their names as text, index first."""
+        named: dict[str, NDArray[Any]] = dict(self.index)
+        for name, column in self.values.items():
+            text = str(name)
+            while text in named:
+                text += "_"
+            named[text] = column
+        return named
+
+    def __len__(self) -> int:
+        return len(next(iter(self.index.values())))
+
+    def __getitem__(self, name: Any) -> NDArray[Any]:
+        for columns in (self.values, self.index, self.columns):
+            if name in columns:
+                return columns[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(zip(*(column.tolist() for column in self.columns.values()), strict=True))
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Index value to result: a label each for a single column, else a dict per row."""
+        keys = [column.tolist() for column in self.index.values()]
+        names = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
+        if self.series:
+            (column,) = self.values.values()
+            return dict(zip(names, column.tolist(), strict=True))
+        rows = zip(*(column.tolist() for column in self.values.values()), strict=True)
+        return {name: dict(zip(self.values, row, strict=True)) for name, row in zip(names, rows, strict=True)}
+
+    # -- in kind -----------------------------------------------------------------------------------------------------
+
+    def to(self, kind: Kind) -> Any:
+        """This table as ``kind``."""
+        if kind == "table":
+            return self
+        return {"pandas": self.to_pandas, "polars": self.to_polars, "pyarrow": self.to_arrow}[kind]()
+
+    def to_pandas(self) -> Any:
+        """A pandas Series or DataFrame in crowd-kit's layout: indexed by task or worker."""
+        pandas = _library("pandas")
+
+        def made(values: NDArray[Any], dtype: Any, name: str | None = None) -> Any:
+            given = values.tolist() if values.dtype == object else values
+            try:
+                return pandas.Index(given, dtype=dtype, name=name)
+            except (TypeError, ValueError):
+                return pandas.Index(given, name=name)
+
+        levels = [made(values, self.dtypes.get(name), name) for name, values in self.index.items()]
+        index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels, names=list(self.index))
+        data = {
+            name: column
+            if column.dtype.kind == "f"
+            else pandas.Series(made(column, self.dtypes.get(str(name))), index=index)
+            for name, column in self.values.items()
+        }
+        if self.series:
+            ((name, column),) = data.items()
+            return pandas.Series(column, index=index, name=name)
+        frame = pandas.DataFrame(dict(enumerate(data.values())), index=index)
+        names = np.empty(len(data), dtype=object)
+        names[:] = list(self.values)
+        frame.columns = made(names, self.dtypes.get("columns"), self.columns_name)
+        return frame
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame: index columns, then value columns."""
+        polars = _library("polars")
+        return polars.DataFrame(
+            [
+                polars.Series(name, column.tolist() if column.dtype == object else column, strict=False)
+                for name, column in self.columns.items()
+            ]
+        )
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table: index columns, then value columns."""
+        pyarrow = _library("pyarrow")
+        return pyarrow.table(
+            {
+                name: pyarrow.array(column.tolist() if column.dtype == object else column)
+                for name, column in self.columns.items()
+            }
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    # -- to look at --------------------------------------------------------------------------------------------------
+
+    def _shown(self, most: int) -> list[list[str]]:
+        def text(value: Any) -> str:
+            return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+        columns = [[text(value) for value in column[:most].tolist()] for column in self.columns.values()]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def __repr__(self) -> str:
+        names, rows = list(self.columns), self._shown(10)
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+                 for row in [names, *rows]]  # fmt: skip
+        if len(self) > len(rows):
+            lines.append(f"... {len(self):,} rows")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._shown(20)
+        )
+        note = f"<p>{len(self):,} rows</p>" if len(self) > 20 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"

@@ -1,0 +1,260 @@
+"""The fused CC-Rasch pass over a run of tasks.
+
+For every task: its posterior at the parameters that came in, one Newton step on its difficulties, and with the new
+difficulties its share of what the workers need, a gradient and a curvature per (worker, class).
+
+Everything is in odds, ``exp(alpha - beta) = odds[worker, class] * exp(-h[task, class])``, so that an annotation
+costs a multiplication and a division per class but no ``exp``; the likelihood of a task is a running product that
+needs one ``log`` per class. The sign of a stored odd says whether the vote was for that class, which spares every
+branch. Tasks are taken in blocks whose work arrays stay in the first-level cache, and each stage is a loop over
+contiguous memory that the compiler vectorises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import log
+
+import numpy as np
+
+from rarevote.kernels.compile import kernel
+from rarevote.kernels.fast_math import exp_fast, log_fast
+
+_BLOCK = 64
+_SMALLEST_PRODUCT = 1e-150
+# Up to this many classes the number is compiled in, which unrolls the loops over classes.
+_MOST_UNROLLED = 5
+
+NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
+
+
+def fused_pass(n_classes: int) -> Callable[..., float]:
+    """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
+    return _fused_pass(n_classes if 2 <= n_classes <= _MOST_UNROLLED else 0)
+
+
+@cache
+def _fused_pass(unrolled: int) -> Callable[..., float]:
+    @kernel
+    def pass_over_tasks(  # type: ignore[no-untyped-def]
+        task_ptr,  # int64 (n + 1), absolute positions into worker and label
+        worker,  # unsigned (N)
+        label,  # unsigned (N)
+        gold,  # int32 (n), the known class or -1; or of size 0
+        odds,  # (m, K), exp(s_k + g_rk)
+        log_prior,  # (K)
+        shift,  # (D), added to the difficulties that come in
+        ridge,  # (D), 2 lambda_beta
+        pull,  # (D), constant part of the difficulty's gradient, from the penalty on the mean
+        stiffness,  # (D), curvature of the penalties
+        damping,  # 0: Newton's curvature, >= 1: that many times its upper bound
+        refresh,  # whether to recompute the posterior
+        mode,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
+        posterior_in,  # (n, K)
+        difficulty_in,  # (n, D)
+        posterior_out,  # (n, K)
+        difficulty_out,  # (n, D)
+        gradient,  # (m, K), added to
+        curvature,  # (m, K), added to
+        scalars,  # (2), added to: log likelihood (or its bound), squared norm of the difficulties' gradient
+        squares,  # (D), added to: sum of h**2 as it came in
+        moved,  # (D), added to: sum of the new h
+        class_mass,  # (K), added to: sum of the posterior
+    ):
+        K = unrolled if unrolled > 0 else odds.shape[1]
+        n = task_ptr.shape[0] - 1
+        log_others = log(K - 1.0) if K > 2 else 0.0
+        has_gold = gold.shape[0] > 0
+        most = 0
+        for begin in range(0, n, _BLOCK):
+            most = max(most, task_ptr[min(begin + _BLOCK, n)] - task_ptr[begin])
+        # One entry per (annotation, class) of a block.
+        signed_odds = np.empty(most * K)
+        likelihood = np.empty(most * K)
+        residual = np.empty(most * K)
+        weight = np.empty(most * K)
+        # One entry per (task, class) of a block.
+        h = np.empty(_BLOCK * K)
+        ease = np.empty(_BLOCK * K)
+        product = np.empty(_BLOCK * K)
+        taken_out = np.zeros(_BLOCK * K)
+        residuals = np.empty(_BLOCK * K)
+        weights = np.empty(_BLOCK * K)
+        q = np.empty(_BLOCK * K)
+        top = np.empty(_BLOCK)
+        total = np.empty(_BLOCK)
+        change = 0.0
+        loglik = 0.0
+        norm = 0.0
+
+        for begin in range(0, n, _BLOCK):
+            end = min(begin + _BLOCK, n)
+            size = end - begin
+            cells = size * K
+            base = task_ptr[begin]
+            terms = (task_ptr[end] - base) * K
+
+            if mode == CLASS_DIFFICULTY:
+                for i in range(size):
+                    for k in range(K):
+                        h[i * K + k] = difficulty_in[begin + i, k] + shift[k]
+            elif mode == SHARED_DIFFICULTY:
+                for i in range(size):
+                    for k in range(K):
+                        h[i * K + k] = difficulty_in[begin + i, 0] + shift[0]
+            else:
+                for cell in range(cells):
+                    h[cell] = 0.0
+            for cell in range(cells):
+                ease[cell] = exp_fast(-h[cell])
+
+            for i in range(size):
+                for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
+                    r = worker[a]
+                    y = label[a]
+                    t = (a - base) * K
+                    for k in range(K):
+                        o = odds[r, k] * ease[i * K + k]
+                        signed_odds[t + k] = o if y == k else -o
+            for t in range(terms):
+                o = signed_odds[t]
+                x = abs(o)
+                wrong = 1.0 / (1.0 + x)
+                right = x * wrong
+                likelihood[t] = right if o > 0.0 else wrong
+                residual[t] = wrong if o > 0.0 else -right
+                w = right * wrong
+                weight[t] = w if damping == 0.0 else 0.25 * damping
+            for i in range(size):
+                first = (task_ptr[begin + i] - base) * K
+                last = (task_ptr[begin + i + 1] - base) * K
+                for k in range(K):
+                    running = 1.0
+                    out = 0.0
+                    residual_sum = 0.0
+                    weight_sum = 0.0
+                    for t in range(first + k, last, K):
+                        running *= likelihood[t]
+                        residual_sum += residual[t]
+                        weight_sum += weight[t]
+                        if running < _SMALLEST_PRODUCT:
+                            out += log(running)
+                            running = 1.0
+                    product[i * K + k] = running
+                    taken_out[i * K + k] = out
+                    residuals[i * K + k] = residual_sum
+                    weights[i * K + k] = weight_sum
+
+            # Log joint probability of the votes and each class.
+            for cell in range(cells):
+                product[cell] = log_fast(product[cell]) + taken_out[cell]
+            for i in range(size):
+                n_votes = task_ptr[begin + i + 1] - task_ptr[begin + i]
+                for k in range(K):
+                    product[i * K + k] += log_prior[k] - n_votes * log_others
+                if log_others != 0.0:
+                    for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
+                        product[i * K + label[a]] += log_others
+
+            if refresh:
+                for i in range(size):
+                    highest = product[i * K]
+                    for k in range(1, K):
+                        highest = max(highest, product[i * K + k])
+                    top[i] = highest
+                    for k in range(K):
+                        q[i * K + k] = product[i * K + k] - highest
+                for cell in range(cells):
+                    q[cell] = exp_fast(q[cell])
+                for i in range(size):
+                    mass = 0.0
+                    for k in range(K):
+                        mass += q[i * K + k]
+                    total[i] = mass
+                    scale = 1.0 / mass
+                    for k in range(K):
+                        q[i * K + k] *= scale
+                for i in range(size):
+                    top[i] += log_fast(total[i])
+                if has_gold:
+                    for i in range(size):
+                        known = gold[begin + i]
+                        if known >= 0:
+                            top[i] = product[i * K + known]
+                            for k in range(K):
+                                q[i * K + k] = 1.0 if k == known else 0.0
+                for i in range(size):
+                    loglik += top[i]
+            else:
+                for i in range(size):
+                    for k in range(K):
+                        known_q = posterior_in[begin + i, k]
+                        q[i * K + k] = known_q
+                        if known_q > 0.0:
+                            loglik += known_q * (product[i * K + k] - log(known_q))
+            for i in range(size):
+                for k in range(K):
+                    change = max(change, abs(q[i * K + k] - posterior_in[begin + i, k]))
+                    posterior_out[begin + i, k] = q[i * K + k]
+                    class_mass[k] += q[i * K + k]
+
+            # Newton on the difficulties; ease becomes the factor by which the odds change.
+            if mode == CLASS_DIFFICULTY:
+                for i in range(size):
+                    for k in range(K):
+                        c = i * K + k
+                        slope = -q[c] * residuals[c] - ridge[k] * h[c] + pull[k]
+                        step = slope / (q[c] * weights[c] + stiffness[k])
+                        norm += slope * slope
+                        squares[k] += h[c] * h[c]
+                        moved[k] += h[c] + step
+                        difficulty_out[begin + i, k] = h[c] + step
+                        ease[c] = -step
+            elif mode == SHARED_DIFFICULTY:
+                for i in range(size):
+                    slope = pull[0] - ridge[0] * h[i * K]
+                    bend = stiffness[0]
+                    for k in range(K):
+                        slope -= q[i * K + k] * residuals[i * K + k]
+                        bend += q[i * K + k] * weights[i * K + k]
+                    step = slope / bend
+                    norm += slope * slope
+                    squares[0] += h[i * K] * h[i * K]
+                    moved[0] += h[i * K] + step
+                    difficulty_out[begin + i, 0] = h[i * K] + step
+                    for k in range(K):
+                        ease[i * K + k] = -step
+            if mode != NO_DIFFICULTY:
+                for cell in range(cells):
+                    ease[cell] = exp_fast(ease[cell])
+                for i in range(size):
+                    for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
+                        for k in range(K):
+                            signed_odds[a * K + k] *= ease[i * K + k]
+
+            for i in range(size):
+                for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
+                    for k in range(K):
+                        likelihood[a * K + k] = q[i * K + k]
+            for t in range(terms):
+                o = signed_odds[t]
+                x = abs(o)
+                wrong = 1.0 / (1.0 + x)
+                right = x * wrong
+                residual[t] = likelihood[t] * (wrong if o > 0.0 else -right)
+                w = right * wrong
+                weight[t] = likelihood[t] * (w if damping == 0.0 else 0.25 * damping)
+            for a in range(base, task_ptr[end]):
+                r = worker[a]
+                t = (a - base) * K
+                for k in range(K):
+                    gradient[r, k] += residual[t + k]
+                for k in range(K):
+                    curvature[r, k] += weight[t + k]
+
+        scalars[0] += loglik
+        scalars[1] += norm
+        return change
+
+    return pass_over_tasks

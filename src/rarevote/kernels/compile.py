@@ -1,0 +1,56 @@
+"""How every kernel is compiled: no GIL, machine code cached on disk where a folder can be written.
+
+numba looks for a writable cache folder when a function is decorated and raises if it finds none. That must not
+stop anybody who runs from a read-only installation without a home, so a private temporary folder is tried next,
+and after that the code is compiled anew in each process.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba import config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Contraction and reassociation of nothing but multiply-add: sums keep their order, so results are reproducible.
+FAST_MATH = {"contract"}
+
+
+def _private_temporary_folder() -> str | None:
+    """A cache folder that only this user can write to, or None."""
+    try:
+        folder = Path(tempfile.gettempdir()) / f"rarevote-kernels-{getpass.getuser()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except (OSError, KeyError):
+        return None
+    # Compiled code is loaded from here: somebody else's folder of that name must not be trusted.
+    owned = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    if not stat.S_ISDIR(status.st_mode) or not owned or (hasattr(os, "getuid") and status.st_mode & 0o077):
+        return None
+    return str(folder)
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` with numba in nopython mode, releasing the GIL, cached where possible."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+    try:
+        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+    except RuntimeError:
+        pass
+    folder = _private_temporary_folder()
+    if folder is not None:
+        config.CACHE_DIR = folder
+        try:
+            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        except RuntimeError:
+            pass
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]

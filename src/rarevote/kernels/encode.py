@@ -1,0 +1,56 @@
+"""Counting sort of annotations by task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.kernels.compile import kernel
+
+
+@kernel
+def count_by_code(codes: NDArray[Any], pointer: NDArray[np.int64]) -> None:
+    """Fill ``pointer`` (n + 1 zeros) with where each code's run begins."""
+    for position in range(codes.shape[0]):
+        pointer[codes[position] + 1] += 1
+    for code in range(pointer.shape[0] - 1):
+        pointer[code + 1] += pointer[code]
+
+
+@kernel
+def scatter_by_code(
+    codes: NDArray[Any],
+    pointer: NDArray[np.int64],
+    worker_in: NDArray[Any],
+    label_in: NDArray[Any],
+    worker_out: NDArray[Any],
+    label_out: NDArray[Any],
+) -> None:
+    """Write workers and labels grouped by code, rows of one code in their given order.
+
+    ``pointer`` is advanced while writing and moved back at the end, which saves a second array of its size.
+    """
+    n_codes = pointer.shape[0] - 1
+    for position in range(codes.shape[0]):
+        code = codes[position]
+        place = pointer[code]
+        worker_out[place] = worker_in[position]
+        label_out[place] = label_in[position]
+        pointer[code] = place + 1
+    for code in range(n_codes, 0, -1):
+        pointer[code] = pointer[code - 1]
+    pointer[0] = 0
+
+
+@kernel
+def count_votes(
+    task_ptr: NDArray[np.int64], label: NDArray[Any], weight: NDArray[np.float64], votes: NDArray[np.float64]
+) -> None:
+    """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or none at all for ones."""
+    weighted = weight.shape[0] > 0
+    first = task_ptr[0]
+    for task in range(task_ptr.shape[0] - 1):
+        for position in range(task_ptr[task], task_ptr[task + 1]):
+            votes[task, label[position]] += weight[position - first] if weighted else 1.0

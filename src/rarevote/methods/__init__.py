@@ -1,0 +1,1 @@
+"""Aggregation methods, one file each; :mod:`rarevote.methods.registry` lists them."""

@@ -1,0 +1,23 @@
+"""Where the EM methods start: the soft majority vote with gold imposed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em import Shard
+from rarevote.numerics import normalise_rows
+
+
+def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
+    """Vote shares per task, (n, K); a gold task is certain of its class."""
+    from rarevote.kernels.encode import count_votes
+
+    votes = np.zeros((shard.task_ptr.size - 1, n_classes))
+    count_votes(shard.task_ptr, shard.label, np.empty(0), votes)
+    shares = normalise_rows(votes)
+    if shard.gold.size:
+        known = np.flatnonzero(shard.gold >= 0)
+        shares[known] = 0.0
+        shares[known, shard.gold[known]] = 1.0
+    return shares

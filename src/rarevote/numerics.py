@@ -1,0 +1,34 @@
+"""Small pieces of numerical code that several methods share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Probabilities are kept this far from zero where a logarithm follows.
+TINY = 1e-10
+
+
+def log_prior_from_mass(mass: NDArray[Any]) -> NDArray[np.float64]:
+    """Log of class shares estimated from summed posteriors, kept away from zero."""
+    share = np.maximum(mass / max(float(mass.sum()), TINY), TINY)
+    return np.asarray(np.log(share / share.sum()))
+
+
+def normalise_rows(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Rows that sum to one; a row without any mass becomes uniform."""
+    total = scores.sum(axis=1, keepdims=True)
+    shares = scores / np.where(total > 0, total, 1.0)
+    empty = total[:, 0] <= 0
+    if empty.any():
+        shares[empty] = 1.0 / max(scores.shape[1], 1)
+    return np.asarray(shares)
+
+
+def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
+    """The best column of each row; ties go to the first column, that is the first class in sorted order."""
+    if scores.shape[1] == 0:
+        return np.zeros(scores.shape[0], dtype=np.int64)
+    return np.asarray(scores.argmax(axis=1))
