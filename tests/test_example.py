@@ -40,7 +40,7 @@ def test_a_majority_vote_loses_many_defects() -> None:
     files = example_files()
     truth = pd.read_csv(files.truth).set_index("task")["label"]
     share = (pd.read_csv(files.labels).set_index("task")["label"] == "defect").groupby("task").mean()
-    # Ties count as "defect", the first class in sorted order.
+    # Ties are answered with "defect", the first class in sorted order.
     found = (share >= 0.5)[truth == "defect"]
     assert 0.5 <= found.mean() <= 0.65
-    assert (share > 0)[truth == "defect"].mean() > 0.95  # though somebody saw nearly every one
+    assert (share > 0)[truth == "defect"].mean() > 0.95  # although somebody saw nearly every one

@@ -45,9 +45,7 @@ def test_scores_equal_scikit_learn(n_items: int, n_true: int, n_answered: int, t
         assert scores.n_items == n_items
         assert scores.accuracy == pytest.approx(sklearn.metrics.accuracy_score(truth, predicted))
         assert scores.macro_f1 == pytest.approx(sklearn.metrics.f1_score(truth, predicted, average="macro"))
-        assert scores.balanced_accuracy == pytest.approx(
-            sklearn.metrics.balanced_accuracy_score(truth, predicted)
-        )
+        assert scores.balanced_accuracy == pytest.approx(sklearn.metrics.balanced_accuracy_score(truth, predicted))
         for name, value in scores.recall.items():
             expected = sklearn.metrics.recall_score(truth, predicted, labels=[name], average=None)[0]
             assert value == pytest.approx(expected)
@@ -57,9 +55,7 @@ def test_scores_equal_scikit_learn(n_items: int, n_true: int, n_answered: int, t
         assert set(scores.recall) == set(truth.tolist())
         assert set(scores.precision) == set(predicted.tolist())
         np.testing.assert_array_equal(
-            metrics.confusion_matrix(
-                truth, predicted, classes=sorted({*truth.tolist(), *predicted.tolist()})
-            ),
+            metrics.confusion_matrix(truth, predicted, classes=sorted({*truth.tolist(), *predicted.tolist()})),
             sklearn.metrics.confusion_matrix(truth, predicted),
         )
 

@@ -79,9 +79,7 @@ def test_class_sizes_fall_geometrically() -> None:
         assert_share(truth == k, size / 40)
 
 
-@pytest.mark.parametrize(
-    ("n_tasks", "expected"), [(400, [270, 90, 30, 10]), (21_000, [14175, 4725, 1575, 525])]
-)
+@pytest.mark.parametrize(("n_tasks", "expected"), [(400, [270, 90, 30, 10]), (21_000, [14175, 4725, 1575, 525])])
 def test_exact_counts(n_tasks: int, expected: list[int]) -> None:
     crowd = simulate_crowd(n_tasks, n_classes=4, imbalance=27, exact_counts=True, random_state=5)
     assert np.bincount(crowd.truth).tolist() == expected

@@ -1,8 +1,8 @@
 """The example data that comes with the package: simulated rail inspectors, many of whom overlook defects.
 
 3 000 images of rails, 120 of them (4 %) with the label ``defect`` and the rest ``sound``, labelled by 40
-inspectors, five or six of them an image. A majority vote finds little more than half of the defects. The data
-are simulated; ``examples/make_rails.py`` in the source tree makes them.
+inspectors, five or six of them an image. A majority vote finds three defects out of five. The data are
+simulated; ``examples/make_rails.py`` in the source tree makes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def example_files() -> ExampleFiles:
     Example:
         >>> files = example_files()
         >>> files.labels.read_text().splitlines()[:2]
-        ['task,worker,label', 'rail-0001.jpg,inspector-05,sound']
+        ['task,worker,label', 'rail-0001.jpg,inspector-01,sound']
     """
     folder = resources.files("rarevote") / "data" / "rails"
     return ExampleFiles(labels=Path(str(folder / "labels.csv")), truth=Path(str(folder / "truth.csv")))

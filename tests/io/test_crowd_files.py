@@ -32,9 +32,7 @@ def test_files_hold_the_crowd_row_for_row(tmp_path: Path, format: Any) -> None:
     chunks = simulate_chunks(25_000, 12, votes_per_task=2, random_state=4, chunk_tasks=10_000)
     seen: list[tuple[int, int]] = []
 
-    files = write_crowd(
-        tmp_path / "out" / "crowd", chunks, format=format, progress=lambda *totals: seen.append(totals)
-    )
+    files = write_crowd(tmp_path / "out" / "crowd", chunks, format=format, progress=lambda *totals: seen.append(totals))
 
     assert files.labels == tmp_path / "out" / "crowd" / f"labels.{format}"
     assert sorted(path.name for path in files.labels.parent.iterdir()) == [
@@ -117,9 +115,7 @@ def test_a_failure_leaves_older_files_as_they_were(tmp_path: Path) -> None:
     assert files.labels.read_bytes() != before["labels.csv"]
 
 
-def test_a_failure_while_making_parquet_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_while_making_parquet_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise duckdb.OutOfMemoryException("no memory")
 

@@ -185,7 +185,7 @@ def _describe(value: object) -> str:
         case str():
             return f"the text {_shown(value)}"
         case _:
-            return f"a {type(value).__name__.strip('_').lower()}"
+            return f"a value of type {type(value).__name__.strip('_')}"
 
 
 def _read_zip(content: bytes) -> dict[str, NDArray[np.float32]]:
@@ -359,7 +359,7 @@ def _set_items(target: object, run: list[object]) -> None:
 
 def _storage(identity: object) -> _Storage:
     match identity:
-        case ("storage", _Global(name), str(key), str(), count):
+        case ("storage", _Global(name), str(key), str(), int(count)):
             if name == _FLOAT_STORAGE and _are_counts(count):
                 return _Storage(key, count)
     raise WeightsError("its pickle refers to something that is no storage of float32 numbers")
@@ -370,10 +370,10 @@ def _reduce(function: object, arguments: object) -> object:
     match function, arguments:
         case _Global(name), () if name == _ORDERED_DICT:
             return _Mapping(True, {})
-        case _Global(name), (_Storage() as storage, offset, tuple(size), tuple(stride), bool(), _Mapping() as hooks):
+        case _Global(name), (_Storage() as held, int(offset), tuple(size), tuple(stride), bool(), _Mapping(_, hooks)):
             fits = len(size) == len(stride) and _is_shape(size) and _are_counts(offset, *stride)
-            if name == _REBUILD_TENSOR and fits and not hooks.items:
-                return _Tensor(storage, offset, size, stride)
+            if name == _REBUILD_TENSOR and fits and not hooks:
+                return _Tensor(held, offset, size, stride)
     raise WeightsError(f"its pickle calls {_describe(function)}, but not to make a tensor; nothing was run")
 
 

@@ -153,7 +153,7 @@ def _check_tensors(tensors: Mapping[str, NDArray[Any]], shapes: Mapping[str, tup
     misshapen = [name for name in common if tensors[name].shape != shapes[name]]
     problems = {
         "missing": [name for name in shapes if name not in tensors],
-        "unexpected": [name for name in tensors if name not in shapes],
+        "unexpected": [repr(name) for name in tensors if name not in shapes],
         "of the wrong shape": [f"{name} {tensors[name].shape}, not {shapes[name]}" for name in misshapen],
         "not finite real numbers": [
             name for name in common if tensors[name].dtype.kind != "f" or not np.isfinite(tensors[name]).all()

@@ -1,0 +1,80 @@
+"""The command line: verbs, their options, and what a person reads. Data go to stdout, talk goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from rarevote.cli import aggregate, demo, methods, simulate
+from rarevote.errors import ParameterError, RarevoteError
+
+app = typer.Typer(
+    name="rarevote",
+    help="One answer per item from many annotators, without losing the rare class.",
+    epilog="Start with: rarevote demo. Every verb explains itself: rarevote aggregate --help",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command("methods")(methods.methods)
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rarevote import __version__
+
+        typer.echo(f"rarevote {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """One answer per item from many annotators, without losing the rare class."""
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"rarevote: warning: {message}", file=sys.stderr)
+
+
+def run() -> int:
+    """Run the command line and return its exit code."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except ParameterError as error:
+        return _complain(error, 2)
+    except RarevoteError as error:
+        return _complain(error, 1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (head, less): not an error, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except MemoryError:
+        return _complain("not enough memory for these data", 1)
+    except Exception as error:
+        if os.environ.get("RAREVOTE_DEBUG"):
+            raise
+        return _complain(
+            f"unexpected {type(error).__name__}: {error}. This is a fault of rarevote: please report it "
+            "(RAREVOTE_DEBUG=1 shows where)",
+            1,
+        )
+    return 0
+
+
+def _complain(message: object, code: int) -> int:
+    print(f"rarevote: error: {message}", file=sys.stderr)
+    return code
