@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The first call of a kernel loads or compiles it: no single example may be timed.
+settings.register_profile("rarevote", deadline=None)
+settings.load_profile("rarevote")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

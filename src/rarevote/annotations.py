@@ -528,7 +528,8 @@ def _chosen_of_repeats(
         rows = np.flatnonzero(repeated)
         named = ", ".join(f"({tasks[task_codes[row]]!s}, {workers[worker_codes[row]]!s})" for row in rows[:_SHOWN])
         raise InputError(
-            f"{rows.size:,} rows repeat an earlier (task, worker) pair: {named}{', ...' if rows.size > _SHOWN else ''}. "
+            f"{rows.size:,} rows repeat an earlier (task, worker) pair: "
+            f"{named}{', ...' if rows.size > _SHOWN else ''}. "
             'Choose keep="all", "first" or "last".'
         )
     chosen = np.sort(pair.size - 1 - first if backwards else first)

@@ -352,8 +352,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     strangers = [task for task in truth if task not in position]
     if truth and len(strangers) == len(truth):
         raise InputError(
-            f"none of the {len(truth):,} gold tasks is in the annotations (first: {strangers[0]!r}, while the tasks look "
-            f"like {annotations.tasks[0]!r}): check ids and their types"
+            f"none of the {len(truth):,} gold tasks is in the annotations (first: {strangers[0]!r}, while the tasks "
+            f"look like {annotations.tasks[0]!r}): check ids and their types"
             if annotations.n_tasks
             else f"{len(truth):,} gold tasks but no annotations"
         )

@@ -47,7 +47,9 @@ def aggregate(
         Path | None,
         typer.Option("--out", "-o", help="Result file: .csv, .tsv or .parquet. Without it rows go to stdout."),
     ] = None,
-    gold: Annotated[Path | None, typer.Option(help="Known labels that the method may learn from (task, label).")] = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="Known labels that the method may learn from (task, label).")
+    ] = None,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
     settings: Settings = None,
     columns: Columns = None,

@@ -44,7 +44,7 @@ def demo() -> None:
     typer.echo(aligned(header, rows))
     gained = found["cc-rasch"] - found["majority-vote"]
     typer.echo(
-        f"\nCC-Rasch finds {gained} defects that the majority vote loses. It pays with false alarms, because it treats\n"
-        "both classes as equally likely; --set prior=estimate trades some of that recall for precision.\n\n"
+        f"\nCC-Rasch finds {gained} defects that the majority vote loses. It pays with false alarms, because it\n"
+        "treats both classes as equally likely; --set prior=estimate trades some of that recall for precision.\n\n"
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
     )

@@ -34,7 +34,8 @@ Abstain = Annotated[
     list[str] | None, typer.Option(metavar="LABEL", help='An answer that is no vote, such as "not sure". Repeatable.')
 ]
 Classes = Annotated[
-    list[str] | None, typer.Option("--class", metavar="LABEL", help="A class that exists even without votes. Repeatable.")
+    list[str] | None,
+    typer.Option("--class", metavar="LABEL", help="A class that exists even without votes. Repeatable."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, only data and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="The summary as JSON on stdout.")]

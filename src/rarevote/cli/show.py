@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ def fitting(title: str, *, quiet: bool) -> Iterator[Callback | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBar
 
     columns = (
         TextColumn("{task.description}"),
@@ -52,14 +53,13 @@ def fitting(title: str, *, quiet: bool) -> Iterator[Callback | None]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=1.0, state="")
         first: list[float] = []
 
-        def report(progress: Progress) -> None:  # type: ignore[valid-type]
-            done = _share_done(progress, first)  # type: ignore[arg-type]
-            state = f"iteration {progress.iteration}, change {progress.change:.1e}"  # type: ignore[attr-defined]
-            bar.update(task, completed=done, state=state)
+        def report(progress: Progress) -> None:
+            state = f"iteration {progress.iteration}, change {progress.change:.1e}"
+            bar.update(task, completed=_share_done(progress, first), state=state)
 
         yield report
 
@@ -74,7 +74,7 @@ def _share_done(progress: Progress, first: list[float]) -> float:
 
 
 @contextmanager
-def counting(title: str, total: int, *, quiet: bool) -> Iterator[object]:
+def counting(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A function that takes how much is done so far, shown as a bar where a person is watching."""
     if quiet or not sys.stderr.isatty():
         yield lambda _done: None

@@ -60,7 +60,7 @@ def simulate(
             out,
             chunks,
             format=file_format,  # type: ignore[arg-type]
-            progress=lambda n_tasks, _n_annotations: report(n_tasks),  # type: ignore[operator]
+            progress=lambda n_tasks, _n_annotations: report(n_tasks),
         )
     if not quiet:
         say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")

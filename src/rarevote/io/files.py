@@ -170,12 +170,15 @@ def _csv_source(path: Path) -> _Source:
     return _Source(path, reader, (str(path), delimiter, dict.fromkeys(names, "VARCHAR")), names, delimiter)
 
 
-def _open_text(path: Path) -> IO[str]:
+def _open_bytes(path: Path) -> IO[bytes]:
     try:
-        raw: Any = gzip.open(path, "rb") if path.suffix.lower() in _COMPRESSED else path.open("rb")
+        return gzip.open(path, "rb") if path.suffix.lower() in _COMPRESSED else path.open("rb")  # type: ignore[return-value]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+
+
+def _open_text(path: Path) -> IO[str]:
+    return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
@@ -187,7 +190,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def _first_undecodable_line(path: Path) -> int:
-    with gzip.open(path, "rb") if path.suffix.lower() in _COMPRESSED else path.open("rb") as handle:
+    with _open_bytes(path) as handle:
         for number, line in enumerate(handle, 1):
             try:
                 line.decode("utf-8")

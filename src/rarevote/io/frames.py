@@ -132,7 +132,7 @@ def _as_frame(data: Any) -> tuple[Any, Kind]:
             return frame, "pandas"
     for backend in ("pyarrow", "polars"):
         try:
-            return nw.from_arrow(data, backend=backend), backend  # type: ignore[arg-type, return-value]
+            return nw.from_arrow(data, backend=backend), backend
         except ImportError:
             continue
     raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")

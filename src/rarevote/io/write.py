@@ -70,5 +70,3 @@ def _one_type(column: NDArray[Any]) -> NDArray[Any]:
     if column.dtype == object and not all(isinstance(value, str) for value in column.tolist()):
         return np.array([str(value) for value in column.tolist()], dtype=object)
     return column
-
-

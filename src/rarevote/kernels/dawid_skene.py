@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import log
 
 import numpy as np
 
@@ -19,6 +18,8 @@ from rarevote.kernels.fast_math import exp_fast, log_fast
 _BLOCK = 64
 # Up to this many classes the number is compiled in, which unrolls the loops over classes.
 _MOST_UNROLLED = 5
+# Stands in for a share of zero, whose logarithm is multiplied by that zero.
+_SMALLEST = 1e-300
 
 
 def confusion_pass(n_classes: int) -> Callable[..., float]:
@@ -40,20 +41,24 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
         posterior_in,  # (n, K)
         posterior_out,  # (n, K)
         counts,  # (m, K, K), added to: posterior mass per worker, label and truth
-        scalars,  # (2), added to: log likelihood (or its bound), entropy of the posterior
+        scalars,  # (2), added to: log likelihood (or its bound), entropy of a new posterior
         class_mass,  # (K), added to: sum of the posterior
     ):
         K = unrolled if unrolled > 0 else log_prior.shape[0]
         n = task_ptr.shape[0] - 1
         has_gold = gold.shape[0] > 0
+        given = posterior_in.reshape(-1)
+        written = posterior_out.reshape(-1)
         score = np.empty(_BLOCK * K)
         q = np.empty(_BLOCK * K)
         top = np.empty(_BLOCK)
-        total = np.empty(_BLOCK)
-        mass = np.zeros(K)
-        change = 0.0
-        loglik = 0.0
-        entropy = 0.0
+        log_total = np.empty(_BLOCK)
+        # Sums and maxima over blocks, one per place in a block: no addition waits for the one before.
+        loglik = np.zeros(_BLOCK)
+        entropy = np.zeros(_BLOCK)
+        cell_sum = np.zeros(_BLOCK * K)
+        mass = np.zeros(_BLOCK * K)
+        change = np.zeros(_BLOCK * K)
 
         for begin in range(0, n, _BLOCK):
             size = min(begin + _BLOCK, n) - begin
@@ -80,40 +85,37 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
                 for cell in range(cells):
                     q[cell] = exp_fast(score[cell])
                 for i in range(size):
-                    sum_of_row = 0.0
+                    total = 0.0
                     for k in range(K):
-                        sum_of_row += q[i * K + k]
-                    total[i] = sum_of_row
-                    scale = 1.0 / sum_of_row
+                        total += q[i * K + k]
+                    log_total[i] = total
+                    scale = 1.0 / total
                     for k in range(K):
                         q[i * K + k] *= scale
                 for i in range(size):
-                    total[i] = log_fast(total[i])
+                    log_total[i] = log_fast(log_total[i])
                 if has_gold:
                     for i in range(size):
                         known = gold[begin + i]
                         if known >= 0:
-                            total[i] = score[i * K + known]
+                            log_total[i] = score[i * K + known]
                             for k in range(K):
                                 q[i * K + k] = 1.0 if k == known else 0.0
+                # -log q = log(total) - score, so that the entropy needs no further logarithm.
                 for i in range(size):
-                    loglik += top[i] + total[i]
-                    # -log q = log(total) - score, so that the entropy needs no further logarithm.
-                    entropy += total[i]
-                    for k in range(K):
-                        entropy -= q[i * K + k] * score[i * K + k]
+                    loglik[i] += top[i] + log_total[i]
+                    entropy[i] += log_total[i]
+                for cell in range(cells):
+                    cell_sum[cell] -= q[cell] * score[cell]
             else:
-                for i in range(size):
-                    for k in range(K):
-                        given = posterior_in[begin + i, k]
-                        q[i * K + k] = given
-                        if given > 0.0:
-                            loglik += given * (score[i * K + k] - log(given))
-            for i in range(size):
-                for k in range(K):
-                    change = max(change, abs(q[i * K + k] - posterior_in[begin + i, k]))
-                    posterior_out[begin + i, k] = q[i * K + k]
-                    mass[k] += q[i * K + k]
+                for cell in range(cells):
+                    share = given[begin * K + cell]
+                    q[cell] = share
+                    cell_sum[cell] += share * (score[cell] - log_fast(max(share, _SMALLEST)))
+            for cell in range(cells):
+                change[cell] = max(change[cell], abs(q[cell] - given[begin * K + cell]))
+                written[begin * K + cell] = q[cell]
+                mass[cell] += q[cell]
 
             for i in range(size):
                 for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
@@ -122,11 +124,14 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
                     for k in range(K):
                         counts[r, y, k] += q[i * K + k]
 
-        for k in range(K):
-            class_mass[k] += mass[k]
-        scalars[0] += loglik
-        scalars[1] += entropy
-        return change
+        for cell in range(_BLOCK * K):
+            class_mass[cell % K] += mass[cell]
+        if refresh:
+            scalars[0] += loglik.sum()
+            scalars[1] += entropy.sum() + cell_sum.sum()
+        else:
+            scalars[0] += cell_sum.sum()
+        return change.max()
 
     return pass_over_tasks
 

@@ -147,7 +147,7 @@ class CCRasch(EMEstimator):
                 "mu_alpha": mu_alpha,
                 "mu_beta": mu_beta,
                 "ability_deviation": shared.ability,
-                "difficulty_deviation": difficulty + shared.shift,
+                "difficulty_deviation": difficulty + shared.shift if difficulty.size else np.zeros((len(posterior), 1)),
                 "log_prior": shared.log_prior,
             },
             outcome.history,

@@ -92,8 +92,8 @@ class CCRaschModel:
 
     @property
     def n_difficulties(self) -> int:
-        """Columns of ``h``; one unused column when difficulty is switched off."""
-        return self.n_classes if self.difficulty == "per-class" else 1
+        """Columns of ``h``; none when difficulty is switched off."""
+        return {"per-class": self.n_classes, "shared": 1, None: 0}[self.difficulty]
 
     @property
     def n_intercepts(self) -> int:
@@ -128,9 +128,8 @@ class CCRaschModel:
     def _precision(self) -> FloatArray:
         """Inverse prior covariance of the intercepts: its diagonal where it is diagonal, else the matrix."""
         if self._intercepts_independent:
-            variance: FloatArray = self.sigma_alpha_mu**2
-            if self.difficulty is not None:
-                variance = np.asarray(variance + self.sigma_beta_mu**2)
+            spread = self.sigma_beta_mu if self.difficulty is not None else np.zeros(1)
+            variance = self.sigma_alpha_mu**2 + spread**2
             return np.asarray(1.0 / variance[: self.n_intercepts])
         alpha, beta = self._mean_covariances()
         return np.asarray(np.linalg.inv(alpha + beta))
@@ -145,14 +144,11 @@ class CCRaschModel:
         Given their difference, the most probable split of two Gaussians is their conditional mean.
         """
         if self._intercepts_independent:
-            weighted = self._precision() * intercept
-            mu_alpha = self.sigma_alpha_mu[: self.n_intercepts] ** 2 * weighted
-            mu_beta = mu_alpha - intercept
+            mu_alpha = self.sigma_alpha_mu[: self.n_intercepts] ** 2 * self._precision() * intercept
         else:
             alpha, beta = self._mean_covariances()
-            weighted = np.linalg.solve(alpha + beta, intercept)
-            mu_alpha, mu_beta = alpha @ weighted, -(beta @ weighted)
-        return _per_class(mu_alpha, self.n_classes), _per_class(mu_beta, self.n_classes)
+            mu_alpha = alpha @ np.linalg.solve(alpha + beta, intercept)
+        return _per_class(mu_alpha, self.n_classes), _per_class(mu_alpha - intercept, self.n_classes)
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -252,8 +248,10 @@ class CCRaschModel:
 
     def _worker_side(self, shared: CCRaschShared, stats: CCRaschStats) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Centred intercept after the difficulties moved; gradient and curvature of the votes per ability."""
-        mean = stats.moved / max(self.n_tasks, 1) if self.difficulty is not None else np.zeros(self.n_difficulties)
-        intercept = shared.intercept - (mean if len(mean) == self.n_intercepts else mean[0])
+        intercept = shared.intercept
+        if self.difficulty is not None:
+            mean = stats.moved / max(self.n_tasks, 1)
+            intercept = intercept - (mean if len(mean) == self.n_intercepts else mean[0])
         gradient, curvature = stats.gradient, stats.curvature
         if self.n_intercepts == 1:
             gradient, curvature = gradient.sum(1, keepdims=True), curvature.sum(1, keepdims=True)
@@ -314,7 +312,7 @@ class CCRaschModel:
         log_prior = shared.log_prior
         if self.estimate_prior:
             log_prior = log_prior_from_mass(stats.class_mass)
-        shift = -stats.moved / max(self.n_tasks, 1) if self.difficulty is not None else shared.shift
+        shift = -stats.moved / max(self.n_tasks, 1)
         return CCRaschShared(intercept + step, ability - drift, shift, log_prior)
 
     def stopping_value(
@@ -325,5 +323,5 @@ class CCRaschModel:
         return objective
 
 
-def _per_class(values: FloatArray, n_classes: int) -> FloatArray:
+def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))

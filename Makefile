@@ -1,0 +1,40 @@
+# Two commands: `make demo` and `make test`. Both set up .venv from nothing but Python 3.11+ and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types check wheel-check fidelity clean
+
+demo: $(VENV)/.package
+	@$(BIN)/rarevote demo
+
+test: $(VENV)/.development
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.development
+	$(BIN)/mypy
+
+check: test lint types wheel-check
+
+# The wheel alone, in an empty environment outside the checkout, must run the demo.
+wheel-check: $(VENV)/.development
+	$(BIN)/python tests/wheel_check.py
+
+$(VENV)/.package: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rarevote needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@echo "Setting up $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --editable . --constraint constraints.txt
+	@touch $@
+
+$(VENV)/.development: $(VENV)/.package
+	@$(BIN)/python -m pip install --quiet --editable . --group dev --constraint constraints.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

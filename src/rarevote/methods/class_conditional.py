@@ -1,0 +1,77 @@
+"""Class-conditional Dawid–Skene: one accuracy per worker and class, no difficulty."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rarevote.methods.cc_rasch import CCRasch, MStep
+from rarevote.methods.cc_rasch_model import Ability, Difficulty
+
+
+class ClassConditional(CCRasch):
+    """Dawid–Skene with K numbers a worker in place of a K x K matrix; CC-Rasch with difficulty switched off.
+
+    ::
+
+        P(worker r labels a task correctly | its class is k) = sigmoid(alpha_rk)
+
+    with errors uniform over the other classes and Gaussian priors on ``alpha`` around class means. Where votes per
+    item are few, difficulty cannot be told from bad luck, and this is the safer model.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when no posterior probability changes by this much (and the likelihood stands still); 0 never stops.
+        sigma_alpha: spread of abilities around their class mean; a number, one per class, or a mapping by class.
+        sigma_alpha_mu: spread of the class means around 0.
+        prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
+        m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
+        m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.class_conditional import ClassConditional
+        >>> task, worker = [0, 0, 0, 1, 1, 1], ["ann", "bob", "cy"] * 2
+        >>> model = ClassConditional().fit((task, worker, ["yes", "yes", "no", "no", "no", "no"]))
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no'}
+        >>> model.skills_["yes"].shape
+        (3,)
+    """
+
+    method_name: ClassVar[str] = "class-conditional"
+
+    ability: Ability = "per-class"
+    difficulty: Difficulty = None
+    # The parent reads these, but without difficulty they have no effect.
+    sigma_beta: Any = 1.0
+    sigma_beta_mu: Any = 1.0
+
+    def __init__(
+        self,
+        n_iter: int = 300,
+        *,
+        tol: float = 1e-4,
+        sigma_alpha: Any = 0.5,
+        sigma_alpha_mu: Any = 1.0,
+        prior: Any = "uniform",
+        m_step: MStep = "fused",
+        m_step_tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        # Not the parent's constructor: it would also set the parameters that this class does not have.
+        self.n_iter = n_iter
+        self.tol = tol
+        self.sigma_alpha = sigma_alpha
+        self.sigma_alpha_mu = sigma_alpha_mu
+        self.prior = prior
+        self.m_step = m_step
+        self.m_step_tol = m_step_tol
+        self.n_jobs = n_jobs
+
+    @property
+    def skills_(self) -> Any:
+        """Accuracy of every worker per class, ``sigmoid(alpha_rk)``: a frame worker x class."""
+        alpha = self._parameter("mu_alpha") + self._parameter("ability_deviation")
+        return self._worker_by_class(np.asarray(1.0 / (1.0 + np.exp(-alpha))))

@@ -1,0 +1,195 @@
+"""Methods that learn about workers from tasks whose label is known, and then label the rest."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import Annotations
+from rarevote.em import Callback
+from rarevote.errors import ParameterError
+from rarevote.estimator import Estimator, Fit
+from rarevote.io.tables import Table
+from rarevote.methods.checks import check_number
+from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.numerics import normalise_rows
+
+FloatArray = NDArray[np.float64]
+Gold = NDArray[np.int32]
+Toward = Literal["crowd", "uniform"]
+
+
+def require_gold(method: Estimator, gold: Gold) -> None:
+    """Refuse to fit without any known label."""
+    if not (gold >= 0).any():
+        raise ParameterError(
+            f"{type(method).__name__} learns from known labels: give some as fit(data, true_labels), "
+            "a mapping or Series from task to label"
+        )
+
+
+def impose_gold(posterior: FloatArray, gold: Gold) -> FloatArray:
+    """The posterior with certainty where the label is known; changes ``posterior`` and returns it."""
+    known = np.flatnonzero(gold >= 0)
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    return posterior
+
+
+class GoldMajorityVote(PredictsNewTasks):
+    """A vote in which every worker weighs as much as their accuracy on the gold tasks.
+
+    ::
+
+        skill_r = share of r's answers on gold tasks that are right
+        score of class k for a task = sum of the skills of those who voted k
+
+    ``probas_`` are the scores divided by their sum, uniform where every voter has skill 0. Gold tasks get their known
+    label. Needs ``fit(data, true_labels)``.
+
+    Args:
+        default_skill: the skill of workers without an answer on a gold task, and in :meth:`predict` of workers that
+            the fit has not seen; None for the mean skill of the workers that have one.
+
+    Example:
+        >>> from rarevote.methods.gold import GoldMajorityVote
+        >>> task, worker = [0, 0, 1, 1, 1], ["ann", "bob", "ann", "bob", "cy"]
+        >>> model = GoldMajorityVote().fit((task, worker, ["yes", "no", "yes", "no", "no"]), {0: "yes"})
+        >>> model.skills_.to_dict()
+        {'ann': 1.0, 'bob': 0.0, 'cy': 0.5}
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'yes'}
+    """
+
+    method_name: ClassVar[str] = "gold-majority-vote"
+    uses_gold: ClassVar[bool] = True
+    takes_strangers: ClassVar[bool] = True
+
+    def __init__(self, *, default_skill: float | None = None) -> None:
+        self.default_skill = default_skill
+
+    def _validate(self, annotations: Annotations) -> None:
+        if self.default_skill is not None:
+            check_number("default_skill", self.default_skill, at_least=0)
+
+    def _fit(self, annotations: Annotations, gold: Gold, callback: Callback | None) -> Fit:
+        require_gold(self, gold)
+        truth = gold[annotations.task_of_annotation()]
+        given = np.bincount(annotations.worker[truth >= 0], minlength=annotations.n_workers)
+        right = np.bincount(annotations.worker[truth == annotations.label], minlength=annotations.n_workers)
+        seen = given > 0
+        skills = right / np.maximum(given, 1)
+        default = float(skills[seen].mean()) if self.default_skill is None else float(self.default_skill)
+        skills = np.where(seen, skills, default)
+        posterior = normalise_rows(annotations.votes(skills[annotations.worker]))
+        return Fit(impose_gold(posterior, gold), {"skills": skills, "default_skill": np.array(default)})
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+        skills = np.where(worker >= 0, self._parameter("skills")[worker], self._parameter("default_skill"))
+        return normalise_rows(annotations.votes(skills[annotations.worker]))
+
+    @property
+    def skills_(self) -> Any:
+        """Accuracy of every worker on the gold tasks, or the default."""
+        return self._series("worker", self._parameter("skills"), "skill")
+
+
+class GoldDawidSkene(PredictsNewTasks):
+    """Dawid–Skene with confusion matrices and class shares counted on the gold tasks, then kept fixed.
+
+    ::
+
+        e_r(y | k) = (times r answered y on gold tasks of class k + s K p(y | k)) / (such answers + s K)
+        pi_k       = (gold tasks of class k + s) / (gold tasks + s K)
+        posterior of a task:  q_k ∝ pi_k prod_r e_r(y_r | k)
+
+    with ``s`` = ``smoothing``, a Dirichlet prior as heavy as ``s`` answers per cell. Its mean ``p`` is the confusion
+    matrix of the whole crowd, ``p(y | k) = (all such answers + s) / (all answers on class k + s K)``: a worker with
+    few gold answers resembles the crowd, and one without any gets exactly its matrix. Gold tasks get their known
+    label. Needs ``fit(data, true_labels)``.
+
+    Args:
+        smoothing: weight of the prior, above 0.
+        toward: the prior's mean: "crowd" as above, or "uniform" for ``p = 1/K``, with which workers without gold
+            answers do not count at all.
+
+    Example:
+        >>> from rarevote.methods.gold import GoldDawidSkene
+        >>> task, worker = [0, 0, 1, 1, 2, 2], ["ann", "bob"] * 3
+        >>> label = ["yes", "no", "no", "yes", "yes", "no"]
+        >>> model = GoldDawidSkene().fit((task, worker, label), {0: "yes", 1: "no"})
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no', 2: 'yes'}
+    """
+
+    method_name: ClassVar[str] = "gold-dawid-skene"
+    uses_gold: ClassVar[bool] = True
+    takes_strangers: ClassVar[bool] = True
+
+    def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
+        self.smoothing = smoothing
+        self.toward = toward
+
+    def _validate(self, annotations: Annotations) -> None:
+        check_number("smoothing", self.smoothing, above=0)
+        if self.toward not in ("crowd", "uniform"):
+            raise ParameterError(f'toward must be "crowd" or "uniform", got {self.toward!r}')
+
+    def _fit(self, annotations: Annotations, gold: Gold, callback: Callback | None) -> Fit:
+        require_gold(self, gold)
+        K = annotations.n_classes
+        answers = _answers_on_gold(annotations, gold)
+        prior_mean = np.full((K, K), 1.0 / K)
+        if self.toward == "crowd":
+            total = answers.sum(axis=0) + self.smoothing
+            prior_mean = total / total.sum(axis=0)
+        smoothed = answers + self.smoothing * K * prior_mean
+        errors = smoothed / smoothed.sum(axis=1, keepdims=True)
+        shares = np.bincount(gold[gold >= 0], minlength=K) + self.smoothing
+        priors = shares / shares.sum()
+        posterior = _posterior(annotations, errors[annotations.worker, annotations.label], priors)
+        return Fit(impose_gold(posterior, gold), {"errors": errors, "prior_mean": prior_mean, "priors": priors})
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+        known = (worker >= 0)[:, None, None]
+        errors = np.where(known, self._parameter("errors")[worker], self._parameter("prior_mean"))
+        return _posterior(annotations, errors[annotations.worker, annotations.label], self._parameter("priors"))
+
+    @property
+    def errors_(self) -> Any:
+        """Probability of each answer given the true class: a frame (worker, label) x true class."""
+        crowd = self.annotations_
+        errors = self._parameter("errors").reshape(-1, crowd.n_classes)
+        n_rows = crowd.n_workers, crowd.n_classes
+        return self._source_.deliver(
+            Table(
+                {"worker": np.repeat(crowd.workers, n_rows[1]), "label": np.tile(crowd.classes, n_rows[0])},
+                {name: errors[:, k] for k, name in enumerate(crowd.classes.tolist())},
+                dtypes=self._source_.dtypes,
+            )
+        )
+
+    @property
+    def priors_(self) -> Any:
+        """Smoothed class shares of the gold tasks."""
+        return self._series("label", self._parameter("priors"), "prior")
+
+
+def _answers_on_gold(annotations: Annotations, gold: Gold) -> FloatArray:
+    """Answers by worker, label and true class, (n_workers, K, K)."""
+    K = annotations.n_classes
+    truth = gold[annotations.task_of_annotation()].astype(np.int64)
+    counted = truth >= 0
+    cell = (annotations.worker[counted].astype(np.int64) * K + annotations.label[counted]) * K + truth[counted]
+    return np.bincount(cell, minlength=annotations.n_workers * K * K).reshape(-1, K, K).astype(np.float64)
+
+
+def _posterior(annotations: Annotations, likelihood: FloatArray, priors: FloatArray) -> FloatArray:
+    """Posterior per task from the likelihood of every annotation under each class, (n_annotations, K)."""
+    task = annotations.task_of_annotation()
+    scores = np.empty((annotations.n_tasks, annotations.n_classes))
+    for k in range(annotations.n_classes):
+        scores[:, k] = np.log(priors[k]) + np.bincount(task, np.log(likelihood[:, k]), minlength=annotations.n_tasks)
+    return posterior_from_log_scores(scores)

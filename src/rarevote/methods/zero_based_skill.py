@@ -1,0 +1,100 @@
+"""Zero-based skill: a weighted vote and the workers' agreement with it, in turns, with a falling step size."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import Annotations
+from rarevote.em import Callback, Progress
+from rarevote.estimator import Fit
+from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.majority import agreement
+from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.numerics import first_of_best, normalise_rows
+
+# Scores closer than this are a tie: sums of equal skills must not be told apart by their rounding.
+_DECIMALS_OF_TIES = 10
+
+
+class ZeroBasedSkill(PredictsNewTasks):
+    """Weights every vote by a skill that follows the worker's agreement with the weighted vote.
+
+    All workers start with the skill ``1/K + eps``. Each iteration labels the tasks by the vote weighted with the
+    skills, then moves every skill toward the share of the worker's answers that equal those labels::
+
+        skill_r += rate * (agreement_r - skill_r)
+
+    which is a gradient step on the squared difference. The rate begins at ``lr_init`` and is multiplied by
+    ``lr_reduce_factor`` in every ``lr_steps_to_reduce``-th iteration. ``probas_`` are the final scores divided by
+    their sum. There is no objective that must rise; the fit stops early only when the skills have come to rest
+    exactly. Ties go to the first class in sorted order.
+
+    Args:
+        n_iter: the most iterations.
+        lr_init: the first step size, in (0, 1].
+        lr_steps_to_reduce: after how many iterations the step size falls.
+        lr_reduce_factor: what it is multiplied by, in (0, 1].
+        eps: added to the first skill, at least 0.
+
+    Example:
+        >>> from rarevote.methods.zero_based_skill import ZeroBasedSkill
+        >>> task, worker = [0, 0, 0, 1, 1], ["ann", "bob", "cy", "ann", "bob"]
+        >>> model = ZeroBasedSkill().fit((task, worker, ["yes", "no", "yes", "no", "no"]))
+        >>> {name: round(skill, 6) for name, skill in model.skills_.to_dict().items()}
+        {'ann': 1.0, 'bob': 0.5, 'cy': 1.0}
+    """
+
+    method_name: ClassVar[str] = "zero-based-skill"
+
+    def __init__(
+        self,
+        n_iter: int = 100,
+        lr_init: float = 1.0,
+        lr_steps_to_reduce: int = 20,
+        lr_reduce_factor: float = 0.5,
+        eps: float = 1e-5,
+    ) -> None:
+        self.n_iter = n_iter
+        self.lr_init = lr_init
+        self.lr_steps_to_reduce = lr_steps_to_reduce
+        self.lr_reduce_factor = lr_reduce_factor
+        self.eps = eps
+
+    def _validate(self, annotations: Annotations) -> None:
+        for name in ("n_iter", "lr_steps_to_reduce"):
+            check_count(name, getattr(self, name))
+        for name in ("lr_init", "lr_reduce_factor"):
+            check_number(name, getattr(self, name), above=0, at_most=1)
+        check_number("eps", self.eps, at_least=0)
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        n_voted = np.count_nonzero(np.bincount(annotations.label))
+        skills = np.full(annotations.n_workers, 1.0 / n_voted + self.eps)
+        rate = self.lr_init
+        iteration = 0
+        for iteration in range(1, self.n_iter + 1):
+            if iteration % self.lr_steps_to_reduce == 0:
+                rate *= self.lr_reduce_factor
+            scores = annotations.votes(skills[annotations.worker])
+            agreed = agreement(annotations, first_of_best(scores.round(_DECIMALS_OF_TIES)))
+            moved = skills + rate * (agreed - skills)
+            change = float(np.abs(moved - skills).max())
+            skills = moved
+            if callback is not None:
+                callback(Progress(iteration, self.n_iter, -float(((agreed - skills) ** 2).sum()), change))
+            if change == 0.0:
+                break  # the labels, hence every later iteration, would be the same
+        posterior = normalise_rows(annotations.votes(skills[annotations.worker]))
+        return Fit(posterior, {"skills": skills}, n_iter=iteration, n_passes=iteration)
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+        skills = self._parameter("skills")[worker]
+        return normalise_rows(annotations.votes(skills[annotations.worker]))
+
+    @property
+    def skills_(self) -> Any:
+        """The skill of every worker, between 0 and 1 (the start value included while it lasts)."""
+        return self._series("worker", self._parameter("skills"), "skill")

@@ -1,0 +1,1 @@
+"""The experiments behind the method, as code that anyone can rerun."""

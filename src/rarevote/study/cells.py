@@ -1,0 +1,299 @@
+"""Studies as cells: one fit of one method on one dataset with one seed, each kept in a file of its own.
+
+A finished cell is a small JSON file, written whole or not at all and named after everything that decides its content:
+dataset, method, parameters, seed, version of the package and a digest of the data. A study that is stopped at any
+point, however rudely, therefore goes on where it was, and asking for it again only reads files. Cells that failed are
+tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal
+
+from rarevote import __version__
+from rarevote.annotations import Annotations
+from rarevote.errors import InputError, RarevoteError
+from rarevote.estimator import Estimator
+from rarevote.io.atomic import replacing
+from rarevote.methods.registry import find_method
+from rarevote.metrics import score
+from rarevote.study.pool import run_jobs
+
+Status = Literal["done", "not applicable", "failed"]
+
+# Parameters that decide how fast a fit is, or that the seed of the cell decides, and not what is fitted.
+_NOT_PART_OF_A_VARIANT = ("n_jobs", "random_state")
+# Loading compiled code takes longer than a short fit: such fits are timed a second time.
+_SHORT_SECONDS = 1.0
+# Roughly what an annotation and class costs against a method that is not named here; only the order of cells and the
+# first guess of the time left depend on it.
+_RELATIVE_COST = {"crowdfm": 40.0, "glad": 5.0, "mace": 20.0, "majority-vote": 0.05, "plat": 0.05}
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A crowd with the truth of some of its tasks."""
+
+    name: str
+    annotations: Annotations
+    truth: Mapping[Any, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever a vote, a name or a true label does."""
+        crowd = self.annotations
+        found = hashlib.sha256()
+        for array in (crowd.task_ptr, crowd.worker, crowd.label):
+            found.update(array.astype("<i8").tobytes())
+        names = [crowd.tasks.tolist(), crowd.workers.tolist(), crowd.classes.tolist()]
+        found.update(json.dumps([*names, list(self.truth.items())], default=repr).encode())
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with some of its parameters set."""
+
+    method: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def estimator(self, seed: int | None = None) -> Estimator:
+        """An estimator that uses one thread, since cells are what runs side by side."""
+        estimator = find_method(self.method).load()()
+        known = estimator.parameter_defaults()
+        if "n_jobs" in known:
+            estimator.set_params(n_jobs=1)
+        if "random_state" in known:
+            estimator.set_params(random_state=seed)
+        return estimator.set_params(**dict(self.settings))
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """All parameters of the method, defaults included, so that a changed default is another cell."""
+        given = self.estimator().get_params()
+        return {name: value for name, value in given.items() if name not in _NOT_PART_OF_A_VARIANT}
+
+    @cached_property
+    def is_random(self) -> bool:
+        """Whether the result depends on a seed."""
+        return "random_state" in find_method(self.method).load().parameter_defaults()
+
+    def seeds(self, n_seeds: int) -> list[int | None]:
+        """The seeds to run: one that says nothing where the method is not random."""
+        return list(range(n_seeds)) if self.is_random else [None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a cell; figures are None unless ``status`` is "done"."""
+
+    status: Status
+    reason: str = ""
+    minority_recall: float | None = None
+    balanced_accuracy: float | None = None
+    macro_f1: float | None = None
+    accuracy: float | None = None
+    seconds: float | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One fit that a study needs."""
+
+    problem: Problem
+    variant: Variant
+    seed: int | None
+
+    @cached_property
+    def key(self) -> str:
+        """Everything that decides the outcome, as canonical text."""
+        parts = {
+            "dataset": self.problem.name,
+            "method": self.variant.method,
+            "parameters": self.variant.parameters,
+            "seed": self.seed,
+            "version": __version__,
+            "data": self.problem.digest,
+        }
+        return json.dumps(parts, sort_keys=True, default=repr)
+
+    @property
+    def file_name(self) -> str:
+        """A name that a person can place, made unique by a digest of the key."""
+        seed = "" if self.seed is None else f".seed{self.seed}"
+        return (
+            f"{self.problem.name}.{self.variant.method}{seed}.{hashlib.sha256(self.key.encode()).hexdigest()[:16]}.json"
+        )
+
+    @property
+    def cost(self) -> float:
+        """How long it may take, in no particular unit."""
+        crowd = self.problem.annotations
+        return crowd.n_annotations * crowd.n_classes * _RELATIVE_COST.get(self.variant.method, 1.0) + 1.0
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """How far a study has got. ``seconds_left`` is None until something is known about it."""
+
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+Report = Callable[[StudyProgress], None]
+Outcomes = dict[tuple[str, Variant], list[Outcome]]
+
+
+def run_cells(
+    problems: Sequence[Problem],
+    variants: Sequence[Variant],
+    folder: Path,
+    *,
+    n_seeds: int = 4,
+    n_jobs: int | None = None,
+    report: Report | None = None,
+) -> Outcomes:
+    """Run every variant on every problem, except for what is in ``folder`` already.
+
+    Args:
+        problems: the datasets.
+        variants: the methods; two that come to the same parameters share their cells.
+        folder: where finished cells are kept.
+        n_seeds: seeds per cell for methods that are random.
+        n_jobs: processes side by side; None for all cores. Results do not depend on it.
+        report: called at the start and after every cell.
+
+    Returns:
+        The outcomes of all seeds, by name of the problem and variant.
+    """
+    wanted = {
+        (problem.name, variant): [Cell(problem, variant, seed) for seed in variant.seeds(n_seeds)]
+        for problem in problems
+        for variant in variants
+    }
+    cells = {cell.file_name: cell for group in wanted.values() for cell in group}
+    outcomes = {name: found for name, cell in cells.items() if (found := _read(folder / name, cell)) is not None}
+    # Longest first: a long cell that comes last would keep all but one core waiting.
+    missing = sorted((cell for name, cell in cells.items() if name not in outcomes), key=lambda cell: -cell.cost)
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
+    clock = _Clock([cell.cost for cell in missing], len(outcomes))
+    tell = (lambda n_done: report(clock.progress(n_done))) if report else None
+    outcomes |= run_jobs(_run_cell, [(cell, folder) for cell in missing], n_jobs=n_jobs, report=tell)
+    return {place: [outcomes[cell.file_name] for cell in group] for place, group in wanted.items()}
+
+
+def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
+    """Variants that cannot run here at all, and why: weights that are absent, gold that a method needs.
+
+    Each is tried on a crowd of four tasks, so that the reason is told once and not once per dataset.
+    """
+    crowd = Annotations.from_arrays([0, 0, 0, 1, 1, 1, 2, 2, 3, 3], [0, 1, 2, 0, 1, 2, 0, 1, 1, 2], list("nnynnyyyny"))
+    reasons: dict[Variant, str] = {}
+    for variant in variants:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                variant.estimator(0).fit(crowd)
+        except RarevoteError as error:
+            reasons[variant] = str(error)
+    return reasons
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# files
+
+
+def _read(path: Path, cell: Cell) -> Outcome | None:
+    """The outcome kept for exactly this cell, or None."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        outcome = Outcome(**{field.name: kept[field.name] for field in fields(Outcome)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # absent, or changed by someone else: it is run again
+    return outcome if kept.get("key") == cell.key and outcome.status != "failed" else None
+
+
+def _write(path: Path, cell: Cell, outcome: Outcome) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({"key": cell.key, **asdict(outcome)}, indent=1) + "\n", encoding="utf-8")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# running
+
+
+def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> Outcome:
+    """Fit and score once. Whatever goes wrong becomes part of the outcome, so that a study survives it."""
+    try:
+        with warnings.catch_warnings():
+            # A fit that did not converge says so in its outcome.
+            warnings.simplefilter("ignore")
+            fitted, seconds = _timed(problem, variant, seed)
+            if seconds < _SHORT_SECONDS:
+                fitted, again = _timed(problem, variant, seed)
+                seconds = min(seconds, again)
+        return _scored(problem, fitted, seconds)
+    except InputError as error:
+        return Outcome("not applicable", str(error))
+    except Exception as error:
+        return Outcome("failed", f"{type(error).__name__}: {error}")
+
+
+def _timed(problem: Problem, variant: Variant, seed: int | None) -> tuple[Estimator, float]:
+    estimator = variant.estimator(seed)
+    begin = time.perf_counter()
+    estimator.fit(problem.annotations)
+    return estimator, time.perf_counter() - begin
+
+
+def _scored(problem: Problem, fitted: Estimator, seconds: float) -> Outcome:
+    crowd = fitted.annotations_
+    labels = dict(zip(crowd.tasks.tolist(), crowd.classes[fitted.label_codes()].tolist(), strict=True))
+    tasks = [task for task in problem.truth if task in labels]
+    found = score([problem.truth[task] for task in tasks], [labels[task] for task in tasks])
+    return Outcome(
+        "done",
+        minority_recall=found.minority_recall,
+        balanced_accuracy=found.balanced_accuracy,
+        macro_f1=found.macro_f1,
+        accuracy=found.accuracy,
+        seconds=seconds,
+        n_iter=int(fitted.n_iter_),
+        converged=bool(fitted.converged_),
+    )
+
+
+def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, Outcome]]:
+    """Run a cell and keep its outcome at once, so that nothing is lost if the study ends here."""
+    cell, folder = job
+    outcome = fit_cell(cell.problem, cell.variant, cell.seed)
+    _write(folder / cell.file_name, cell, outcome)
+    return [(cell.file_name, outcome)]
+
+
+class _Clock:
+    """Guesses the time left from the cost of the cells that are done, which come in the given order or nearly so."""
+
+    def __init__(self, costs: Sequence[float], n_kept: int) -> None:
+        self._cost_done = [0.0, *accumulate(costs)]
+        self._n_kept = n_kept
+        self._begin = time.perf_counter()
+
+    def progress(self, n_done: int) -> StudyProgress:
+        done, total = self._cost_done[n_done], self._cost_done[-1]
+        elapsed = time.perf_counter() - self._begin
+        left = elapsed * (total - done) / done if n_done else None
+        return StudyProgress(self._n_kept + n_done, self._n_kept + len(self._cost_done) - 1, left)

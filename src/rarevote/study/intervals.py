@@ -1,0 +1,84 @@
+"""Means with confidence intervals: Student's t for means, Wilson's score interval for shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import cos, nan, pi, sin, sqrt, tan
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
+    """The mean with its t interval, ``mean ± t_{n-1} s / sqrt(n)``.
+
+    Values that are not a number (a score that could not be computed) are left out. A single value has no spread: its
+    interval is the value itself, which is honest only for a method without chance on data without chance.
+
+    Example:
+        >>> [round(value, 4) for value in mean_interval([0.0, 1.0, 2.0])]
+        [1.0, -1.4841, 3.4841]
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    sample = sample[~np.isnan(sample)]
+    if not sample.size:
+        return Interval(nan, nan, nan)
+    mean = float(sample.mean())
+    if sample.size == 1:
+        return Interval(mean, mean, mean)
+    half = student_quantile(sample.size - 1, confidence) * float(sample.std(ddof=1)) / sqrt(sample.size)
+    return Interval(mean, mean - half, mean + half)
+
+
+def share_interval(hits: int, total: int, *, confidence: float = CONFIDENCE) -> Interval:
+    """A share ``hits / total`` with Wilson's score interval, which also works at 0 and at 1."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = hits / total
+    centre = (share + z * z / (2 * total)) / (1 + z * z / total)
+    half = z / (1 + z * z / total) * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+
+
+@lru_cache(maxsize=256)
+def student_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
+    """The ``t`` with ``P(|T| <= t) = confidence`` for Student's T with that many degrees of freedom.
+
+    For whole degrees the probability is a finite sum of powers of ``cos(atan(t / sqrt(degrees)))``, so that bisection
+    on the angle needs no library of special functions.
+    """
+    low, high = 0.0, pi / 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        if _within(middle, degrees) < confidence:
+            low = middle
+        else:
+            high = middle
+    return sqrt(degrees) * tan(low)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """``P(|T| <= sqrt(degrees) tan(angle))``."""
+    odd = degrees % 2 == 1
+    term = cos(angle) if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for power in range(3 if odd else 2, degrees - 1, 2):
+        term *= cos(angle) ** 2 * (power - 1) / power
+        total += term
+    return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Slope of the least-squares line of ``y`` on ``x``."""
+    return float(np.polynomial.polynomial.polyfit(np.asarray(x), np.asarray(y), 1)[1])

@@ -1,0 +1,169 @@
+"""What a study found, for people: a Markdown summary, and one HTML page that gathers the studies of a folder.
+
+A study publishes a :class:`Section`. It is kept as a small JSON file beside the figures, so that studies may be run
+one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows: no
+script, no network, figures inline.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rarevote import __version__
+from rarevote.errors import InputError
+from rarevote.study.tables import Entry, TextTable, escape_markdown, to_markdown, write_text
+
+PAGE = "index.html"
+_SUFFIX = ".section.json"
+# The order of the paper, then ours; studies that are not named here come last.
+_ORDER = ("paper", "ablation", "synthetic", "gold", "theory", "speed")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the folder: ``stem.svg`` and ``stem.png``."""
+
+    stem: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A study for people.
+
+    Attributes:
+        name: of the study on the command line, and of its files.
+        title: its heading.
+        findings: what it showed, in sentences.
+        figures: in the order in which they are to be seen.
+        tables: likewise.
+        settings: all that is needed to judge the figures, in sentences.
+        command: what was typed.
+        seconds: how long it took.
+        date: the day on which it ran, in UTC.
+    """
+
+    name: str
+    title: str
+    findings: Sequence[str]
+    figures: Sequence[Figure]
+    tables: Sequence[TextTable]
+    settings: Sequence[str]
+    command: str
+    seconds: float
+    date: str = ""
+
+
+def today() -> str:
+    """The day in UTC, as 2026-03-31."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def publish(out: Path, section: Section) -> Path:
+    """Write a section's Markdown, keep it for the page, and build the page anew; returns the page."""
+    if not section.date:
+        section = Section(**{**vars(section), "date": today()})
+    write_text(out / f"{section.name}.md", section_markdown(section))
+    write_text(out / f"{section.name}{_SUFFIX}", json.dumps(_as_json(section), indent=1, ensure_ascii=False) + "\n")
+    return build_page(out)
+
+
+def section_markdown(section: Section) -> str:
+    """The section as Markdown, with figures as links to the PNG files."""
+    parts = [f"# {section.title}"]
+    parts += ["\n".join(f"- {escape_markdown(finding)}" for finding in section.findings)]
+    for figure in section.figures:
+        parts.append(f"![{escape_markdown(figure.caption)}]({figure.stem}.png)\n\n*{escape_markdown(figure.caption)}*")
+    for table in section.tables:
+        caption = [f"**{escape_markdown(table.caption)}**"] if table.caption else []
+        parts += [*caption, to_markdown(table).rstrip()]
+    parts += [escape_markdown(setting) for setting in section.settings]
+    parts.append(f"{section.date}, rarevote {__version__}, {section.seconds:,.0f} s: `{section.command}`")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def build_page(out: Path) -> Path:
+    """Build the page from all sections of the folder.
+
+    Raises:
+        InputError: a section or a figure cannot be read.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    sections = sorted((_read(path) for path in out.glob(f"*{_SUFFIX}")), key=_place)
+    figures = {
+        figure.stem: Markup(inline_svg(out / f"{figure.stem}.svg"))  # noqa: S704 - checked to hold no script
+        for section in sections
+        for figure in section.figures
+    }
+    environment = Environment(
+        loader=PackageLoader("rarevote.study"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("study.html.j2")
+    page = template.render(sections=sections, figures=figures, date=today(), version=__version__, cell=_cell)
+    return write_text(out / PAGE, page)
+
+
+def inline_svg(path: Path) -> str:
+    """The SVG as a part of a page: identifiers made unique, width left to the page, and nothing that could run.
+
+    Raises:
+        InputError: the file is absent, or holds a script.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if re.search(r"<script|<foreignObject|\son\w+\s*=|javascript:", text, flags=re.IGNORECASE):
+        raise InputError(f"{path}: holds a script, which no figure of ours does; delete it and run the study again")
+    text = re.sub(r"^.*?(?=<svg\b)", "", text, count=1, flags=re.DOTALL)
+    prefix = re.sub(r"\W", "-", path.stem)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
+
+
+def _cell(value: str | Entry) -> Entry:
+    return value if isinstance(value, Entry) else Entry(value)
+
+
+def _place(section: Section) -> tuple[int, str]:
+    return (_ORDER.index(section.name) if section.name in _ORDER else len(_ORDER)), section.name
+
+
+def _as_json(section: Section) -> dict[str, Any]:
+    content = asdict(section)
+    for table, kept in zip(section.tables, content["tables"], strict=True):
+        kept["breaks"] = sorted(table.breaks)
+        kept["rows"] = [[list(_cell(cell)) for cell in row] for row in table.rows]
+    return content
+
+
+def _read(path: Path) -> Section:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        tables = [
+            TextTable(
+                **{
+                    **table,
+                    "rows": [[Entry(*cell) for cell in row] for row in table["rows"]],
+                    "breaks": frozenset(table["breaks"]),
+                }
+            )
+            for table in content["tables"]
+        ]
+        figures = [Figure(**figure) for figure in content["figures"]]
+        return Section(**{**content, "tables": tables, "figures": figures})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: is no section of a study ({error}); delete it and run that study again") from None

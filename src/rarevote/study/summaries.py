@@ -1,0 +1,180 @@
+"""The paper's three summary tables: which datasets they count, and means over those that are at hand.
+
+The counts in the paper's text do not agree with its tables; membership here is what reproduces the printed means and
+deviations from the per-dataset rows: all 22 two-class sets, all 11 others, and the large ones of either kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from rarevote.datasets import DatasetInfo
+from rarevote.study.printed import METRIC_TITLES, dataset_title, method_title
+from rarevote.study.results import Results
+from rarevote.study.tables import ABSENT, TextTable, mean_and_sd, ranked
+
+LARGE_ANNOTATIONS = 20_000
+LARGE_ITEMS = 4_000
+
+
+class Regime(NamedTuple):
+    """A group of columns of a summary table: the datasets of one kind."""
+
+    key: str
+    title: str
+    contains: Callable[[DatasetInfo], bool]
+
+
+class SummaryTable(NamedTuple):
+    """One of the paper's summary tables."""
+
+    key: str
+    caption: str
+    metrics: tuple[str, ...]
+    regimes: tuple[Regime, ...]
+
+    @property
+    def file_name(self) -> str:
+        """Name of its files, without ending."""
+        return f"table_{self.key.replace('-', '_')}"
+
+
+def _by_classes(key: str, caption: str, of_kind: Callable[[DatasetInfo], bool]) -> SummaryTable:
+    return SummaryTable(
+        key,
+        caption,
+        ("minority_recall", "balanced_accuracy"),
+        (
+            Regime("all", "All", of_kind),
+            Regime("imb3", "Imb. ≥ 3", lambda one: of_kind(one) and one.imbalance >= 3),
+            Regime("ann10", "Ann./item ≥ 10", lambda one: of_kind(one) and one.annotations_per_item >= 10),
+            Regime("annlt5", "Ann./item < 5", lambda one: of_kind(one) and one.annotations_per_item < 5),
+        ),
+    )
+
+
+BINARY = _by_classes("binary", "Performance on binary datasets", lambda one: one.n_classes == 2)
+MULTICLASS = _by_classes("multiclass", "Performance on multiclass datasets", lambda one: one.n_classes > 2)
+LARGE_SCALE = SummaryTable(
+    "large-scale",
+    "Performance on large-scale datasets",
+    ("minority_recall", "balanced_accuracy", "macro_f1"),
+    (
+        Regime("annotations", "Large-scale annotations", lambda one: (one.n_annotations or 0) >= LARGE_ANNOTATIONS),
+        Regime("items", "Large-scale items", lambda one: (one.n_items_truth or 0) >= LARGE_ITEMS),
+    ),
+)
+SUMMARY_TABLES = (BINARY, MULTICLASS, LARGE_SCALE)
+
+
+def members(regime: Regime, sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
+    """The paper's datasets that a regime counts."""
+    return [one for one in sets if one.paper_name and regime.contains(one)]
+
+
+class Mean(NamedTuple):
+    """Mean and sample standard deviation over ``n_sets`` datasets."""
+
+    mean: float
+    sd: float
+    n_sets: int
+
+
+def mean_over(values: Sequence[float]) -> Mean | None:
+    """Mean over datasets, or None without any."""
+    if not values:
+        return None
+    return Mean(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def regime_mean(results: Results, regime: Regime, sets: Sequence[DatasetInfo], method: str, metric: str) -> Mean | None:
+    """Mean of a method over the datasets of a regime that are at hand; None if it lacks a figure for one of them."""
+    rows = [results[one.slug, method] for one in members(regime, sets) if (one.slug, method) in results]
+    values = [row.figure(metric) for row in rows if row.status != "absent"]
+    found = [value for value in values if value is not None]
+    return mean_over(found) if len(found) == len(values) else None
+
+
+class SummaryRow(NamedTuple):
+    """A method's row of a summary table, by regime and metric."""
+
+    method: str
+    means: dict[tuple[str, str], Mean | None]
+
+
+def summary_rows(
+    table: SummaryTable, results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]
+) -> list[SummaryRow]:
+    """The rows of a table; a method that does not apply to its datasets has none, as in the paper."""
+    rows = [
+        SummaryRow(
+            method,
+            {
+                (regime.key, metric): regime_mean(results, regime, sets, method, metric)
+                for regime in table.regimes
+                for metric in table.metrics
+            },
+        )
+        for method in methods
+    ]
+    return [row for row in rows if any(row.means.values())]
+
+
+def summary_text(
+    table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Sequence[str]
+) -> TextTable:
+    """A summary table in the paper's layout, with a note on what is absent from it.
+
+    Args:
+        table: which of the tables.
+        rows: from :func:`summary_rows`.
+        sets: the datasets of the study, absent ones included.
+        absent: slugs of those that are not at hand.
+    """
+    columns = []
+    for regime in table.regimes:
+        for metric in table.metrics:
+            means = [row.means[regime.key, metric] for row in rows]
+            texts = [mean_and_sd(one.mean, one.sd) if one else ABSENT for one in means]
+            columns.append(ranked([one.mean if one else None for one in means], texts))
+    counts = []
+    for regime in table.regimes:
+        counted = members(regime, sets)
+        at_hand = sum(one.slug not in absent for one in counted)
+        counts.append(f"{regime.title}: {at_hand} of {len(counted)}")
+    notes = [f"Mean ± standard deviation over datasets. Datasets at hand: {'; '.join(counts)}."]
+    missing = {dataset_title(one) for regime in table.regimes for one in members(regime, sets) if one.slug in absent}
+    if missing:
+        notes.append(f"Absent, and in none of these figures: {', '.join(sorted(missing))}.")
+    return TextTable(
+        ["Method", *(f"{METRIC_TITLES[metric]} ↑" for _ in table.regimes for metric in table.metrics)],
+        [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
+        caption=f"{table.caption}.",
+        groups=[(regime.title, len(table.metrics)) for regime in table.regimes],
+        notes=notes,
+    )
+
+
+_SHORT = {"minority_recall": "recall", "balanced_accuracy": "balacc", "macro_f1": "f1"}
+
+
+def summary_records(table: SummaryTable, rows: Sequence[SummaryRow]) -> tuple[list[str], list[dict[str, object]]]:
+    """Columns and rows of a summary table for CSV: mean, deviation and number of datasets per regime and metric."""
+    columns = ["method"]
+    for regime in table.regimes:
+        columns += [f"{regime.key}_{_SHORT[metric]}{end}" for metric in table.metrics for end in ("", "_sd")]
+        columns.append(f"{regime.key}_sets")
+    records = []
+    for row in rows:
+        record: dict[str, object] = {"method": row.method}
+        for (regime_key, metric), one in row.means.items():
+            name = f"{regime_key}_{_SHORT[metric]}"
+            record |= {
+                name: one and one.mean,
+                f"{name}_sd": one and one.sd,
+                f"{regime_key}_sets": one.n_sets if one else 0,
+            }
+        records.append(record)
+    return columns, records

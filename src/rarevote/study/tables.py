@@ -1,0 +1,193 @@
+"""Tables of a study as text: Markdown to read, LaTeX to print, CSV to compute with.
+
+>>> table = TextTable(("Set", "Recall"), [("CF*", Entry("0.667 ± 0.000", "best"))], caption="One set")
+>>> print(to_markdown(table), end="")
+| Set | Recall |
+| --- | ---: |
+| CF\\* | **0.667 ± 0.000** |
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rarevote.io.atomic import replacing
+
+#: what stands where there is no figure
+ABSENT = "–"
+
+Rank = Literal["", "best", "second"]
+
+
+class Entry(NamedTuple):
+    """A cell of a table; the best and the second best of a column stand out."""
+
+    text: str
+    rank: Rank = ""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table before it has a format.
+
+    Attributes:
+        columns: headings; the first ``n_text_columns`` columns are set to the left, the others to the right.
+        rows: cells, as text or as :class:`Entry`.
+        caption: what the table shows.
+        groups: headings above the headings: (title, number of columns), the text columns not counted.
+        notes: sentences below the table.
+        n_text_columns: columns that hold words.
+        breaks: rows before which a little space belongs.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Entry]]
+    caption: str = ""
+    groups: Sequence[tuple[str, int]] = ()
+    notes: Sequence[str] = ()
+    n_text_columns: int = 1
+    breaks: frozenset[int] = frozenset()
+
+
+def ranked(values: Sequence[float | None], texts: Sequence[str]) -> list[Entry]:
+    """The cells of a column of which larger is better, the best and the second best marked; equals share a rank."""
+    distinct = sorted({value for value in values if value is not None}, reverse=True)
+    rank: dict[float | None, Rank] = {value: name for value, name in zip(distinct, ("best", "second"), strict=False)}
+    return [Entry(text, rank.get(value, "")) for value, text in zip(values, texts, strict=True)]
+
+
+def mean_and_sd(mean: float | None, sd: float | None) -> str:
+    """``0.732 ± 0.209``, as the paper prints it."""
+    return ABSENT if mean is None else f"{mean:.3f} ± {sd or 0.0:.3f}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Markdown
+
+
+def escape_markdown(text: str) -> str:
+    """Text that shows as it is inside a table of Markdown."""
+    for mark in "\\|*_`[]":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+
+
+def to_markdown(table: TextTable) -> str:
+    """The table in Markdown, with its notes below; the caption is left to the page around it."""
+
+    def shown(cell: str | Entry) -> str:
+        text, rank = cell if isinstance(cell, Entry) else Entry(cell)
+        mark = {"": "", "best": "**", "second": "_"}[rank]
+        return f"{mark}{escape_markdown(text)}{mark}"
+
+    # Markdown knows one row of headings: a group joins the headings below it.
+    of_column = [title for title, width in table.groups for _ in range(width)]
+    of_column = [""] * (len(table.columns) - len(of_column)) + of_column
+    headings = [
+        escape_markdown(f"{group}: {name}" if group else name)
+        for group, name in zip(of_column, table.columns, strict=True)
+    ]
+    rules = ["---" if place < table.n_text_columns else "---:" for place in range(len(headings))]
+    lines = [headings, rules, *([shown(cell) for cell in row] for row in table.rows)]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return text + "".join(f"\n{escape_markdown(note)}\n" for note in table.notes)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# LaTeX
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "%": r"\%",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "±": r"$\pm$",
+    "≥": r"$\geq$",
+    "↑": r"$\uparrow$",
+    "–": "--",
+    "−": "$-$",
+}
+
+
+def escape_latex(text: str) -> str:
+    """Text that prints as it is, the mathematical signs of our tables included."""
+    return "".join(_LATEX.get(mark, mark) for mark in text)
+
+
+def to_latex(table: TextTable, *, label: str, long: bool = False) -> str:
+    """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` where ``long``)."""
+
+    def shown(cell: str | Entry) -> str:
+        text, rank = cell if isinstance(cell, Entry) else Entry(cell)
+        command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[rank]
+        return command.format(escape_latex(text))
+
+    def line(cells: Iterable[str]) -> str:
+        return " & ".join(cells) + r" \\"
+
+    heading = [r"\toprule"]
+    if table.groups:
+        first = table.n_text_columns + 1
+        spans, rules = [""] * table.n_text_columns, []
+        for title, width in table.groups:
+            spans.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(title)}}}")
+            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+            first += width
+        heading += [line(spans), "".join(rules)]
+    heading += [line(escape_latex(name) for name in table.columns), r"\midrule"]
+
+    body = []
+    for place, row in enumerate(table.rows):
+        if place in table.breaks:
+            body.append(r"\addlinespace[2pt]")
+        body.append(line(shown(cell) for cell in row))
+
+    layout = "l" * table.n_text_columns + "r" * (len(table.columns) - table.n_text_columns)
+    caption = rf"\caption{{{escape_latex(table.caption)}}}\label{{tab:{label}}}"
+    notes = [rf"\par\smallskip\footnotesize {escape_latex(note)}" for note in table.notes]
+    if long:
+        begin = [rf"\begin{{longtable}}{{{layout}}}", caption + r" \\", *heading, r"\endfirsthead", *heading]
+        lines = [*begin, r"\endhead", *body, r"\bottomrule", r"\end{longtable}", *notes]
+    else:
+        begin = [r"\begin{table*}", r"\centering\small", rf"\begin{{tabular}}{{{layout}}}", *heading]
+        lines = [*begin, *body, r"\bottomrule", r"\end{tabular}", *notes, caption, r"\end{table*}"]
+    return "\n".join(lines) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# files
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write ``path`` whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write records as CSV; numbers with six decimals, None as nothing."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_as_text(row[name]) for name in columns] for row in rows)
+    return path
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    # Adding 0.0 turns -0.0 into 0.0, which would otherwise be printed with its sign.
+    return format(round(value, 6) + 0.0, ".6f") if isinstance(value, float) else value

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from rarevote import Annotations, CCRasch
+from rarevote.errors import ColumnsError, InputError, MissingValuesError
+from rarevote.io.files import read_annotations_file, read_truth_file
+from rarevote.io.write import write_columns
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def rows_of(crowd: Annotations) -> list[tuple[Any, Any, Any]]:
+    return [
+        (crowd.tasks[t], crowd.workers[w], crowd.classes[y])
+        for t, w, y in zip(crowd.task_of_annotation(), crowd.worker, crowd.label, strict=True)
+    ]
+
+
+PLAIN = "task,worker,label\n007,b,yes\n007,a,no\n10,a,yes\n"
+EXPECTED = [("007", "b", "yes"), ("007", "a", "no"), ("10", "a", "yes")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "|"),
+        PLAIN.replace("\n", "\r\n"),
+        "\ufeff" + PLAIN,
+        PLAIN.rstrip("\n"),
+        'task,worker,label\n"007","b","yes"\n"007","a","no"\n10,a,yes\n',
+        "note,worker,task,label\n#x,b,007,yes\n,a,007,no\n-,a,10,yes\n",
+        "answer,annotator,item\nyes,b,007\nno,a,007\nyes,a,10\n",
+    ],
+    ids=[
+        "commas",
+        "tabs",
+        "semicolons",
+        "bars",
+        "windows",
+        "bom",
+        "no last newline",
+        "quotes",
+        "more columns",
+        "aliases",
+    ],
+)
+def test_dialects(tmp_path: Path, text: str) -> None:
+    assert rows_of(read_annotations_file(write(tmp_path / "labels.csv", text))) == EXPECTED
+
+
+def test_cells_with_everything_in_them(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", 'task,worker,label\n"a,b","say ""hi""","two\nlines"\n#1,Zoë,日本\n')
+    assert sorted(rows_of(read_annotations_file(path))) == [("#1", "Zoë", "日本"), ("a,b", 'say "hi"', "two\nlines")]
+
+
+def test_words_for_missing_are_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "task,worker,label\nNA,null,None\nnan,NaN,N/A\n")
+    assert rows_of(read_annotations_file(path)) == [("NA", "null", "None"), ("nan", "NaN", "N/A")]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv.gz"
+    path.write_bytes(gzip.compress(PLAIN.encode()))
+    assert rows_of(read_annotations_file(path)) == EXPECTED
+
+
+def test_parquet_keeps_types(tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    pl.DataFrame({"task": [5, 5, 40], "worker": ["b", "a", "a"], "label": [1.5, 0.5, 1.5]}).write_parquet(path)
+    crowd = read_annotations_file(path)
+    assert crowd.tasks.tolist() == [5, 40]
+    assert crowd.tasks.dtype == np.int64
+    assert rows_of(crowd) == [(5, "b", 1.5), (5, "a", 0.5), (40, "a", 1.5)]
+
+
+def test_folder_of_parquet(tmp_path: Path) -> None:
+    for part, (task, worker, label) in enumerate(EXPECTED):
+        frame = pl.DataFrame({"task": [task], "worker": [worker], "label": [label]})
+        frame.write_parquet(tmp_path / f"part-{part}.parquet")
+    assert rows_of(read_annotations_file(tmp_path)) == EXPECTED
+
+
+def test_order_within_a_task_is_the_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    task, worker = rng.integers(0, 500, 20_000), rng.integers(0, 50, 20_000)
+    label = rng.integers(0, 3, 20_000)
+    rows = "\n".join(f"t{a},w{b},{c}" for a, b, c in zip(task, worker, label, strict=True))
+    path = write(tmp_path / "x.csv", "task,worker,label\n" + rows)
+    from_file = read_annotations_file(path, keep="last")
+    names = ([f"t{a}" for a in task], [f"w{b}" for b in worker], [str(c) for c in label])
+    in_memory = Annotations.from_arrays(*names, keep="last")
+    assert np.array_equal(from_file.worker, in_memory.worker)
+    assert np.array_equal(from_file.label, in_memory.label)
+    assert from_file.tasks.tolist() == in_memory.tasks.tolist()
+
+
+def test_fit_takes_a_path(tmp_path: Path) -> None:
+    model = CCRasch().fit(write(tmp_path / "labels.csv", PLAIN))
+    assert model.labels_.to_pandas().index.tolist() == ["007", "10"]
+
+
+# -- bad files --------------------------------------------------------------------------------------------------------
+
+
+def test_missing_values_name_their_lines(tmp_path: Path) -> None:
+    text = 'task,worker,label\n1,a,"two\nlines"\n\n2,a,\n3,,x\n4,a,  \n'
+    path = write(tmp_path / "labels.csv", text)
+    with pytest.raises(
+        MissingValuesError, match=r"1 row has no worker \(line 6\); 2 rows have no label \(lines 5, 7\)"
+    ):
+        read_annotations_file(path)
+    crowd = read_annotations_file(path, missing="drop")
+    assert crowd.n_annotations == 1
+    assert crowd.n_dropped == 3
+
+
+def test_missing_values_in_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"task": [1, None], "worker": [1, 2], "label": [0, 1]}).write_parquet(path)
+    with pytest.raises(MissingValuesError, match=r"1 row has no task \(rows 2\)"):
+        read_annotations_file(path)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_text_that_is_not_utf8(tmp_path: Path, header: bool) -> None:
+    text = "task,worker,läbel\n1,a,x\n" if header else "task,worker,label\n1,a,x\n2,a,müde\n"
+    path = write(tmp_path / "labels.csv", text, "latin-1")
+    with pytest.raises(InputError, match=rf"labels.csv: line {1 if header else 3} is not UTF-8"):
+        read_annotations_file(path)
+
+
+def test_header_without_the_needed_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "picture,who,label\n1,a,x\n")
+    with pytest.raises(ColumnsError, match=r"no column for task or worker; it has 'picture', 'who', 'label'"):
+        read_annotations_file(path)
+    assert read_annotations_file(path, columns={"task": "picture", "worker": "who"}).n_annotations == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.csv", b"", "the file is empty"),
+        ("blank.csv", b"\n\n", "the file is empty"),
+        ("binary.csv", b"\x00\x01\x02,\n", "not a text file"),
+        ("twice.csv", b"task,worker,label,task\n1,2,3,4\n", "names 'task' more than once"),
+        ("short.csv", b"task,worker,label\n1,a\n", "short.csv: "),
+        ("long.csv", b"task,worker,label\n1,a,x,y\n", "long.csv: "),
+        ("quote.csv", b'task,worker,label\n1,a,"x\n', "quote.csv: "),
+        ("bad.parquet", b"PAR1 is not enough", "not a readable Parquet file"),
+        ("bad.csv.gz", b"not gzip", "cannot be read"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_annotations_file(path)
+    assert str(caught.value).count("\n") <= 1
+    assert len(str(caught.value)) < 400
+
+
+def test_no_file_and_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_annotations_file(tmp_path / "absent.csv")
+    with pytest.raises(InputError, match=r"without any .parquet file"):
+        read_annotations_file(tmp_path)
+
+
+def test_header_alone_is_an_empty_crowd(tmp_path: Path) -> None:
+    assert read_annotations_file(write(tmp_path / "x.csv", "task,worker,label\n")).n_annotations == 0
+
+
+def test_truth(tmp_path: Path) -> None:
+    assert read_truth_file(write(tmp_path / "t.csv", "item,truth\n007,yes\n8,no\n")) == {"007": "yes", "8": "no"}
+    with pytest.raises(InputError, match=r"1 rows have no task or no label \(line 3\)"):
+        read_truth_file(write(tmp_path / "t.csv", "item,truth\n1,yes\n2,\n"))
+    with pytest.raises(InputError, match="two known labels"):
+        read_truth_file(write(tmp_path / "t.csv", "item,truth\n1,yes\n1,no\n"))
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+
+RESULT = {
+    "task": np.array(["a,b", "=SUM(A1)", "ü"], dtype=object),
+    "label": np.array([1, 2, 3]),
+    "p": np.array([1 / 3, 1.0, 1e-12]),
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet"])
+def test_results_round_trip(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"result{ending}"
+    write_columns(RESULT, path)
+    found = duckdb.sql(f"SELECT * FROM '{path}'").fetchall()
+    assert [(row[0], int(row[1])) for row in found] == [("a,b", 1), ("=SUM(A1)", 2), ("ü", 3)]
+    assert [float(row[2]) for row in found] == pytest.approx([1 / 3, 1.0, 1e-12], rel=1e-5)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.csv"
+    path.write_text("old")
+
+    class Unwritable:
+        def __str__(self) -> str:
+            raise OSError(28, "No space left on device")
+
+    bad = np.array(["x", Unwritable()], dtype=object)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_columns({"task": bad}, path)
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["result.csv"]
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        write_columns(RESULT, tmp_path / "absent" / "x.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        (tmp_path / "x.csv").mkdir()
+        write_columns(RESULT, tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"cannot write .docx; use .csv"):
+        write_columns(RESULT, tmp_path / "x.docx")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from rarevote import CCRasch, MajorityVote
+from rarevote.errors import InputError, NotFittedError, ParameterError, RarevoteWarning
+from rarevote.methods.registry import METHODS, find_method
+
+FRAME = pd.DataFrame({"task": [1, 1, 2, 2], "worker": list("abab"), "label": ["x", "y", "y", "y"]})
+
+
+def test_parameters_are_stored_as_given() -> None:
+    spread = [0.5, 0.7]
+    model = CCRasch(7, sigma_alpha=spread)
+    assert model.sigma_alpha is spread
+    assert model.get_params()["n_iter"] == 7
+    assert CCRasch().set_params(n_iter=9).n_iter == 9
+    with pytest.raises(ParameterError, match="no parameter 'sigma'; it has n_iter, tol"):
+        CCRasch().set_params(sigma=1)
+
+
+def test_clone_and_pipeline() -> None:
+    model = clone(CCRasch(5, prior="estimate"))
+    assert model.get_params() == CCRasch(5, prior="estimate").get_params()
+    pipeline = Pipeline([("votes", CCRasch())])
+    pipeline.fit(FRAME)
+    check_is_fitted(pipeline.named_steps["votes"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_follows_the_conventions(name: str) -> None:
+    entry = find_method(name)
+    kind = entry.load()
+    assert kind.__name__ == entry.class_name
+    assert kind.method_name == name
+    model = kind()
+    assert model.get_params() == kind.parameter_defaults()
+    assert clone(model).get_params() == model.get_params()
+    assert repr(model) == f"{kind.__name__}()"
+    for text in (kind.__doc__, entry.summary):
+        assert text
+    assert not entry.summary.endswith(".")
+    parameters = list(inspect.signature(kind.__init__).parameters)
+    if "n_iter" in parameters:
+        assert parameters[1] == "n_iter" or "n_restarts" in parameters
+
+
+@pytest.mark.parametrize("attribute", ["labels_", "probas_", "loss_history_", "annotations_", "abilities_", "priors_"])
+def test_results_before_fit(attribute: str) -> None:
+    with pytest.raises(NotFittedError, match=r"call fit\(data\) first"):
+        getattr(CCRasch(), attribute)
+
+
+def test_refitting_forgets_the_old_result() -> None:
+    model = CCRasch().fit(FRAME)
+    first = model.labels_
+    model.fit((["new"], ["w"], ["z"]))
+    assert model.labels_.to_dict() == {"new": "z"}
+    assert first.tolist() == ["x", "y"]
+
+
+def test_fit_predict() -> None:
+    pd.testing.assert_series_equal(MajorityVote().fit_predict(FRAME), MajorityVote().fit(FRAME).labels_)
+    pd.testing.assert_frame_equal(CCRasch().fit_predict_proba(FRAME), CCRasch().fit(FRAME).probas_)
+
+
+def test_gold_forms_and_warnings() -> None:
+    gold = pd.Series({1: "y"})
+    assert CCRasch().fit(FRAME, gold).probas_.loc[1, "y"] == 1.0
+    with pytest.warns(RarevoteWarning, match="nobody voted for: 'rare'"):
+        model = CCRasch().fit(FRAME, {1: "rare"})
+    assert model.labels_[1] == "rare"
+    assert list(model.classes_) == ["rare", "x", "y"]
+    with pytest.warns(RarevoteWarning, match="gold for 1 tasks without annotations"):
+        CCRasch().fit(FRAME, {1: "x", 99: "x"})
+    with pytest.raises(InputError, match=r"none of the 1 gold tasks.*'1'.*check ids"):
+        CCRasch().fit(FRAME, {"1": "x"})
+    with pytest.raises(ParameterError, match="MajorityVote cannot use true_labels"):
+        MajorityVote().fit(FRAME, true_labels=gold)
+
+
+def test_unknown_methods_suggest_the_nearest() -> None:
+    for wrong, right in [("cc_rasch", "cc-rasch"), ("majority", "majority-vote"), ("cc-rash", "cc-rasch")]:
+        with pytest.raises(ParameterError, match=f"did you mean {right}"):
+            find_method(wrong)
+
+
+def test_repr_shows_what_differs() -> None:
+    assert repr(CCRasch(9, prior=[0.2, 0.8])) == "CCRasch(n_iter=9, prior=[0.2, 0.8])"
+
+
+def test_results_are_cached_not_recomputed() -> None:
+    model = CCRasch().fit(FRAME)
+    assert model.labels_ is model.labels_
+    assert model.probas_ is model.probas_
+
+
+def test_a_frame_is_not_changed() -> None:
+    before = FRAME.copy(deep=True)
+    CCRasch().fit(FRAME)
+    pd.testing.assert_frame_equal(FRAME, before)
+
+
+def test_labels_are_the_first_of_the_best() -> None:
+    model: Any = CCRasch().fit((["t"], ["w"], ["b"]), classes=["a", "b"])
+    assert model.label_codes().tolist() == [int(np.argmax(model.posterior_[0]))]

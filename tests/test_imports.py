@@ -1,0 +1,127 @@
+"""Lower layers never import higher ones, heavy libraries load on use, the public list is what it says."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rarevote
+
+PACKAGE = Path(rarevote.__file__).parent
+
+# From the bottom up. A module may import its own layer and those below.
+LAYERS: list[tuple[str, ...]] = [
+    ("errors",),
+    ("kernels", "numerics"),
+    ("annotations",),
+    ("em", "engines"),
+    ("io",),
+    ("estimator",),
+    ("methods",),
+    ("metrics", "task_blocks", "simulate", "jury"),
+    ("example", "io.crowd_files", "datasets"),
+    ("study",),
+    ("cli", "__main__"),
+]
+ONLY_NUMPY = {"errors", "numerics", "annotations", "em", "engines", "metrics", "simulate", "task_blocks", "jury"}
+HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer"}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def layer_of(module: str) -> int:
+    best = [
+        (len(name), number)
+        for number, names in enumerate(LAYERS)
+        for name in names
+        if module == name or module.startswith(name + ".")
+    ]
+    assert best, f"{module} is in no layer: add it to LAYERS"
+    return max(best)[1]
+
+
+def imports_of(path: Path, *, for_types: bool = False) -> set[str]:
+    """Modules that a file imports anywhere, those under TYPE_CHECKING left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: set[str] = set()
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not for_types:
+            skipped.update(child for entry in node.body for child in ast.walk(entry))
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def own(names: set[str]) -> set[str]:
+    known = modules()
+    return {name.removeprefix("rarevote.") for name in names if name.startswith("rarevote.")} & set(known)
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name not in ("__init__", "io")])
+def test_no_module_imports_a_higher_layer(module: str) -> None:
+    imported = own(imports_of(modules()[module])) - {"io"}
+    higher = {name for name in imported if layer_of(name) > layer_of(module)}
+    assert not higher
+
+
+@pytest.mark.parametrize("module", modules())
+def test_numba_stays_in_kernels_and_the_base_needs_only_numpy(module: str) -> None:
+    outside = {name.split(".")[0] for name in imports_of(modules()[module])}
+    if not module.startswith("kernels"):
+        assert not outside & {"numba", "llvmlite"}
+    if module.split(".")[0] in ONLY_NUMPY:
+        third_party = outside - set(sys.stdlib_module_names) - {"rarevote", "numpy", "__future__"}
+        assert not third_party
+    assert "sklearn" not in outside
+    assert "pickle" not in outside
+
+
+def loaded_after(code: str) -> set[str]:
+    shown = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return set(shown.stdout.split())
+
+
+def test_importing_rarevote_loads_nothing_heavy() -> None:
+    assert not loaded_after("import rarevote; dir(rarevote); rarevote.__version__") & (HEAVY | {"numpy"})
+
+
+def test_the_command_line_starts_without_anything_heavy() -> None:
+    assert not loaded_after("import rarevote.cli") & (HEAVY - {"typer"} | {"numpy"})
+
+
+def test_estimators_load_without_any_frame_library() -> None:
+    assert not loaded_after("from rarevote import CCRasch; CCRasch()") & {"pandas", "polars", "pyarrow", "duckdb"}
+
+
+def test_public_names_exist() -> None:
+    for name in rarevote.__all__:
+        assert getattr(rarevote, name) is not None
+    assert set(rarevote.__all__) == set(dir(rarevote))
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        rarevote.Nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("module", modules())
+def test_modules_say_what_they_are(module: str) -> None:
+    text = modules()[module].read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), "a module begins with a docstring"
+    assert text.count("\n") <= 600

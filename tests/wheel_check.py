@@ -1,0 +1,41 @@
+"""Build the wheel, install it alone into an empty environment outside the checkout, and run the demo from there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    # A bare environment: nothing of the checkout may leak in.
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "PATH", "HOME", "LANG"))}
+    result = subprocess.run([str(part) for part in command], cwd=folder, env=kept, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", place, REPOSITORY, folder=place)
+        (wheel,) = place.glob("*.whl")
+        venv.create(place / "empty", with_pip=True)
+        scripts = place / "empty" / ("Scripts" if os.name == "nt" else "bin")
+        run(scripts / "python", "-m", "pip", "install", "--quiet", wheel, folder=place)
+        shown = run(scripts / "rarevote", "demo", folder=place)
+        assert "majority-vote" in shown, shown
+        assert "cc-rasch" in shown, shown
+        inside = run(scripts / "python", "-c", "import rarevote; print(rarevote.__file__)", folder=place)
+        assert str(REPOSITORY) not in inside, inside
+        print(f"{wheel.name}: installs alone and runs the demo")
+
+
+if __name__ == "__main__":
+    main()
