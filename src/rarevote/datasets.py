@@ -422,9 +422,9 @@ def import_jigsaw(
     """Bring Jigsaw into the cache from its ``toxicity_individual_annotations.csv`` and return the folder.
 
     The data have no truth but the crowd's own: a comment is toxic (1) if at least half of its judgements say so, as its
-    publishers score it. The paper seems to do the same: its majority vote (recall .916, macro-F1 .975) is that of a vote
-    without a single false alarm, which errs only where ties go to 0. Which comments it took is not known; ``min_votes``
-    narrows them.
+    publishers score it. The paper seems to do the same: its majority vote (recall .916, macro-F1 .975) is one without
+    a single false alarm, which errs only where ties go to 0. Which comments it took is not known; ``min_votes`` narrows
+    them.
 
     Args:
         file: columns id, worker, toxic; others are ignored.

@@ -73,7 +73,7 @@ def download(
         with contextlib.suppress(OSError):
             working.unlink(missing_ok=True)
         raise InputError(
-            f"{target.parent}: cannot be written ({error.strerror or error}); free some space or choose another folder"
+            f"{part.parent}: cannot be written ({error.strerror or error}); free some space or choose another folder"
         ) from None
     finally:
         if working.exists():

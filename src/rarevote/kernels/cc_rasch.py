@@ -55,8 +55,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         difficulty_in,  # (n, D)
         posterior_out,  # (n, K)
         difficulty_out,  # (n, D)
-        gradient,  # (m, K), added to
-        curvature,  # (m, K), added to
+        of_workers,  # (m, 2, K), added to: gradient and curvature, side by side because they are touched together
         scalars,  # (2), added to: log likelihood (or its bound), squared norm of the difficulties' gradient
         squares,  # (D), added to: sum of h**2 as it came in
         moved,  # (D), added to: sum of the new h
@@ -84,6 +83,24 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         q = np.empty(_BLOCK * K)
         top = np.empty(_BLOCK)
         total = np.empty(_BLOCK)
+        slope = np.empty(_BLOCK * K)
+        moved_to = np.empty(_BLOCK * K)
+        # What differs by class alone, laid out like a block, so that loops over cells need no index arithmetic.
+        shift_of = np.zeros(_BLOCK * K)
+        ridge_of = np.zeros(_BLOCK * K)
+        pull_of = np.zeros(_BLOCK * K)
+        stiffness_of = np.zeros(_BLOCK * K)
+        if mode != NO_DIFFICULTY:
+            for cell in range(_BLOCK * K):
+                d = cell % K if mode == CLASS_DIFFICULTY else 0
+                shift_of[cell] = shift[d]
+                ridge_of[cell] = ridge[d]
+                pull_of[cell] = pull[d]
+                stiffness_of[cell] = stiffness[d]
+        q_in = posterior_in.reshape(-1)
+        q_out = posterior_out.reshape(-1)
+        h_in = difficulty_in.reshape(-1)
+        h_out = difficulty_out.reshape(-1)
         change = 0.0
         loglik = 0.0
         norm = 0.0
@@ -96,13 +113,12 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             terms = (task_ptr[end] - base) * K
 
             if mode == CLASS_DIFFICULTY:
-                for i in range(size):
-                    for k in range(K):
-                        h[i * K + k] = difficulty_in[begin + i, k] + shift[k]
+                for cell in range(cells):
+                    h[cell] = h_in[begin * K + cell] + shift_of[cell]
             elif mode == SHARED_DIFFICULTY:
                 for i in range(size):
                     for k in range(K):
-                        h[i * K + k] = difficulty_in[begin + i, 0] + shift[0]
+                        h[i * K + k] = h_in[begin + i] + shift[0]
             else:
                 for cell in range(cells):
                     h[cell] = 0.0
@@ -187,47 +203,63 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 for i in range(size):
                     loglik += top[i]
             else:
+                for cell in range(cells):
+                    known_q = q_in[begin * K + cell]
+                    q[cell] = known_q
+                    if known_q > 0.0:
+                        loglik += known_q * (product[cell] - log(known_q))
+            for cell in range(cells):
+                change = max(change, abs(q[cell] - q_in[begin * K + cell]))
+            for cell in range(cells):
+                q_out[begin * K + cell] = q[cell]
+            for k in range(K):
+                mass = 0.0
                 for i in range(size):
-                    for k in range(K):
-                        known_q = posterior_in[begin + i, k]
-                        q[i * K + k] = known_q
-                        if known_q > 0.0:
-                            loglik += known_q * (product[i * K + k] - log(known_q))
-            for i in range(size):
-                for k in range(K):
-                    change = max(change, abs(q[i * K + k] - posterior_in[begin + i, k]))
-                    posterior_out[begin + i, k] = q[i * K + k]
-                    class_mass[k] += q[i * K + k]
+                    mass += q[i * K + k]
+                class_mass[k] += mass
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
-            if mode == CLASS_DIFFICULTY:
+            if mode == SHARED_DIFFICULTY:
+                # One difficulty for all classes: every class carries the sum.
                 for i in range(size):
+                    residual_sum = 0.0
+                    weight_sum = 0.0
                     for k in range(K):
-                        c = i * K + k
-                        slope = -q[c] * residuals[c] - ridge[k] * h[c] + pull[k]
-                        step = slope / (q[c] * weights[c] + stiffness[k])
-                        norm += slope * slope
-                        squares[k] += h[c] * h[c]
-                        moved[k] += h[c] + step
-                        difficulty_out[begin + i, k] = h[c] + step
-                        ease[c] = -step
-            elif mode == SHARED_DIFFICULTY:
-                for i in range(size):
-                    slope = pull[0] - ridge[0] * h[i * K]
-                    bend = stiffness[0]
+                        residual_sum += q[i * K + k] * residuals[i * K + k]
+                        weight_sum += q[i * K + k] * weights[i * K + k]
                     for k in range(K):
-                        slope -= q[i * K + k] * residuals[i * K + k]
-                        bend += q[i * K + k] * weights[i * K + k]
-                    step = slope / bend
-                    norm += slope * slope
-                    squares[0] += h[i * K] * h[i * K]
-                    moved[0] += h[i * K] + step
-                    difficulty_out[begin + i, 0] = h[i * K] + step
-                    for k in range(K):
-                        ease[i * K + k] = -step
+                        residuals[i * K + k] = residual_sum
+                        weights[i * K + k] = weight_sum
+            elif mode == CLASS_DIFFICULTY:
+                for cell in range(cells):
+                    residuals[cell] *= q[cell]
+                    weights[cell] *= q[cell]
             if mode != NO_DIFFICULTY:
                 for cell in range(cells):
-                    ease[cell] = exp_fast(ease[cell])
+                    s = pull_of[cell] - residuals[cell] - ridge_of[cell] * h[cell]
+                    step = s / (weights[cell] + stiffness_of[cell])
+                    slope[cell] = s
+                    moved_to[cell] = h[cell] + step
+                    ease[cell] = exp_fast(-step)
+                columns = K if mode == CLASS_DIFFICULTY else 1
+                for k in range(columns):
+                    slope_sum = 0.0
+                    square_sum = 0.0
+                    moved_sum = 0.0
+                    for i in range(size):
+                        c = i * K + k
+                        slope_sum += slope[c] * slope[c]
+                        square_sum += h[c] * h[c]
+                        moved_sum += moved_to[c]
+                    norm += slope_sum
+                    squares[k] += square_sum
+                    moved[k] += moved_sum
+                if mode == CLASS_DIFFICULTY:
+                    for cell in range(cells):
+                        h_out[begin * K + cell] = moved_to[cell]
+                else:
+                    for i in range(size):
+                        h_out[begin + i] = moved_to[i * K]
                 for i in range(size):
                     for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
                         for k in range(K):
@@ -249,9 +281,9 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 r = worker[a]
                 t = (a - base) * K
                 for k in range(K):
-                    gradient[r, k] += residual[t + k]
+                    of_workers[r, 0, k] += residual[t + k]
                 for k in range(K):
-                    curvature[r, k] += weight[t + k]
+                    of_workers[r, 1, k] += weight[t + k]
 
         scalars[0] += loglik
         scalars[1] += norm

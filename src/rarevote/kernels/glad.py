@@ -77,6 +77,7 @@ def glad_pass(  # type: ignore[no-untyped-def]
     top = np.empty(_BLOCK)
     total = np.empty(_BLOCK)
     moved = np.empty(_BLOCK)
+    certain = np.empty(_BLOCK)
     # One entry per (task, class) of a block.
     score = np.empty(_BLOCK * K)
     q = np.empty(_BLOCK * K)
@@ -99,7 +100,7 @@ def glad_pass(  # type: ignore[no-untyped-def]
             ease[i] = exp_fast(b[i])
         _votes_at(task_ptr, worker, alpha, begin, size, ease, log_odds)
         _logistic(votes, log_odds, factor, right)
-        _log_all_wrong(task_ptr, begin, size, log_odds, factor, total, base)
+        _log_all_wrong(task_ptr, begin, size, log_odds, factor, certain, base)
 
         # Log joint probability of the votes and each class, up to base.
         for i in range(size):
@@ -173,7 +174,7 @@ def glad_pass(  # type: ignore[no-untyped-def]
             ease[i] = exp_fast(moved[i])
         _votes_at(task_ptr, worker, alpha, begin, size, ease, log_odds)
         _logistic(votes, log_odds, factor, right)
-        _log_all_wrong(task_ptr, begin, size, log_odds, factor, total, base)
+        _log_all_wrong(task_ptr, begin, size, log_odds, factor, certain, base)
         for i in range(size):
             here = base[i] - 0.5 * (moved[i] - mean[i]) ** 2
             for t in range(task_ptr[begin + i] - first, task_ptr[begin + i + 1] - first):
@@ -253,10 +254,10 @@ def _log_all_wrong(
     size: int,
     log_odds: NDArray[np.float64],
     factor: NDArray[np.float64],
-    large: NDArray[np.float64],
+    certain: NDArray[np.float64],
     base: NDArray[np.float64],
 ) -> None:
-    """Log probability that every vote of a task is wrong, ``-sum log(1 + exp x)``."""
+    """Log probability that every vote of a task is wrong, ``-sum log(1 + exp x)``; ``certain`` is scratch."""
     first = task_ptr[begin]
     for i in range(size):
         out = 0.0
@@ -268,9 +269,9 @@ def _log_all_wrong(
                 out += log(running)
                 running = 1.0
         base[i] = running
-        large[i] = out
+        certain[i] = out
     for i in range(size):
-        base[i] = -large[i] - log_fast(base[i])
+        base[i] = -certain[i] - log_fast(base[i])
 
 
 @kernel

@@ -58,8 +58,7 @@ class CCRaschLocal(NamedTuple):
 class CCRaschStats(NamedTuple):
     """Sums over tasks."""
 
-    gradient: FloatArray  # (m, K)
-    curvature: FloatArray  # (m, K)
+    of_workers: FloatArray  # (m, 2, K): gradient and curvature of the votes per ability
     scalars: FloatArray  # (2): log likelihood, squared norm of the difficulties' gradient
     squares: FloatArray  # (D): sum of h**2
     moved: FloatArray  # (D): sum of the new h
@@ -170,11 +169,9 @@ class CCRaschModel:
     def empty_stats(self, shared: CCRaschShared) -> CCRaschStats:
         """Zeros to add to."""
         del shared
-        cells = (self.n_workers, self.n_classes)
         columns = self.n_difficulties
         return CCRaschStats(
-            np.zeros(cells),
-            np.zeros(cells),
+            np.zeros((self.n_workers, 2, self.n_classes)),
             np.zeros(2),
             np.zeros(columns),
             np.zeros(columns),
@@ -252,7 +249,7 @@ class CCRaschModel:
         if self.difficulty is not None:
             mean = stats.moved / max(self.n_tasks, 1)
             intercept = intercept - (mean if len(mean) == self.n_intercepts else mean[0])
-        gradient, curvature = stats.gradient, stats.curvature
+        gradient, curvature = stats.of_workers[:, 0], stats.of_workers[:, 1]
         if self.n_intercepts == 1:
             gradient, curvature = gradient.sum(1, keepdims=True), curvature.sum(1, keepdims=True)
         return intercept, gradient, curvature

@@ -39,9 +39,10 @@ class MACE(PredictsNewTasks, EMEstimator):
     objective wins, an earlier run on a tie. The noise is drawn per distinct voting record (counts of votes and of
     agreement), not per name or position, so that renaming or reordering tasks, workers and classes changes nothing.
 
-    It differs from crowd-kit's class of this name where that one departs from its own description: restarts differ
-    from each other, ``smoothing`` is used as given, runs are compared by the bound that they climb, and results carry
-    names.
+    Labels agree with crowd-kit's class of this name on data in which workers and labels first appear in sorted order;
+    on other data crowd-kit 1.4.2 confuses the spamming distributions of workers. Also unlike there, restarts differ
+    from each other, ``smoothing`` is used as given, runs are compared by the bound that they climb, and ``spamming_``
+    and ``thetas_`` carry names.
 
     Args:
         n_restarts: number of runs.

@@ -116,8 +116,8 @@ class Cell:
     seed: int | None
 
     @cached_property
-    def key(self) -> str:
-        """Everything that decides the outcome, as canonical text."""
+    def key(self) -> dict[str, Any]:
+        """Everything that decides the outcome, as it reads after a round trip through JSON."""
         parts = {
             "dataset": self.problem.name,
             "method": self.variant.method,
@@ -126,15 +126,15 @@ class Cell:
             "version": __version__,
             "data": self.problem.digest,
         }
-        return json.dumps(parts, sort_keys=True, default=repr)
+        read_back: dict[str, Any] = json.loads(json.dumps(parts, default=repr))
+        return read_back
 
-    @property
+    @cached_property
     def file_name(self) -> str:
         """A name that a person can place, made unique by a digest of the key."""
         seed = "" if self.seed is None else f".seed{self.seed}"
-        return (
-            f"{self.problem.name}.{self.variant.method}{seed}.{hashlib.sha256(self.key.encode()).hexdigest()[:16]}.json"
-        )
+        digest = hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()
+        return f"{self.problem.name}.{self.variant.method}{seed}.{digest[:16]}.json"
 
     @property
     def cost(self) -> float:
@@ -191,7 +191,7 @@ def run_cells(
         folder.mkdir(parents=True, exist_ok=True)
     clock = _Clock([cell.cost for cell in missing], len(outcomes))
     tell = (lambda n_done: report(clock.progress(n_done))) if report else None
-    outcomes |= run_jobs(_run_cell, [(cell, folder) for cell in missing], n_jobs=n_jobs, report=tell)
+    outcomes.update(run_jobs(_run_cell, [(cell, folder) for cell in missing], n_jobs=n_jobs, report=tell))
     return {place: [outcomes[cell.file_name] for cell in group] for place, group in wanted.items()}
 
 

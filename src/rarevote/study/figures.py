@@ -6,7 +6,7 @@ its dashes in all charts, so that a print in grey can be read too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -16,10 +16,14 @@ import altair as alt
 import vl_convert
 
 from rarevote.io.atomic import replacing
+from rarevote.study.intervals import mean_interval
+from rarevote.study.printed import method_title
 
 PNG_SCALE = 2.0
 _FONT = "Helvetica, Arial, sans-serif"
 _INK = "#222222"
+# Pixels between neighbouring series.
+_SHIFT = 2.0
 
 
 class Style(NamedTuple):
@@ -34,13 +38,17 @@ _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 _BLUE, _VERMILLION, _PURPLE, _GREY = "#0072B2", "#D55E00", "#CC79A7", "#666666"
 _SOLID = (1, 0)
 
+#: looks of the methods, by their titles
 STYLES: dict[str, Style] = {
-    "majority-vote": Style(_BLACK, "square", (2, 2)),
-    "dawid-skene": Style(_BLUE, "triangle-up", (8, 3)),
-    "glad": Style(_GREEN, "diamond", (5, 2)),
-    "plat": Style(_PURPLE, "cross", (8, 2, 2, 2)),
-    "crowdfm": Style(_ORANGE, "triangle-down", (3, 3)),
-    "cc-rasch": Style(_VERMILLION, "circle", _SOLID),
+    method_title(name): style
+    for name, style in {
+        "majority-vote": Style(_BLACK, "square", (2, 2)),
+        "dawid-skene": Style(_BLUE, "triangle-up", (8, 3)),
+        "glad": Style(_GREEN, "diamond", (5, 2)),
+        "plat": Style(_PURPLE, "cross", (8, 2, 2, 2)),
+        "crowdfm": Style(_ORANGE, "triangle-down", (3, 3)),
+        "cc-rasch": Style(_VERMILLION, "circle", _SOLID),
+    }.items()
 }
 # For series of other names, in the order in which they come.
 _OTHERS = (
@@ -76,6 +84,18 @@ class Point:
     low: float
     high: float
     line: float | None = None
+
+
+def points_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> list[Point]:
+    """Means with 95 % intervals of all scores that share panel, series and x, in the order of first appearance.
+
+    Scores lie between 0 and 1, and so does what is drawn of their intervals.
+    """
+    groups: dict[tuple[str, str, float], list[float]] = {}
+    for panel, series, x, value in values:
+        groups.setdefault((panel, series, x), []).append(value)
+    found = {place: mean_interval(of_place) for place, of_place in groups.items()}
+    return [Point(*place, one.mean, max(one.low, 0.0), min(one.high, 1.0)) for place, one in found.items()]
 
 
 @dataclass(frozen=True)
@@ -147,24 +167,27 @@ def line_chart(
     rows = [{**asdict(point), "line": point.y if point.line is None else point.line} for point in drawn]
     blank = alt.Chart(alt.InlineData(values=rows))
     base = blank.encode(
-        x=alt.X("x:Q", title=x.title, scale=_scale(x), axis=_axis(x)),
+        x=alt.X("x:Q", title=x.title, scale=_scale(x, padding=12), axis=_axis(x)),
         color=_by_series(series, [look.colour for look in looks]),
     )
-    marked = base.transform_filter(alt.FieldOneOfPredicate("series", [n for n in series if n not in without_marks]))
     shape = alt.Shape(
         "series:N", scale=alt.Scale(domain=series, range=[look.shape for look in looks]), legend=_legend(series)
     )
-    dash = alt.StrokeDash(
-        "series:N", scale=alt.Scale(domain=series, range=[list(look.dash) for look in looks]), legend=None
-    )
-    y_scale, y_axis = _scale(y), _axis(y)
-    layers: list[Any] = [
-        base.mark_line(strokeWidth=1.8).encode(
-            y=alt.Y("line:Q", title=y.title, scale=y_scale, axis=y_axis), strokeDash=dash
-        ),
-        marked.mark_rule(strokeWidth=1.4).encode(y=alt.Y("low:Q", scale=y_scale), y2="high:Q"),
-        marked.mark_point(filled=True, size=46, opacity=1).encode(y=alt.Y("y:Q", scale=y_scale), shape=shape),
-    ]
+    y_scale = _scale(y)
+    line = alt.Y("line:Q", title=y.title or None, scale=y_scale, axis=_axis(y))
+    layers: list[Any] = []
+    for place, (name, look) in enumerate(zip(series, looks, strict=True)):
+        # Series stand a little apart, so that the error bars of one x do not hide each other.
+        shift = _SHIFT * (place - (len(series) - 1) / 2)
+        own = base.transform_filter(alt.FieldEqualPredicate(name, "series"))
+        layers.append(own.mark_line(strokeWidth=1.8, strokeDash=list(look.dash), xOffset=shift).encode(y=line))
+        if name not in without_marks:
+            layers += [
+                own.mark_rule(strokeWidth=1.4, xOffset=shift).encode(y=alt.Y("low:Q", scale=y_scale), y2="high:Q"),
+                own.mark_point(filled=True, size=46, opacity=1, xOffset=shift).encode(
+                    y=alt.Y("y:Q", scale=y_scale), shape=shape
+                ),
+            ]
     if reference is not None:
         layers += _reference_layers(blank, reference, y_scale)
     small = alt.layer(*layers).properties(width=size[0], height=size[1])
@@ -242,9 +265,15 @@ def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> lis
     return [rule, words.encode(x="x:Q", text=alt.value(reference.words))]
 
 
-def _scale(axis: Axis) -> alt.Scale:
-    domain = list(axis.domain) if axis.domain else alt.Undefined
-    return alt.Scale(type="log" if axis.log else "linear", zero=False, domain=domain, nice=axis.domain is None)
+def _scale(axis: Axis, *, padding: int = 0) -> alt.Scale:
+    """A scale; ``padding`` keeps marks that stand at its ends off the other axis."""
+    return alt.Scale(
+        type="log" if axis.log else "linear",
+        zero=False,
+        domain=list(axis.domain) if axis.domain else alt.Undefined,
+        nice=axis.domain is None and not padding,
+        padding=padding or alt.Undefined,
+    )
 
 
 def _axis(axis: Axis) -> alt.Axis:

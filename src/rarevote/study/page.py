@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from rarevote import __version__
 from rarevote.errors import InputError
@@ -79,7 +80,8 @@ def section_markdown(section: Section) -> str:
     parts = [f"# {section.title}"]
     parts += ["\n".join(f"- {escape_markdown(finding)}" for finding in section.findings)]
     for figure in section.figures:
-        parts.append(f"![{escape_markdown(figure.caption)}]({figure.stem}.png)\n\n*{escape_markdown(figure.caption)}*")
+        headline = escape_markdown(figure.caption.partition(". ")[0])
+        parts.append(f"![{headline}]({figure.stem}.png)\n\n*{escape_markdown(figure.caption)}*")
     for table in section.tables:
         caption = [f"**{escape_markdown(table.caption)}**"] if table.caption else []
         parts += [*caption, to_markdown(table).rstrip()]
@@ -99,7 +101,7 @@ def build_page(out: Path) -> Path:
 
     sections = sorted((_read(path) for path in out.glob(f"*{_SUFFIX}")), key=_place)
     figures = {
-        figure.stem: Markup(inline_svg(out / f"{figure.stem}.svg"))  # noqa: S704 - checked to hold no script
+        figure.stem: Markup(inline_svg(out / f"{figure.stem}.svg"))
         for section in sections
         for figure in section.figures
     }
@@ -119,19 +121,31 @@ def inline_svg(path: Path) -> str:
     """The SVG as a part of a page: identifiers made unique, width left to the page, and nothing that could run.
 
     Raises:
-        InputError: the file is absent, or holds a script.
+        InputError: the file is absent, broken, or holds a script or a link.
     """
     try:
         text = path.read_text(encoding="utf-8")
+        harmless = not any(_could_act(element) for element in ElementTree.fromstring(text).iter())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if re.search(r"<script|<foreignObject|\son\w+\s*=|javascript:", text, flags=re.IGNORECASE):
-        raise InputError(f"{path}: holds a script, which no figure of ours does; delete it and run the study again")
+    except ElementTree.ParseError as error:
+        raise InputError(f"{path}: is no SVG ({error}); delete it and run the study again") from None
+    if not harmless:
+        raise InputError(f"{path}: could run or load something, which no figure of ours does; run the study again")
     text = re.sub(r"^.*?(?=<svg\b)", "", text, count=1, flags=re.DOTALL)
     prefix = re.sub(r"\W", "-", path.stem)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
     return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
+
+
+def _could_act(element: ElementTree.Element) -> bool:
+    """Whether an element is or has something that runs or loads."""
+    local = element.tag.rpartition("}")[2].lower()
+    return local in ("script", "foreignobject", "image", "style") or any(
+        name.lower().startswith("on") or (name.rpartition("}")[2] == "href" and not value.startswith("#"))
+        for name, value in element.attrib.items()
+    )
 
 
 def _cell(value: str | Entry) -> Entry:

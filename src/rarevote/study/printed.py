@@ -55,8 +55,8 @@ class PrintedMean(NamedTuple):
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    with (resources.files("rarevote") / "data" / name).open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+    text = (resources.files("rarevote") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 @cache

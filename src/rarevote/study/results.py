@@ -55,7 +55,7 @@ class Result:
     converged: bool | None = None
 
     def figure(self, metric: str) -> float | None:
-        """One of the four scores by name."""
+        """A score, or its deviation, by name."""
         value: float | None = getattr(self, metric)
         return value
 

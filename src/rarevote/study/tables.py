@@ -53,10 +53,11 @@ class TextTable:
     breaks: frozenset[int] = frozenset()
 
 
-def ranked(values: Sequence[float | None], texts: Sequence[str]) -> list[Entry]:
-    """The cells of a column of which larger is better, the best and the second best marked; equals share a rank."""
+def ranked(values: Sequence[float | None], texts: Sequence[str], *, second: bool = True) -> list[Entry]:
+    """The cells of a column of which larger is better, the best (and second best) marked; equals share a rank."""
     distinct = sorted({value for value in values if value is not None}, reverse=True)
-    rank: dict[float | None, Rank] = {value: name for value, name in zip(distinct, ("best", "second"), strict=False)}
+    ranks: tuple[Rank, ...] = ("best", "second") if second else ("best",)
+    rank: dict[float | None, Rank] = dict(zip(distinct, ranks, strict=False))
     return [Entry(text, rank.get(value, "")) for value, text in zip(values, texts, strict=True)]
 
 

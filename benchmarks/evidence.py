@@ -1,0 +1,36 @@
+"""Where measured figures go: a CSV under docs/evidence with the date, the commit and the command."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+EVIDENCE = REPOSITORY / "docs" / "evidence"
+
+
+def commit() -> str:
+    """The commit that is checked out, marked if files differ from it."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    return described.stdout.strip() or "unknown"
+
+
+def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command."""
+    command = "python -m benchmarks." + Path(sys.argv[0]).stem + "".join(f" {word}" for word in sys.argv[1:])
+    stamp = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command}
+    full = [{**row, **stamp} for row in rows]
+    EVIDENCE.mkdir(parents=True, exist_ok=True)
+    path = EVIDENCE / f"{name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, fieldnames=list(full[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(full)
+    return path

@@ -1,0 +1,226 @@
+"""Speed, start-up and memory of the foundation, each as a ratio measured in one run.
+
+    python -m benchmarks.foundation [--peer-python PYTHON]
+
+Writes docs/evidence/foundation.csv. The comparison with crowd-kit needs the benchmark datasets (RAREVOTE_DATA) and a
+Python that has crowd-kit; without --peer-python one is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import evidence
+from benchmarks.peers import DATASETS, crowdkit_python, crowdkit_seconds
+from rarevote import Annotations, CCRasch
+from rarevote.engines.local import LocalEngine
+
+N_TASKS, N_VOTES, N_WORKERS, N_CLASSES = 1_000_000, 5, 20_000, 2
+
+
+def best_of(repeats: int, action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def columns(seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    size = N_TASKS * N_VOTES
+    truth = rng.random(N_TASKS) < 0.1
+    task = np.repeat(np.arange(N_TASKS), N_VOTES)
+    right = rng.random(size) < 0.8
+    return task, rng.integers(0, N_WORKERS, size), np.where(right, truth[task], ~truth[task]).astype(np.int64)
+
+
+def pass_seconds(crowd: Annotations, n_jobs: int, repeats: int = 7) -> float:
+    """The best time of one fused pass, the update of the workers included."""
+    model = CCRasch()._model(crowd)
+    with LocalEngine(model, crowd, np.empty(0, np.int32), n_jobs) as engine:
+        shared = model.start(crowd)
+        for _ in range(3):
+            stats, _ = engine.run(shared, refresh=True, damping=0.0)
+            shared = model.update(shared, stats, 0.0)
+            engine.advance()
+
+        def one() -> None:
+            model.update(shared, engine.run(shared, refresh=True, damping=0.0)[0], 0.0)
+
+        return best_of(repeats, one)
+
+
+def _process(seed: int) -> tuple[float, float]:
+    """A worker process: passes for a while, to measure how two of them get on side by side."""
+    crowd = Annotations.from_arrays(*columns(seed))
+    model = CCRasch()._model(crowd)
+    with LocalEngine(model, crowd, np.empty(0, np.int32), 1) as engine:
+        shared = model.start(crowd)
+        engine.run(shared, refresh=True, damping=0.0)
+        begin = time.time()
+        passes = 0
+        while time.time() - begin < 6:
+            model.update(shared, engine.run(shared, refresh=True, damping=0.0)[0], 0.0)
+            passes += 1
+        return begin, (time.time() - begin) / passes
+
+
+def measure_passes() -> list[dict[str, Any]]:
+    crowd = Annotations.from_arrays(*columns())
+    values = np.random.default_rng(0).normal(size=crowd.n_annotations * N_CLASSES)
+    out = np.empty_like(values)
+    np.exp(values, out=out)
+    ratios, speed_ups = [], []
+    for _ in range(3):
+        exp_seconds = best_of(7, lambda: np.exp(values, out=out))
+        one = pass_seconds(crowd, 1)
+        two = pass_seconds(crowd, 2)
+        ratios.append(one / exp_seconds)
+        speed_ups.append(one / two)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        together = [seconds for _, seconds in pool.map(_process, [0, 0])]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        ((_, alone),) = list(pool.map(_process, [0]))
+    processes = 2 * alone / (sum(together) / 2)
+    threads = sorted(speed_ups)[1]
+    nanoseconds = one / (crowd.n_annotations * N_CLASSES) * 1e9
+    return [
+        row("fused pass / np.exp per (annotation, class), one thread", sorted(ratios)[1], "at most 10, goal 5"),
+        row("nanoseconds per (annotation, class) and pass", nanoseconds, ""),
+        row("speed-up of two threads", threads, ""),
+        row("speed-up of two processes", processes, ""),
+        row("two threads / two processes", threads / processes, "at least 0.85"),
+    ]
+
+
+def row(what: str, value: float, wanted: str) -> dict[str, Any]:
+    print(f"{what}: {value:.3g}   {f'({wanted})' if wanted else ''}", flush=True)
+    return {"measure": what, "value": f"{value:.4g}", "wanted": wanted}
+
+
+def seconds_of(command: list[str], repeats: int = 5, **environment: str) -> float:
+    def run() -> None:
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+
+    return best_of(repeats, run)
+
+
+FIRST_FIT = (
+    "import numpy as np; from rarevote import CCRasch; r = np.random.default_rng(0); "
+    "CCRasch().fit((r.integers(0, 200, 1000), r.integers(0, 20, 1000), r.integers(0, 2, 1000)))"
+)
+
+
+def measure_start_up() -> list[dict[str, Any]]:
+    python = sys.executable
+    numpy_seconds = seconds_of([python, "-c", "import numpy"], 9)
+    numba_seconds = seconds_of([python, "-c", "import numba"], 9)
+    with tempfile.TemporaryDirectory() as cache:
+        cold = seconds_of([python, "-c", FIRST_FIT], 1, NUMBA_CACHE_DIR=cache)
+        warm = seconds_of([python, "-c", FIRST_FIT], 5, NUMBA_CACHE_DIR=cache)
+    return [
+        row(
+            "rarevote --version / import numpy",
+            seconds_of([python, "-m", "rarevote", "--version"], 9) / numpy_seconds,
+            "at most 3",
+        ),
+        row(
+            "rarevote --help / import numpy",
+            seconds_of([python, "-m", "rarevote", "--help"], 9) / numpy_seconds,
+            "at most 3",
+        ),
+        row("first fit ever, 1 000 annotations, seconds", cold, "under 10"),
+        row("later process with a fit / import numba", warm / numba_seconds, "at most 3"),
+    ]
+
+
+MEMORY = """
+import json, resource, sys
+import numpy as np
+from benchmarks.foundation import columns
+from rarevote import CCRasch
+CCRasch().fit((np.arange(100) // 5, np.arange(100) % 7, np.arange(100) % 2))
+warm = np.array([0, 0, 1, 1, 2]), np.arange(5).astype(np.int64) * 10_000, np.array([0, 1, 0, 1, 1])
+CCRasch().fit(warm)
+CCRasch().fit((np.repeat(np.arange(50_000), 2), np.arange(100_000) % 20_000, np.arange(100_000) % 2), )
+given = columns()
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+with open("/proc/self/clear_refs", "w") as handle:
+    handle.write("5")
+def now():
+    with open("/proc/self/statm") as handle:
+        return int(handle.read().split()[1]) * resource.getpagesize()
+def high():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+before = now()
+model = CCRasch(10, tol=0, n_jobs=1).fit(given)
+grown = high() - before
+crowd = model.annotations_
+floor = crowd.nbytes + model.posterior_.nbytes + model._fit_.parameters["difficulty_deviation"].nbytes
+print(json.dumps({"grown": grown, "floor": floor}))
+"""
+
+
+def measure_memory() -> list[dict[str, Any]]:
+    shown = subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True)
+    found = json.loads(shown.stdout)
+    return [
+        row("memory: growth of the peak, MB", found["grown"] / 1e6, ""),
+        row("memory: growth / (annotations + posterior + difficulties)", found["grown"] / found["floor"], "at most 4"),
+    ]
+
+
+def measure_peers(peer_python: str) -> list[dict[str, Any]]:
+    rows = []
+    for slug, peer, wanted, target in (("dog", "GLAD", 500.0, "at least 500"), ("trec", "DawidSkene", 1.0, "at least 1")):
+        path = str(DATASETS / slug / "labels.csv")
+        CCRasch().fit(path)
+        crowd = CCRasch().fit(path).annotations_
+        ours = best_of(5, lambda crowd=crowd: CCRasch().fit(crowd))  # type: ignore[misc]
+        theirs = crowdkit_seconds(peer_python, peer, path)
+        rows.append(row(f"{slug}: crowd-kit {peer} seconds", theirs, ""))
+        rows.append(row(f"{slug}: our CC-Rasch seconds", ours, ""))
+        rows.append(row(f"{slug}: crowd-kit {peer} / our CC-Rasch", theirs / ours, target))
+        assert wanted
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer-python", default=None)
+    parser.add_argument("--only", default="passes,start-up,memory,peers")
+    arguments = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    wanted = arguments.only.split(",")
+    if "passes" in wanted:
+        rows += measure_passes()
+    if "start-up" in wanted:
+        rows += measure_start_up()
+    if "memory" in wanted:
+        rows += measure_memory()
+    if "peers" in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            rows += measure_peers(arguments.peer_python or crowdkit_python(Path(folder)))
+    print(evidence.write("foundation", rows).relative_to(evidence.REPOSITORY))
+
+
+if __name__ == "__main__":
+    main()

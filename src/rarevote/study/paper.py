@@ -1,0 +1,285 @@
+"""The paper's study on real data: every method on every dataset, its tables in its own layout, ours beside theirs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rarevote.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.errors import InputError, ParameterError
+from rarevote.methods.registry import METHODS, find_method
+from rarevote.study.ablation import ABLATION_COLUMNS, ABLATIONS, AblationMean, ablation_means, ablation_text
+from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
+from rarevote.study.deviation import (
+    DEVIATION_COLUMNS,
+    ROW_METRICS,
+    SUMMARY_COLUMNS,
+    MeanDeviation,
+    deviation_texts,
+    deviations,
+    mean_deviations,
+)
+from rarevote.study.paired import PAIRED_COLUMNS, paired_differences, paired_text
+from rarevote.study.printed import METHOD_TITLES, dataset_title, method_title
+from rarevote.study.results import RESULT_COLUMNS, Result, Results, put_together
+from rarevote.study.summaries import SUMMARY_TABLES, summary_records, summary_rows, summary_text
+from rarevote.study.tables import (
+    ABSENT,
+    Entry,
+    TextTable,
+    mean_and_sd,
+    ranked,
+    to_latex,
+    to_markdown,
+    write_csv,
+    write_text,
+)
+
+N_SEEDS = 4
+
+_HOW_TO_GET = {
+    "download": "rarevote datasets fetch {}",
+    "import": "rarevote datasets import {} FILE",
+    "folder": "a folder {} with labels.csv and truth.csv in that of --data",
+}
+_PER_DATASET_COLUMNS = (
+    "dataset",
+    "paper_name",
+    "method",
+    "status",
+    "imbalance",
+    "annotations_per_item",
+    "minority_recall",
+    "minority_recall_sd",
+    "macro_f1",
+    "macro_f1_sd",
+)
+
+
+@dataclass(frozen=True)
+class PaperStudy:
+    """What the study found.
+
+    Attributes:
+        sets: the datasets it is about, absent ones included, in the paper's order.
+        methods: the methods that were run, in the order of the paper's tables.
+        results: figures by dataset and method.
+        ablation: means of the ablation, empty if none of its methods was asked for.
+        absent: datasets that are not at hand (by slug), and how to get them.
+        not_run: methods that cannot run here, and why.
+        failures: fits that ended with an error: dataset, method and what it said.
+        notes: what was odd about the data.
+    """
+
+    sets: list[DatasetInfo]
+    methods: list[str]
+    results: Results
+    ablation: list[AblationMean]
+    absent: dict[str, str]
+    not_run: dict[str, str]
+    failures: list[str]
+    notes: list[str]
+
+    def means(self) -> list[MeanDeviation]:
+        """Means over datasets beside the paper's."""
+        return mean_deviations(self.results, self.sets, self.methods)
+
+
+def run_paper_study(
+    out: Path,
+    *,
+    data: str | Path | None = None,
+    cache: str | Path | None = None,
+    methods: Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
+    n_seeds: int = N_SEEDS,
+    n_jobs: int | None = None,
+    ablation: bool = True,
+    report: Report | None = None,
+) -> PaperStudy:
+    """Run the study, or what is left of it, and write its files into ``out``.
+
+    Args:
+        out: folder for the tables and, below ``cells``, for finished cells.
+        data: folder of datasets; see :mod:`rarevote.datasets` for what happens without one.
+        cache: where downloaded datasets are kept.
+        methods: names of methods; None for those of the paper that exist here.
+        datasets: names of datasets; None for all of the paper's. Those named here must be at hand.
+        n_seeds: seeds for methods that are random.
+        n_jobs: processes; None for all cores.
+        ablation: also run the ablation, for those of its methods that are among ``methods``.
+        report: called with the progress.
+
+    Raises:
+        ParameterError: a name is unknown or a number is out of range.
+        InputError: a dataset that was named is not there, or files are not as they should be.
+    """
+    if n_seeds < 1:
+        raise ParameterError(f"the number of seeds must be at least 1, got {n_seeds}")
+    chosen, sets = choose_methods(methods), choose_datasets(datasets)
+    _make_folder(out)
+    problems, absent, notes = load_problems(sets, data, cache, required=datasets is not None)
+    reasons = unavailable([Variant(name) for name in chosen])
+    not_run = {variant.method: reason for variant, reason in reasons.items()}
+    runnable = [name for name in chosen if name not in not_run]
+    if not runnable:
+        raise InputError(f"none of the methods can run here: {'; '.join(not_run.values())}")
+    ablations = [one for one in ABLATIONS if ablation and one.method in runnable]
+
+    variants = [*(Variant(name) for name in runnable), *(one.variant for one in ablations)]
+    outcomes = run_cells(problems, variants, out / "cells", n_seeds=n_seeds, n_jobs=n_jobs, report=report)
+    results = {
+        (one.slug, name): Result(one.slug, name, "absent", absent[one.slug])
+        if one.slug in absent
+        else put_together(one.slug, name, outcomes[one.slug, Variant(name)])
+        for one in sets
+        for name in runnable
+    }
+    means = ablation_means(outcomes, ablations, sets)
+    study = PaperStudy(sets, runnable, results, means, absent, not_run, _failures(outcomes), notes)
+    write_paper_study(study, out)
+    return study
+
+
+def choose_methods(names: Sequence[str] | None) -> list[str]:
+    """The methods of these names, the paper's first and in its order; None for all of the paper's that exist here."""
+    if names is not None:
+        for name in names:
+            find_method(name)
+    wanted = [*METHOD_TITLES, *(name for name in names or () if name not in METHOD_TITLES)]
+    return list(dict.fromkeys(name for name in wanted if name in (METHODS if names is None else names)))
+
+
+def choose_datasets(names: Sequence[str] | None) -> list[DatasetInfo]:
+    """The datasets of these names in the paper's order; None for all of the paper's."""
+    if names is None:
+        return [one for one in list_datasets() if one.paper_name]
+    slugs = {find_dataset(name).slug for name in names}
+    return [one for one in list_datasets() if one.slug in slugs]
+
+
+def load_problems(
+    sets: Sequence[DatasetInfo], data: str | Path | None, cache: str | Path | None, *, required: bool
+) -> tuple[list[Problem], dict[str, str], list[str]]:
+    """The datasets that are at hand, those that are not with how to get them, and what loading had to say.
+
+    Raises:
+        InputError: files are not as they should be, a dataset is absent although ``required``, or none is there.
+    """
+    problems, absent, notes = [], {}, []
+    for one in sets:
+        is_here = locate(one, data=data, cache=cache) is not None
+        if not is_here and not required and (data is not None or one.access != "download"):
+            absent[one.slug] = _HOW_TO_GET[one.access].format(one.slug)
+            continue
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            crowd, truth = load_annotations(one, data=data, cache=cache)
+        notes += [str(warning.message) for warning in told]
+        problems.append(Problem(one.slug, crowd, truth))
+    if not problems:
+        raise InputError(f"none of the datasets is here: {', '.join(absent)}. Name their folder with --data")
+    return problems, absent, notes
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made a folder ({error.strerror})") from None
+
+
+def _failures(outcomes: Outcomes) -> list[str]:
+    failures = []
+    for (dataset, variant), seeds in outcomes.items():
+        settings = "".join(f" {name}={value}" for name, value in variant.settings)
+        # Seeds mostly fail alike: each reason is told once.
+        reasons = dict.fromkeys(outcome.reason for outcome in seeds if outcome.status == "failed")
+        failures += [f"{dataset}, {variant.method}{settings}: {reason}" for reason in reasons]
+    return failures
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# writing
+
+
+def write_paper_study(study: PaperStudy, out: Path) -> None:
+    """Write results.csv, the paper's four tables, deviations, paired differences and the ablation."""
+    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, study.results.values()))
+
+    write_csv(out / "per_dataset.csv", _PER_DATASET_COLUMNS, _per_dataset_records(study))
+    _write_table(out / "per_dataset", per_dataset_text(study), long=True)
+    for table in SUMMARY_TABLES:
+        rows = summary_rows(table, study.results, study.sets, study.methods)
+        write_csv(out / f"{table.file_name}.csv", *summary_records(table, rows))
+        _write_table(out / table.file_name, summary_text(table, rows, study.sets, list(study.absent)))
+
+    differences, means = deviations(study.results, study.sets), study.means()
+    write_csv(out / "deviation.csv", DEVIATION_COLUMNS, map(asdict, differences))
+    write_csv(out / "deviation_summary.csv", SUMMARY_COLUMNS, map(asdict, means))
+    texts = deviation_texts(differences, means, study.sets)
+    write_text(out / "deviation.md", "\n".join(f"## {text.caption}\n\n{to_markdown(text)}" for text in texts))
+
+    paired = paired_differences(study.results, study.sets, study.methods)
+    write_csv(out / "paired.csv", PAIRED_COLUMNS, map(asdict, paired))
+    write_text(out / "paired.md", to_markdown(paired_text(paired)))
+
+    if study.ablation:
+        write_csv(out / "ablation.csv", ABLATION_COLUMNS, (one.record() for one in study.ablation))
+        write_text(out / "ablation.md", to_markdown(ablation_text(study.ablation)))
+
+
+def _write_table(path: Path, table: TextTable, *, long: bool = False) -> None:
+    write_text(path.with_suffix(".md"), to_markdown(table))
+    write_text(path.with_suffix(".tex"), to_latex(table, label=path.name.replace("_", "-"), long=long))
+
+
+def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
+    """The results of a dataset in the order of the paper's per-dataset table, in which PLAT comes last."""
+    return [study.results[one.slug, name] for name in sorted(study.methods, key=lambda name: name == "plat")]
+
+
+def _per_dataset_records(study: PaperStudy) -> list[dict[str, object]]:
+    return [
+        asdict(row)
+        | {
+            "paper_name": one.paper_name,
+            "imbalance": f"{one.imbalance:.2f}",
+            "annotations_per_item": f"{one.annotations_per_item:.2f}",
+        }
+        for one in study.sets
+        for row in _rows_of(study, one)
+    ]
+
+
+def per_dataset_text(study: PaperStudy) -> TextTable:
+    """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
+    rows: list[tuple[str | Entry, ...]] = []
+    breaks = set()
+    for one in study.sets:
+        breaks.add(len(rows))
+        title, facts = dataset_title(one), (f"{one.imbalance:.2f}", f"{one.annotations_per_item:.2f}")
+        if one.slug in study.absent:
+            rows.append((title, "absent", *facts, ABSENT, ABSENT))
+            continue
+        results = [row for row in _rows_of(study, one) if row.status != "not applicable"]
+        columns = [
+            ranked(
+                [row.figure(metric) for row in results],
+                [mean_and_sd(row.figure(metric), row.figure(f"{metric}_sd")) for row in results],
+                second=False,
+            )
+            for metric in ROW_METRICS
+        ]
+        for place, row in enumerate(results):
+            name = method_title(row.method) + (" (failed)" if row.status == "failed" else "")
+            rows.append((title if place == 0 else "", name, *facts, *(column[place] for column in columns)))
+    return TextTable(
+        ("Dataset", "Method", "Imb.", "Ann./item", "Min. Recall ↑", "Macro F1 ↑"),
+        rows,
+        caption="Every dataset. Mean ± standard deviation over seeds.",
+        n_text_columns=2,
+        breaks=frozenset(breaks - {0}),
+    )

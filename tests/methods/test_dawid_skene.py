@@ -1,0 +1,495 @@
+"""Dawid–Skene against a slow transcription of its definition, brute force, and the corners of its interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import exp, inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from rarevote.annotations import Annotations
+from rarevote.em import Shard
+from rarevote.engines import local as local_engine
+from rarevote.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, RarevoteWarning
+from rarevote.methods.dawid_skene import DawidSkene
+from rarevote.methods.dawid_skene_model import DawidSkeneModel, DawidSkeneShared
+
+Vote = tuple[Any, Any, Any]
+Columns = tuple[list[Any], list[Any], list[Any]]
+
+
+def random_crowd(seed: int, n_tasks: int = 30, n_workers: int = 6, n_classes: int = 3) -> list[Vote]:
+    """Votes of workers who are better at some classes than at others; some pairs repeat."""
+    rng = np.random.default_rng(seed)
+    confusion = rng.dirichlet(np.ones(n_classes), size=(n_workers, n_classes)) + 1.5 * np.eye(n_classes)
+    confusion /= confusion.sum(axis=2, keepdims=True)
+    truth = rng.integers(0, n_classes, n_tasks)
+    votes = []
+    for task in range(n_tasks):
+        for worker in rng.integers(0, n_workers, rng.integers(1, 6)):
+            label = rng.choice(n_classes, p=confusion[worker, truth[task]])
+            votes.append((f"t{task:03d}", f"w{worker}", f"c{label}"))
+    return votes
+
+
+def columns(votes: list[Vote]) -> Columns:
+    task, worker, label = (list(column) for column in zip(*votes, strict=True))
+    return task, worker, label
+
+
+def frame(votes: list[Vote]) -> pd.DataFrame:
+    return pd.DataFrame(votes, columns=["task", "worker", "label"])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the definition, slowly
+
+
+class Oracle(NamedTuple):
+    posterior: dict[Any, dict[Any, float]]
+    errors: dict[tuple[Any, Any], dict[Any, float]]
+    prior: dict[Any, float]
+    bounds: list[float]
+
+
+def oracle(
+    votes: list[Vote],
+    gold: dict[Any, Any] | None = None,
+    first_counts: Callable[[dict[tuple[Any, Any], dict[Any, float]]], dict[tuple[Any, Any], dict[Any, float]]]
+    | None = None,
+    n_iter: int = 100,
+    tol: float = 1e-5,
+) -> Oracle:
+    """Dawid–Skene as SPEC and crowd-kit define it, in dictionaries."""
+    classes = sorted({label for _, _, label in votes} | set((gold or {}).values()))
+    tasks = sorted({task for task, _, _ in votes})
+
+    def impose(q: dict[Any, dict[Any, float]]) -> dict[Any, dict[Any, float]]:
+        for task, known in (gold or {}).items():
+            q[task] = {k: float(k == known) for k in classes}
+        return q
+
+    def maximise(q: dict[Any, dict[Any, float]], first: bool) -> dict[tuple[Any, Any], dict[Any, float]]:
+        counts: dict[tuple[Any, Any], dict[Any, float]] = {}
+        for task, worker, label in votes:
+            row = counts.setdefault((worker, label), dict.fromkeys(classes, 0.0))
+            for k in classes:
+                row[k] += q[task][k]
+        if first and first_counts is not None:
+            counts = first_counts(counts)
+        clipped = {key: {k: max(row[k], 1e-10) for k in classes} for key, row in counts.items()}
+        return {
+            (worker, label): {
+                k: row[k] / sum(other[k] for (who, _), other in clipped.items() if who == worker) for k in classes
+            }
+            for (worker, label), row in clipped.items()
+        }
+
+    def shares(task: Any) -> dict[Any, float]:
+        given = [label for name, _, label in votes if name == task]
+        return {k: given.count(k) / len(given) for k in classes}
+
+    q = impose({task: shares(task) for task in tasks})
+    prior = {k: sum(q[task][k] for task in tasks) / len(tasks) for k in classes}
+    errors = maximise(q, True)
+    bounds: list[float] = []
+    for _ in range(n_iter):
+        scores = {task: {k: log(max(prior[k], 1e-10)) for k in classes} for task in tasks}
+        for task, worker, label in votes:
+            for k in classes:
+                scores[task][k] += log(errors[worker, label][k])
+        q = {}
+        for task in tasks:
+            top = max(scores[task].values())
+            odds = {k: exp(scores[task][k] - top) for k in classes}
+            q[task] = {k: odds[k] / sum(odds.values()) for k in classes}
+        q = impose(q)
+        prior = {k: sum(q[task][k] for task in tasks) / len(tasks) for k in classes}
+        errors = maximise(q, False)
+        bound = sum(
+            q[task][k] * (log(errors[worker, label][k]) + log(max(prior[k], 1e-10)))
+            for task, worker, label in votes
+            for k in classes
+        )
+        bound -= sum(q[task][k] * log(q[task][k]) for task in tasks for k in classes if q[task][k] > 0)
+        bounds.append(bound / len(votes))
+        if len(bounds) > 1 and bounds[-1] - bounds[-2] < tol:
+            break
+    return Oracle(q, errors, prior, bounds)
+
+
+def assert_same(model: DawidSkene, expected: Oracle) -> None:
+    """``model`` was fitted on a pandas frame."""
+    np.testing.assert_allclose(model.loss_history_, expected.bounds, rtol=0, atol=1e-8)
+    for task, row in expected.posterior.items():
+        np.testing.assert_allclose(model.probas_.loc[task, list(row)], list(row.values()), rtol=0, atol=1e-8)
+    errors = model.errors_
+    assert set(errors.index) == set(expected.errors)
+    for key, row in expected.errors.items():
+        np.testing.assert_allclose(errors.loc[key, list(row)], list(row.values()), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.priors_[list(expected.prior)], list(expected.prior.values()), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("with_gold", [False, True])
+def test_follows_the_definition(n_classes: int, with_gold: bool) -> None:
+    votes = random_crowd(n_classes, n_classes=n_classes)
+    gold = {"t000": "c0", "t007": f"c{n_classes - 1}"} if with_gold else None
+
+    model = DawidSkene().fit(frame(votes), gold and pd.Series(gold))
+
+    assert_same(model, oracle(votes, gold))
+
+
+@pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+@pytest.mark.parametrize("n_iter", [1, 2, 5])
+def test_counts_iterations_as_crowd_kit_does(n_iter: int) -> None:
+    votes = random_crowd(11)
+
+    model = DawidSkene(n_iter).fit(frame(votes))
+
+    assert len(model.loss_history_) == model.n_iter_ == n_iter
+    assert_same(model, oracle(votes, n_iter=n_iter))
+
+
+def test_says_when_the_iterations_do_not_suffice() -> None:
+    with pytest.warns(ConvergenceWarning, match="raise n_iter"):
+        model = DawidSkene(2).fit(columns(random_crowd(1)))
+    assert not model.converged_
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the objective
+
+
+def log_likelihood_by_enumeration(
+    votes: list[Vote], errors: pd.DataFrame, prior: pd.Series, gold: dict[Any, Any]
+) -> float:
+    """Log of the sum over all assignments of classes to tasks."""
+    tasks = sorted({task for task, _, _ in votes})
+    choices = [[gold[task]] if task in gold else list(prior.index) for task in tasks]
+    total = 0.0
+    for assignment in product(*choices):
+        truth = dict(zip(tasks, assignment, strict=True))
+        chance = 1.0
+        for task in tasks:
+            chance *= prior[truth[task]]
+        for task, worker, label in votes:
+            chance *= errors.loc[(worker, label), truth[task]]
+        total += chance
+    return log(total)
+
+
+@pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+@pytest.mark.parametrize("smoothing", [0.0, 0.7])
+@pytest.mark.parametrize("gold", [{}, {"t001": "c2"}])
+def test_objective_is_the_observed_data_likelihood(smoothing: float, gold: dict[Any, Any]) -> None:
+    votes = random_crowd(3, n_tasks=6, n_workers=3)
+    after_one = DawidSkene(1, smoothing=smoothing).fit(frame(votes), gold or None)
+    after_two = DawidSkene(2, tol=0, smoothing=smoothing).fit(frame(votes), gold or None)
+
+    expected = log_likelihood_by_enumeration(votes, after_one.errors_, after_one.priors_, gold)
+    if smoothing:
+        expected += smoothing * np.log(after_one.errors_.to_numpy()).sum()
+
+    assert after_two.objective_history_[1] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"smoothing": 0.5}, {"prior": "uniform"}, {"prior": [0.2, 0.3, 0.5]}, {"bound": "exact"}],
+    ids=str,
+)
+def test_objective_never_falls(seed: int, options: dict[str, Any]) -> None:
+    votes = columns(random_crowd(seed, n_tasks=60))
+    model = DawidSkene(300, 1e-12, **options).fit(votes, {"t000": "c0"} if seed % 2 else None)
+    history = np.array(model.objective_history_)
+    assert np.diff(history).min(initial=0.0) >= -1e-11 * abs(history[-1])
+
+
+def test_exact_bound_goes_on_to_the_optimum() -> None:
+    votes = frame(random_crowd(5, n_tasks=80))
+    model = DawidSkene(5000, 1e-15, bound="exact").fit(votes)
+    errors, prior = model.errors_, model.priors_
+
+    np.testing.assert_allclose(model.loss_history_, np.array(model.objective_history_) / len(votes))
+    np.testing.assert_allclose(prior, model.probas_.mean(), atol=1e-9)
+    for task, given in votes.groupby("task"):
+        odds = prior.copy()
+        for worker, label in zip(given["worker"], given["label"], strict=True):
+            odds *= errors.loc[(worker, label)]
+        np.testing.assert_allclose(model.probas_.loc[task], odds / odds.sum(), atol=1e-5)
+
+
+def test_a_step_taken_again_cannot_fall() -> None:
+    votes = columns(random_crowd(8))
+    crowd = Annotations.from_arrays(*votes)
+    shard = Shard(crowd.task_ptr, crowd.worker, crowd.label, np.empty(0, np.int32))
+    model = DawidSkeneModel(crowd.n_workers, 3, crowd.n_annotations, np.log([0.2, 0.3, 0.5]))
+    rng = np.random.default_rng(0)
+    shared = model.update(model.start(crowd), _stats(model, shard, model.start(crowd), refresh=False), 0.0)
+    spoiled = model._maximise(_stats(model, shard, shared).counts * rng.uniform(0.999, 1.001, (6, 3, 3)), None)
+    shared = DawidSkeneShared(spoiled, shared.log_prior, False)
+    stats = _stats(model, shard, shared)
+
+    # The better of old and new, worker by worker: no worse than either.
+    kept = model.update(shared, stats, 1.0)
+    for other in (shared, model.update(shared, stats, 0.0)):
+        gain = stats.counts * (kept.log_confusion - other.log_confusion)
+        assert gain.sum(axis=(1, 2)).min() >= 0.0
+        assert stats.class_mass @ (kept.log_prior - other.log_prior) >= 0.0
+
+
+def _stats(model: DawidSkeneModel, shard: Shard, shared: DawidSkeneShared, refresh: bool = True) -> Any:
+    local, out, stats = model.start_local(shard), model.start_local(shard), model.empty_stats(shared)
+    model.step(shared, shard, local, out, stats, refresh, 0.0)
+    assert model.gradient_norm(shared, stats) == 0.0
+    return stats
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# gold, symmetries, recovery
+
+
+def test_gold_is_imposed_and_teaches() -> None:
+    # Two workers contradict each other on every task: only gold can tell who is right.
+    votes = [(f"t{i}", "liar", "yes" if i % 2 else "no") for i in range(10)]
+    votes += [(f"t{i}", "honest", "no" if i % 2 else "yes") for i in range(10)]
+    gold = {"t0": "yes", "t1": "no", "t2": "yes"}
+
+    model = DawidSkene().fit(frame(votes), pd.Series(gold))
+
+    assert model.labels_.to_dict() == {f"t{i}": "no" if i % 2 else "yes" for i in range(10)}
+    for task, known in gold.items():
+        assert model.probas_.loc[task, known] == 1.0
+        assert model.probas_.loc[task].sum() == 1.0
+    # Gold against all votes stays gold.
+    stubborn = DawidSkene().fit(frame([("a", "x", 0), ("a", "y", 0), ("b", "x", 1), ("b", "y", 1)]), {"a": 1})
+    assert stubborn.labels_.to_dict() == {"a": 1, "b": 1}
+
+
+def test_order_and_names_do_not_matter() -> None:
+    votes = random_crowd(21)
+    plain = DawidSkene().fit(columns(votes))
+    shuffled = [votes[i] for i in np.random.default_rng(0).permutation(len(votes))]
+    again = DawidSkene().fit(columns(shuffled))
+    np.testing.assert_allclose(again.posterior_, plain.posterior_, atol=1e-12)
+
+    renamed = {"c0": "z", "c1": "y", "c2": "x"}
+    mirrored = DawidSkene().fit(columns([(task, worker, renamed[label]) for task, worker, label in votes]))
+    np.testing.assert_allclose(mirrored.posterior_[:, ::-1], plain.posterior_, atol=1e-12)
+
+
+def test_shards_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = columns(random_crowd(22, n_tasks=300))
+    whole = DawidSkene().fit(votes, {"t003": "c1"})
+    monkeypatch.setattr(local_engine, "_ANNOTATIONS_PER_SHARD", 100)
+    one, two = (DawidSkene(n_jobs=n_jobs).fit(votes, {"t003": "c1"}) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.posterior_, two.posterior_)
+    np.testing.assert_allclose(one.posterior_, whole.posterior_, atol=1e-10)
+
+
+def test_recovers_the_confusion_matrices_that_made_the_votes() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.choice(2, size=4000, p=[0.9, 0.1])
+    confusion = {"a": [[0.95, 0.05], [0.4, 0.6]], "b": [[0.7, 0.3], [0.1, 0.9]], "c": [[0.9, 0.1], [0.2, 0.8]]}
+    votes = [
+        (task, worker, int(rng.random() < matrix[truth[task]][1]))
+        for task in range(4000)
+        for worker, matrix in confusion.items()
+    ]
+    model = DawidSkene(2000, 1e-12, bound="exact").fit(frame(votes))
+    for worker, matrix in confusion.items():
+        for true, said in product((0, 1), (0, 1)):
+            assert model.errors_.loc[(worker, said), true] == pytest.approx(matrix[true][said], abs=0.08)
+    assert model.priors_[1] == pytest.approx(0.1, abs=0.03)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# initial errors
+
+
+def known_errors(workers: list[str], classes: list[str], seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    index = pd.MultiIndex.from_product([workers, classes], names=["worker", "label"])
+    values = rng.dirichlet(np.ones(len(classes)), size=(len(workers), len(classes)))
+    return pd.DataFrame(np.swapaxes(values, 1, 2).reshape(-1, len(classes)) * scale, index=index, columns=classes)
+
+
+def as_dict(errors: pd.DataFrame) -> dict[tuple[Any, Any], dict[Any, float]]:
+    return {key: row.to_dict() for key, row in errors.iterrows()}
+
+
+@pytest.mark.parametrize("scale", [1.0, 8.0], ids=["probabilities", "counts"])
+def test_initial_errors_can_be_assigned(scale: float) -> None:
+    votes = random_crowd(31)
+    initial = known_errors([f"w{r}" for r in range(7)], ["c0", "c1", "c2"], scale=scale)  # w6 is a stranger
+
+    model = DawidSkene(initial_error_strategy="assign").fit(frame(votes), initial_error=initial)
+
+    assert_same(model, oracle(votes, first_counts=lambda _: as_dict(initial)))
+
+
+def test_initial_counts_can_be_added() -> None:
+    votes = [vote for vote in random_crowd(32) if vote[1:] != ("w0", "c0")]
+    # Partial: some workers only, a missing column, and a label that the worker does not use in these votes.
+    initial = known_errors(["w0", "w1"], ["c0", "c1", "c2"], scale=5.0).drop(columns="c1").iloc[:-1]
+
+    def added(counts: dict[tuple[Any, Any], dict[Any, float]]) -> dict[tuple[Any, Any], dict[Any, float]]:
+        for key, row in as_dict(initial).items():
+            own = counts.setdefault(key, dict.fromkeys(["c0", "c1", "c2"], 0.0))
+            for k, value in row.items():
+                own[k] += value
+        return counts
+
+    model = DawidSkene(initial_error_strategy="addition").fit(frame(votes), initial_error=initial)
+
+    assert_same(model, oracle(votes, first_counts=added))
+
+
+@pytest.mark.parametrize("kind", ["table", "polars"])
+def test_errors_can_go_back_in_any_kind(kind: str) -> None:
+    votes = [(task, int(worker[1]), int(label[1])) for task, worker, label in random_crowd(33)]
+    data: Any = columns(votes) if kind == "table" else pl.DataFrame(votes, ["task", "worker", "label"], orient="row")
+    in_pandas = DawidSkene().fit(frame(votes))
+    model = DawidSkene().fit(data)
+
+    expected = DawidSkene(initial_error_strategy="assign").fit(frame(votes), None, in_pandas.errors_)
+    again = DawidSkene(initial_error_strategy="assign").fit(data, None, model.errors_)
+
+    np.testing.assert_allclose(again.posterior_, expected.posterior_, atol=1e-12)
+    if kind == "polars":
+        assert model.errors_.columns == ["worker", "label", "0", "1", "2"]
+
+
+def _without_last_row(errors: pd.DataFrame) -> pd.DataFrame:
+    return errors.iloc[:-1] * 10
+
+
+@pytest.mark.parametrize(
+    ("strategy", "spoil", "message"),
+    [
+        ("assign", _without_last_row, "every label that a worker used"),
+        ("assign", lambda errors: errors * 0.5, "sum to 1 per worker"),
+        ("assign", lambda errors: errors.drop(columns="c1"), "no column for the class 'c1'"),
+        ("assign", lambda errors: errors.replace(errors.iloc[0, 0], np.nan), "finite"),
+        ("assign", lambda errors: errors.rename_axis(["who", "label"]), "indexed by worker and label"),
+        ("addition", lambda errors: errors.reset_index(drop=True), "indexed by worker and label"),
+        ("addition", lambda errors: -errors, "at least 0"),
+        ("addition", lambda errors: errors.rename(columns={"c1": "other"}), "'other', which is none"),
+        ("addition", lambda errors: errors.rename(index={"c1": "other"}), "'other', which is none"),
+        ("addition", lambda errors: pd.concat([errors, errors]), "several rows"),
+        ("addition", lambda errors: pl.DataFrame({"c0": [1.0]}), "columns worker and label"),
+    ],
+)
+def test_unusable_initial_errors_are_refused(
+    strategy: Any, spoil: Callable[[pd.DataFrame], Any], message: str
+) -> None:
+    initial = spoil(known_errors([f"w{r}" for r in range(6)], ["c0", "c1", "c2"]))
+    with pytest.raises(InputError, match=message):
+        DawidSkene(initial_error_strategy=strategy).fit(frame(random_crowd(34)), initial_error=initial)
+
+
+def test_initial_errors_without_a_strategy_are_left_unused() -> None:
+    votes = frame(random_crowd(35))
+    initial = known_errors(["w0"], ["c0", "c1", "c2"])
+    with pytest.warns(RarevoteWarning, match="no effect"):
+        model = DawidSkene().fit(votes, initial_error=initial)
+    pd.testing.assert_frame_equal(model.probas_, DawidSkene().fit(votes).probas_)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# parameters, layouts, corners
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_iter": 0},
+        {"tol": -1.0},
+        {"initial_error_strategy": "replace"},
+        {"smoothing": -0.1},
+        {"smoothing": inf},
+        {"bound": "true"},
+        {"prior": "empirical"},
+        {"prior": [0.5, 0.5]},
+    ],
+    ids=str,
+)
+def test_parameters_out_of_range(options: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        DawidSkene(**options).fit(columns(random_crowd(0)))
+
+
+def test_prior_can_be_fixed() -> None:
+    votes = columns(random_crowd(41))
+    given = {"c0": 0.7, "c1": 0.2, "c2": 0.1}
+    assert DawidSkene(prior=given).fit(votes).priors_.to_dict() == pytest.approx(given)
+    np.testing.assert_allclose(DawidSkene(prior="uniform").fit(votes).priors_["prior"], 1 / 3)
+
+
+def test_smoothing_keeps_every_probability_positive() -> None:
+    votes = frame([("a", "x", 0), ("a", "y", 0), ("b", "x", 0), ("b", "y", 1), ("c", "z", 1)])
+    plain, smooth = DawidSkene().fit(votes), DawidSkene(smoothing=1.0).fit(votes)
+    assert list(plain.errors_.index) == [("x", 0), ("y", 0), ("y", 1), ("z", 1)]
+    assert list(smooth.errors_.index) == [(worker, label) for worker in "xyz" for label in (0, 1)]
+    for errors in (plain.errors_, smooth.errors_):
+        np.testing.assert_allclose(errors.groupby("worker").sum(), 1.0)
+    assert smooth.errors_.to_numpy().min() > 0.1
+
+
+def test_layouts_are_those_of_crowd_kit() -> None:
+    votes = pd.DataFrame({"task": [7, 7, 9], "worker": ["x", "y", "x"], "label": pd.Series([2, 1, 2], dtype="int8")})
+    model = DawidSkene().fit(votes)
+    errors = model.errors_
+    assert errors.index.names == ["worker", "label"]
+    assert errors.columns.tolist() == [1, 2]
+    assert errors.columns.name is None
+    assert list(errors.index) == [("x", 2), ("y", 1)]
+    assert model.priors_.name == "prior"
+    assert model.priors_.index.name == "label"
+    assert model.probas_.columns.name == "label"
+    assert model.labels_.name == "agg_label"
+
+
+def test_nothing_before_fit() -> None:
+    for name in ("errors_", "priors_", "objective_history_"):
+        with pytest.raises(NotFittedError):
+            getattr(DawidSkene(), name)
+
+
+def test_corners() -> None:
+    assert DawidSkene().fit(([], [], [])).labels_.to_dict() == {}
+    assert len(DawidSkene().fit(([], [], [])).errors_) == 0
+    assert DawidSkene().fit(([], [], [])).objective_history_ == []
+
+    one_class = DawidSkene().fit(frame([("a", "x", "yes"), ("b", "x", "yes"), ("b", "y", "yes")]))
+    assert one_class.labels_.to_dict() == {"a": "yes", "b": "yes"}
+    np.testing.assert_array_equal(one_class.probas_, 1.0)
+
+    one_worker = DawidSkene().fit(frame([("a", "x", 0), ("b", "x", 1)]))
+    assert one_worker.labels_.to_dict() == {"a": 0, "b": 1}
+
+    one_task = DawidSkene().fit(frame([("a", "x", 0), ("a", "y", 1), ("a", "z", 1)]))
+    assert one_task.labels_.to_dict() == {"a": 1}
+
+    unanimous = DawidSkene().fit(frame([(task, worker, task % 3) for task in range(6) for worker in "xyz"]))
+    assert unanimous.labels_.to_dict() == {task: task % 3 for task in range(6)}
+
+    unseen = DawidSkene().fit(frame([("a", "x", 0), ("b", "x", 1)]), classes=[0, 1, 2])
+    assert unseen.probas_[2].max() < 1e-6
+
+
+def test_many_votes_on_one_task_do_not_overflow() -> None:
+    votes = [("big", worker, int(worker < 3000)) for worker in range(5000)]
+    votes += [(f"t{i}", worker, i % 2) for i in range(4) for worker in range(5000)]
+    posterior: NDArray[Any] = DawidSkene().fit(columns(votes)).posterior_
+    assert np.isfinite(posterior).all()
+    np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
