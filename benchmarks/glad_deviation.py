@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.benchmark_data import Row, datasets, load, paper_row, scores
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
@@ -31,7 +32,6 @@ from rarevote.em import Shard, StoppingRule, run_em
 from rarevote.engines.local import LocalEngine
 from rarevote.methods.glad import GLAD
 from rarevote.methods.glad_model import GLADLocal, GLADModel, GLADShared
-from tests.benchmark_data import Row, datasets, load, paper_row, scores
 
 SMALL = 2_500
 OFF = 0.01

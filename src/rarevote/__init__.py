@@ -14,8 +14,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rarevote.annotations import Annotations as Annotations
+    from rarevote.datasets import load_dataset as load_dataset
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
+    from rarevote.methods.class_conditional import ClassConditional as ClassConditional
+    from rarevote.methods.crowdfm import CrowdFM as CrowdFM
+    from rarevote.methods.dawid_skene import DawidSkene as DawidSkene
+    from rarevote.methods.glad import GLAD as GLAD
+    from rarevote.methods.gold import GoldDawidSkene as GoldDawidSkene
+    from rarevote.methods.gold import GoldMajorityVote as GoldMajorityVote
+    from rarevote.methods.mace import MACE as MACE
     from rarevote.methods.majority import MajorityVote as MajorityVote
+    from rarevote.methods.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from rarevote.methods.plat import PLAT as PLAT
+    from rarevote.methods.rasch import Rasch as Rasch
+    from rarevote.methods.wawa import Wawa as Wawa
+    from rarevote.methods.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from rarevote.metrics import score as score
     from rarevote.simulate import simulate_cc_rasch as simulate_cc_rasch
     from rarevote.simulate import simulate_crowd as simulate_crowd
@@ -25,7 +38,20 @@ __version__ = "0.1.0"
 _HOME = {
     "Annotations": "annotations",
     "CCRasch": "methods.cc_rasch",
+    "ClassConditional": "methods.class_conditional",
+    "CrowdFM": "methods.crowdfm",
+    "DawidSkene": "methods.dawid_skene",
+    "GLAD": "methods.glad",
+    "GoldDawidSkene": "methods.gold",
+    "GoldMajorityVote": "methods.gold",
+    "MACE": "methods.mace",
     "MajorityVote": "methods.majority",
+    "OneCoinDawidSkene": "methods.one_coin",
+    "PLAT": "methods.plat",
+    "Rasch": "methods.rasch",
+    "Wawa": "methods.wawa",
+    "ZeroBasedSkill": "methods.zero_based_skill",
+    "load_dataset": "datasets",
     "score": "metrics",
     "simulate_cc_rasch": "simulate",
     "simulate_crowd": "simulate",

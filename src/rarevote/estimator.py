@@ -240,6 +240,8 @@ class Estimator:
     def _series(self, role: str, values: FloatArray, name: str) -> Any:
         crowd = self.annotations_
         names = {"task": crowd.tasks, "worker": crowd.workers, "label": crowd.classes}[role]
+        if not crowd.n_annotations:
+            values = np.full(len(names), np.nan)  # classes may be known although nobody voted
         return self._source_.deliver(Table({role: names}, {name: values}, series=True, dtypes=self._source_.dtypes))
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -247,6 +249,8 @@ class Estimator:
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
         """Names of the constructor's parameters and their defaults."""
+        if cls.__init__ is object.__init__:
+            return {}
         signature = inspect.signature(cls.__init__)
         return {name: entry.default for name, entry in signature.parameters.items() if name != "self"}
 

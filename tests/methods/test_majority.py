@@ -35,6 +35,14 @@ def test_skills_are_agreement_with_the_result() -> None:
     assert MajorityVote().fit(VOTES).skills_.to_dict() == {"a": 0.0, "b": 1.0, "c": 1.0}
 
 
+def test_an_answer_repeated_word_for_word_counts_once_for_the_skill() -> None:
+    # The value that crowd-kit 1.4.2 gives.
+    rows = ([1, 1, 1, 1, 2, 2], list("aabcab"), list("yyynny"))
+    assert MajorityVote().fit(rows).skills_.to_dict() == {"a": 1.0, "b": 0.5, "c": 0.0}
+    changed_mind = ([1, 1, 1, 1, 2, 2, 2], list("aabcabd"), list("ynyynyy"))
+    assert MajorityVote().fit(changed_mind).skills_.to_dict()["a"] == pytest.approx(1 / 3)
+
+
 def test_skills_weigh_votes() -> None:
     skills = pd.Series({"a": 3.0, "b": 1.0, "c": 1.0})
     model = MajorityVote().fit(VOTES, skills)

@@ -21,7 +21,7 @@ def majority(rows: Rows) -> dict[str, str]:
 def oracle(rows: Rows) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     labels = majority(rows)
     given: dict[str, list[bool]] = defaultdict(list)
-    for task, worker, label in rows:
+    for task, worker, label in set(rows):  # an answer repeated word for word counts once
         given[worker].append(label == labels[task])
     skill = {worker: sum(agreed) / len(agreed) for worker, agreed in given.items()}
     classes = sorted({label for _, _, label in rows})

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
@@ -137,12 +138,12 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
 
 
 @kernel
-def normalise_counts(  # type: ignore[no-untyped-def]
-    counts,  # (m, K, K): worker, label, truth
-    counted,  # bool (m, K): which labels of a worker share the probability
-    lowest,  # counts below this are raised to it
-    log_confusion,  # (m, K, K), written: log shares over the labels; 0 for labels left out
-):
+def normalise_counts(
+    counts: NDArray[np.float64],  # (m, K, K): worker, label, truth
+    counted: NDArray[np.bool_],  # (m, K): which labels of a worker share the probability
+    lowest: float,  # counts below this are raised to it
+    log_confusion: NDArray[np.float64],  # (m, K, K), written: log shares over the labels; 0 for labels left out
+) -> None:
     """Log of each count's share in its worker's answers to tasks of one truth."""
     m, K = counted.shape
     total = np.empty(K)

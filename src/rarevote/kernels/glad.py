@@ -33,27 +33,27 @@ _ROUNDING = 1e-13
 
 
 @kernel
-def glad_pass(  # type: ignore[no-untyped-def]
-    task_ptr,  # int64 (n + 1), absolute positions into worker and label
-    worker,  # unsigned (N)
-    label,  # unsigned (N)
-    gold,  # int32 (n), the known class or -1; or of size 0
-    alpha,  # (m)
-    shift,  # added to the b that comes in
-    easiness_mean,  # (n) or (1), prior mean of b
-    log_prior,  # (K)
-    damping,  # 0: Newton's curvature for the workers, >= 1: that many times an upper bound
-    refresh,  # whether to recompute the posterior
-    posterior_in,  # (n, K)
-    easiness_in,  # (n)
-    posterior_out,  # (n, K)
-    easiness_out,  # (n)
-    gradient,  # (m), added to
-    curvature,  # (m), added to
-    scalars,  # (4), added to: log likelihood (or its bound), squared norm of the gradient in b,
-    #           sum of (b - mean)**2 as b came in, sum of the new b - mean
-    class_mass,  # (K), added to: sum of the posterior
-):
+def glad_pass(
+    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
+    worker: NDArray[Any],  # unsigned (N)
+    label: NDArray[Any],  # unsigned (N)
+    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
+    alpha: NDArray[np.float64],  # (m)
+    shift: float,  # added to the b that comes in
+    easiness_mean: NDArray[np.float64],  # (n) or (1), prior mean of b
+    log_prior: NDArray[np.float64],  # (K)
+    damping: float,  # 0: Newton's curvature for the workers, >= 1: that many times an upper bound
+    refresh: bool,  # whether to recompute the posterior
+    posterior_in: NDArray[Any],  # (n, K)
+    easiness_in: NDArray[Any],  # (n)
+    posterior_out: NDArray[Any],  # (n, K)
+    easiness_out: NDArray[Any],  # (n)
+    gradient: NDArray[np.float64],  # (m), added to
+    curvature: NDArray[np.float64],  # (m), added to
+    scalars: NDArray[np.float64],  # (4), added to: log likelihood (or its bound), squared norm of the gradient in b,
+    #                                sum of (b - mean)**2 as b came in, sum of the new b - mean
+    class_mass: NDArray[np.float64],  # (K), added to: sum of the posterior
+) -> float:
     """See the module; returns the largest change of any posterior probability."""
     K = log_prior.shape[0]
     n = task_ptr.shape[0] - 1

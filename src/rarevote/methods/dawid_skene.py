@@ -289,27 +289,32 @@ def _check_sums(workers: list[Any], values: NDArray[np.float64]) -> None:
 
 def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
     """Worker and label of every row, and the columns of values by class."""
-    if isinstance(data, Table):
-        table: dict[Any, Any] = {**data.index, **data.values}
-        by_class = dict(data.values)
-    elif hasattr(data, "reset_index"):
-        names = list(data.index.names)
-        if names != ["worker", "label"]:
-            raise InputError(f"initial_error must be indexed by worker and label, got an index of {names}")
-        table = {name: data.index.get_level_values(name) for name in names}
-        by_class = {name: data[name].to_numpy(dtype=float) for name in data.columns}
-    else:
+    roles = ["worker", "label"]
+    try:
+        if hasattr(data, "reset_index"):
+            names = list(data.index.names)
+            if names != roles:
+                raise InputError(f"initial_error must be indexed by worker and label, got an index of {names}")
+            workers, labels = (data.index.get_level_values(name).tolist() for name in roles)
+            return workers, labels, dict(zip(data.columns, data.to_numpy(dtype=float).T, strict=True))
+        if isinstance(data, Table) and list(data.index) == roles:
+            workers, labels = (data.index[name].tolist() for name in roles)
+            return workers, labels, dict(data.values)
+
         import narwhals as nw
 
         frame = nw.from_native(data, eager_only=True)
-        table = {name: frame[name] for name in frame.columns}
+        if not set(roles) <= set(frame.columns):
+            raise InputError("initial_error needs columns worker and label, and one per class")
         # Frames other than those of pandas name their columns by text, whatever the classes are.
         by_text = {str(name): name for name in classes}
-        by_class = {
-            by_text.get(name, name): column.cast(nw.Float64).to_numpy()
-            for name, column in table.items()
-            if name not in ("worker", "label")
-        }
-    if "worker" not in table or "label" not in table:
-        raise InputError("initial_error needs columns worker and label, and one per class")
-    return list(table["worker"].tolist()), list(table["label"].tolist()), by_class
+        values = {name: frame[name].cast(nw.Float64).to_numpy() for name in frame.columns if name not in roles}
+        return (
+            frame["worker"].to_list(),
+            frame["label"].to_list(),
+            {by_text.get(name, name): column for name, column in values.items()},
+        )
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"initial_error must be a frame of numbers in the layout of errors_: {error}") from None

@@ -149,9 +149,7 @@ class GLADModel:
         del damping  # a damped pass has summed bounds in place of curvatures
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         alpha = shared.alpha + slope / (stats.curvature + 1.0)
-        scale = best_scale(
-            float(alpha @ alpha), float(alpha @ self.alpha_mean), float(stats.scalars[3]), self.n_tasks
-        )
+        scale = best_scale(float(alpha @ alpha), float(alpha @ self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
         log_prior = log_prior_from_mass(stats.class_mass) if self.estimate_prior else shared.log_prior
         return GLADShared(alpha * exp(scale), -scale, log_prior)
 

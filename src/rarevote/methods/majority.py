@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,34 @@ from rarevote.annotations import Annotations
 from rarevote.em import Callback
 from rarevote.errors import InputError, ParameterError
 from rarevote.estimator import Estimator, Fit
-from rarevote.numerics import first_of_best, normalise_rows
+from rarevote.numerics import normalise_rows
 
 OnMissingSkill = Literal["error", "ignore", "value"]
 
 
-def agreement(annotations: Annotations, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Share of each worker's answers that equal the label given to their task, (n_workers)."""
-    agrees = annotations.label == labels[annotations.task_of_annotation()]
-    right = np.bincount(annotations.worker, weights=agrees, minlength=annotations.n_workers)
-    given = np.bincount(annotations.worker, minlength=annotations.n_workers)
-    return right / np.maximum(given, 1)
+class Answers(NamedTuple):
+    """Answers to compare with a result; one that a worker repeats word for word on a task counts once."""
+
+    task: NDArray[np.int64]
+    worker: NDArray[np.int64]
+    label: NDArray[Any]
+    n_workers: int
+
+    @classmethod
+    def of(cls, annotations: Annotations) -> Answers:
+        """The answers of a crowd, repetitions left out (as crowd-kit counts skills)."""
+        task = annotations.task_of_annotation()
+        worker, label = annotations.worker.astype(np.int64), annotations.label
+        answer = (task * annotations.n_workers + worker) * annotations.n_classes + label
+        _, first = np.unique(answer, return_index=True)
+        if first.size < task.size:
+            task, worker, label = task[first], worker[first], label[first]
+        return cls(task, worker, label, annotations.n_workers)
+
+    def agreement(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Share of each worker's answers that equal the label given to their task, (n_workers)."""
+        right = np.bincount(self.worker, weights=self.label == labels[self.task], minlength=self.n_workers)
+        return right / np.maximum(np.bincount(self.worker, minlength=self.n_workers), 1)
 
 
 class MajorityVote(Estimator):
@@ -74,8 +91,7 @@ class MajorityVote(Estimator):
             votes = annotations.votes()
         else:
             votes = self._weighted_votes(annotations)
-        posterior = normalise_rows(votes)
-        return Fit(posterior, {"skills": agreement(annotations, first_of_best(posterior))})
+        return Fit(normalise_rows(votes))
 
     def _weighted_votes(self, annotations: Annotations) -> NDArray[np.float64]:
         given = self._given_skills
@@ -102,4 +118,4 @@ class MajorityVote(Estimator):
     @property
     def skills_(self) -> Any:
         """Share of a worker's answers that equal the result."""
-        return self._series("worker", self._parameter("skills"), "skill")
+        return self._series("worker", Answers.of(self.annotations_).agreement(self.label_codes()), "skill")

@@ -30,6 +30,26 @@ METHODS: dict[str, MethodEntry] = {
     for entry in (
         MethodEntry("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class"),
         MethodEntry("majority-vote", "MajorityVote", "majority", "the class with the most votes"),
+        MethodEntry("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator"),
+        MethodEntry("one-coin", "OneCoinDawidSkene", "one_coin", "one accuracy per annotator"),
+        MethodEntry("glad", "GLAD", "glad", "one ability per annotator, one difficulty per item"),
+        MethodEntry("plat", "PLAT", "plat", "a threshold on the share of positive votes; two classes"),
+        MethodEntry("crowdfm", "CrowdFM", "crowdfm", "a pretrained graph network; needs its weights file"),
+        MethodEntry(
+            "class-conditional", "ClassConditional", "class_conditional", "one accuracy per annotator and class"
+        ),
+        MethodEntry("mace", "MACE", "mace", "tells annotators who know from those who guess"),
+        MethodEntry("wawa", "Wawa", "wawa", "votes weighed by agreement with the majority"),
+        MethodEntry(
+            "zero-based-skill", "ZeroBasedSkill", "zero_based_skill", "votes weighed by skills learned in turns"
+        ),
+        MethodEntry(
+            "gold-majority-vote", "GoldMajorityVote", "gold", "votes weighed by accuracy on known items; needs gold"
+        ),
+        MethodEntry(
+            "gold-dawid-skene", "GoldDawidSkene", "gold", "confusion matrices from known items alone; needs gold"
+        ),
+        MethodEntry("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold"),
     )
 }
 

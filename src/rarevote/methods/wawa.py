@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarevote.annotations import Annotations
 from rarevote.em import Callback
 from rarevote.estimator import Fit
-from rarevote.methods.majority import agreement
+from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.numerics import first_of_best, normalise_rows
 
@@ -40,7 +40,7 @@ class Wawa(PredictsNewTasks):
     method_name: ClassVar[str] = "wawa"
 
     def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        skills = agreement(annotations, first_of_best(annotations.votes()))
+        skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))
         return Fit(normalise_rows(annotations.votes(skills[annotations.worker])), {"skills": skills})
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:

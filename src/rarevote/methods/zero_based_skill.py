@@ -11,7 +11,7 @@ from rarevote.annotations import Annotations
 from rarevote.em import Callback, Progress
 from rarevote.estimator import Fit
 from rarevote.methods.checks import check_count, check_number
-from rarevote.methods.majority import agreement
+from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.numerics import first_of_best, normalise_rows
 
@@ -74,12 +74,13 @@ class ZeroBasedSkill(PredictsNewTasks):
         n_voted = np.count_nonzero(np.bincount(annotations.label))
         skills = np.full(annotations.n_workers, 1.0 / n_voted + self.eps)
         rate = self.lr_init
+        answers = Answers.of(annotations)
         iteration = 0
         for iteration in range(1, self.n_iter + 1):
             if iteration % self.lr_steps_to_reduce == 0:
                 rate *= self.lr_reduce_factor
             scores = annotations.votes(skills[annotations.worker])
-            agreed = agreement(annotations, first_of_best(scores.round(_DECIMALS_OF_TIES)))
+            agreed = answers.agreement(first_of_best(scores.round(_DECIMALS_OF_TIES)))
             moved = skills + rate * (agreed - skills)
             change = float(np.abs(moved - skills).max())
             skills = moved

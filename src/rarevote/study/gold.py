@@ -108,8 +108,14 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
     code = {name: place for place, name in enumerate(classes)}
     known = np.array([code[truth[task]] if task in truth else -1 for task in crowd.tasks.tolist()], dtype=np.int64)
     rare = code[minority_class(list(truth.values()))]
-    votes = (crowd.task_of_annotation(), crowd.worker, crowd.label)
-    return NumberedCrowd(*(column.astype(np.int64) for column in votes), known, len(classes), rare)
+    return NumberedCrowd(
+        crowd.task_of_annotation().astype(np.int64),
+        crowd.worker.astype(np.int64),
+        crowd.label.astype(np.int64),
+        known,
+        len(classes),
+        rare,
+    )
 
 
 @cache
@@ -300,7 +306,7 @@ def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
 
 def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[str]:
     """From which share on gold beats CC-Rasch without gold, and what clamping adds; in sentences from the numbers."""
-    sentences = []
+    sentences: list[str] = []
     shares = sorted({row.share for row in rows})
     shown = {row.contender for row in rows}
     without = "CC-Rasch without gold"

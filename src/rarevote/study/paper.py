@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rarevote.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.errors import InputError, ParameterError
@@ -38,6 +39,9 @@ from rarevote.study.tables import (
 )
 
 N_SEEDS = 4
+
+# CrowdFM would average the draws of its option vectors by itself; the paper scores each draw and averages the scores.
+_AS_IN_THE_PAPER: dict[str, tuple[tuple[str, Any], ...]] = {"crowdfm": (("n_seeds", 1),)}
 
 _HOW_TO_GET = {
     "download": "rarevote datasets fetch {}",
@@ -121,19 +125,19 @@ def run_paper_study(
     chosen, sets = choose_methods(methods), choose_datasets(datasets)
     _make_folder(out)
     problems, absent, notes = load_problems(sets, data, cache, required=datasets is not None)
-    reasons = unavailable([Variant(name) for name in chosen])
+    reasons = unavailable([study_variant(name) for name in chosen])
     not_run = {variant.method: reason for variant, reason in reasons.items()}
     runnable = [name for name in chosen if name not in not_run]
     if not runnable:
         raise InputError(f"none of the methods can run here: {'; '.join(not_run.values())}")
     ablations = [one for one in ABLATIONS if ablation and one.method in runnable]
 
-    variants = [*(Variant(name) for name in runnable), *(one.variant for one in ablations)]
+    variants = [*(study_variant(name) for name in runnable), *(one.variant for one in ablations)]
     outcomes = run_cells(problems, variants, out / "cells", n_seeds=n_seeds, n_jobs=n_jobs, report=report)
     results = {
         (one.slug, name): Result(one.slug, name, "absent", absent[one.slug])
         if one.slug in absent
-        else put_together(one.slug, name, outcomes[one.slug, Variant(name)])
+        else put_together(one.slug, name, outcomes[one.slug, study_variant(name)])
         for one in sets
         for name in runnable
     }
@@ -141,6 +145,11 @@ def run_paper_study(
     study = PaperStudy(sets, runnable, results, means, absent, not_run, _failures(outcomes), notes)
     write_paper_study(study, out)
     return study
+
+
+def study_variant(name: str) -> Variant:
+    """A method as the study runs it."""
+    return Variant(name, _AS_IN_THE_PAPER.get(name, ()))
 
 
 def choose_methods(names: Sequence[str] | None) -> list[str]:

@@ -1,0 +1,83 @@
+"""The table of methods that the contract tests run over: a new method is one row here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+
+from rarevote.estimator import Estimator
+from rarevote.methods.registry import find_method
+from tests.methods.test_crowdfm_network import random_tensors
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """How to make a method for the contracts, and what holds for it."""
+
+    name: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    needs_gold: bool = False
+    binary: bool = False
+    # Decisions inside the method fall at ties, so that another order of the classes may give another result there.
+    sees_ties: bool = False
+    # What must never fall, if the method climbs something.
+    climbs: Callable[[Estimator], list[float]] | None = None
+
+    def make(self) -> Estimator:
+        parameters = dict(self.parameters)
+        if self.name == "crowdfm":
+            parameters["weights"] = small_network()
+        return find_method(self.name).load()(**parameters)
+
+
+def history(model: Estimator) -> list[float]:
+    return model.loss_history_
+
+
+def objective(model: Estimator) -> list[float]:
+    return list(model._fit_.parameters["objective_history"])
+
+
+METHOD_ROWS = [
+    # Tight tolerances: where a fit stops must not depend on the order of names.
+    MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, climbs=history),
+    MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, climbs=history),
+    MethodRow("majority-vote"),
+    MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, climbs=objective),
+    MethodRow("one-coin", {"tol": 0, "n_iter": 40}, climbs=objective),
+    MethodRow("glad", {"tol": 0, "n_iter": 400}, climbs=history),
+    MethodRow("plat", binary=True, sees_ties=True),
+    MethodRow("crowdfm", {"n_seeds": 2}),
+    MethodRow("mace", {"n_restarts": 3, "n_iter": 30}, climbs=history),
+    MethodRow("wawa", sees_ties=True),
+    MethodRow("zero-based-skill", sees_ties=True),
+    MethodRow("gold-majority-vote", needs_gold=True),
+    MethodRow("gold-dawid-skene", needs_gold=True),
+    MethodRow("rasch", needs_gold=True),
+]
+
+
+@cache
+def small_network() -> str:
+    """A weights file with random numbers in the shape of the published ones."""
+    path = Path(mkdtemp(prefix="rarevote-test-")) / "weights.safetensors"
+    header: dict[str, Any] = {}
+    content = b""
+    for name, tensor in random_tensors().items():
+        data = np.ascontiguousarray(tensor, dtype="<f4").tobytes()
+        header[name] = {
+            "dtype": "F32",
+            "shape": list(tensor.shape),
+            "data_offsets": [len(content), len(content) + len(data)],
+        }
+        content += data
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content)
+    return str(path)
