@@ -52,7 +52,7 @@ METHOD_ROWS = [
     MethodRow("majority-vote"),
     MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, climbs=objective),
     MethodRow("one-coin", {"tol": 0, "n_iter": 40}, climbs=objective),
-    MethodRow("glad", {"tol": 0, "n_iter": 400}, climbs=history),
+    MethodRow("glad", {"tol": 0, "n_iter": 40}, climbs=history),
     MethodRow("plat", binary=True, sees_ties=True),
     MethodRow("crowdfm", {"n_seeds": 2}),
     MethodRow("mace", {"n_restarts": 3, "n_iter": 30}, climbs=history),

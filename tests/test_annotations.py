@@ -212,5 +212,5 @@ def test_unknown_policies(option: dict[str, Any]) -> None:
 
 
 def test_dates_are_names_like_any_other() -> None:
-    day = datetime.date(2026, 1, 2)
+    day: Any = datetime.date(2026, 1, 2)
     assert Annotations.from_arrays([day], [day], [day]).tasks[0] == day

@@ -131,7 +131,7 @@ def test_methods() -> None:
 
 def test_simulate_is_reproducible_and_can_be_aggregated(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        rarevote("simulate", "--out", tmp_path / name, "--tasks", 200, "--seed", 3, "-q")
+        rarevote("simulate", "--out", tmp_path / name, "--tasks", "200", "--seed", "3", "-q")
     assert (tmp_path / "one/labels.csv").read_bytes() == (tmp_path / "two/labels.csv").read_bytes()
     done = rarevote(
         "aggregate", tmp_path / "one/labels.csv", "--truth", tmp_path / "one/truth.csv", "-o", tmp_path / "r.csv"

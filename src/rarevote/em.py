@@ -134,7 +134,8 @@ class StoppingRule:
 
     def met(self, change: float, gain: float) -> bool:
         """Whether both conditions hold."""
-        return change < self.max_change and gain < self.min_gain
+        # At the top the gain is rounding and may be negative: without the first test, 0 would stop there.
+        return self.min_gain > 0.0 and change < self.max_change and gain < self.min_gain
 
 
 @dataclass(frozen=True)

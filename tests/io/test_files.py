@@ -228,8 +228,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_columns(RESULT, tmp_path / "absent" / "x.csv")
+    (tmp_path / "x.csv").mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        (tmp_path / "x.csv").mkdir()
         write_columns(RESULT, tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"cannot write .docx; use .csv"):
         write_columns(RESULT, tmp_path / "x.docx")

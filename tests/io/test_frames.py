@@ -33,7 +33,7 @@ class OnlyAnArrowStream:
 
 def relation() -> Any:
     table = pa.table(COLUMNS)
-    return duckdb.from_arrow(table)
+    return duckdb.from_arrow(table)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 SOURCES = {

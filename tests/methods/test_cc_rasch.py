@@ -347,3 +347,33 @@ def test_estimated_prior_is_the_mean_posterior() -> None:
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         CCRasch(**parameters).fit(crowd_of())
+
+
+# -- new tasks --------------------------------------------------------------------------------------------------------
+
+
+# With sigma = 4 a single task can have several optima, and another start another of them.
+@pytest.mark.parametrize("variant", VARIANTS[:-1])
+def test_predicting_the_tasks_of_the_fit_gives_their_posterior(variant: dict[str, Any]) -> None:
+    crowd = crowd_of(n_tasks=80)
+    model = CCRasch(3000, tol=1e-9, **variant).fit(crowd)
+    rows = (crowd.task_of_annotation(), crowd.workers[crowd.worker], crowd.classes[crowd.label])
+    np.testing.assert_allclose(
+        np.column_stack([model.predict_proba(rows)[str(k)] for k in range(3)]), model.posterior_, atol=2e-4
+    )
+
+
+def test_a_new_task_is_decided_by_those_who_know_the_class() -> None:
+    simulated = simulate_crowd(2000, 20, imbalance=2, p_good=0.5, p_bad=0.5, p_majority=0, p_minority=0, random_state=1)
+    model = CCRasch().fit(simulated.arrays)
+    kind = np.array(simulated.worker_type)
+    good, bad = np.flatnonzero(kind == "good")[:2], np.flatnonzero(kind == "bad")[:3]
+    votes = ([0] * 5, [*good, *bad], [1, 1, 0, 0, 0])
+    assert model.predict(votes).to_dict() == {0: 1}
+
+
+def test_a_worker_nobody_has_seen_counts_as_average() -> None:
+    model = CCRasch().fit(crowd_of())
+    probas = model.predict_proba((["new"], ["stranger"], [2])).to_dict()["new"]
+    assert probas[2] > 1 / 3
+    assert sum(probas.values()) == pytest.approx(1.0)

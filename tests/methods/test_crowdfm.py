@@ -53,4 +53,4 @@ def test_without_weights_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.parametrize("parameters", [{"n_seeds": 0}, {"random_state": -1}, {"random_state": None}])
 def test_bad_parameters(parameters: dict[str, int]) -> None:
     with pytest.raises(ParameterError):
-        CrowdFM(weights=small_network(), **parameters).fit(columns(ROWS))  # type: ignore[arg-type]
+        CrowdFM(weights=small_network(), **parameters).fit(columns(ROWS))

@@ -8,6 +8,7 @@ from rarevote.study.tables import (
     escape_latex,
     escape_markdown,
     ranked,
+    signed,
     to_latex,
     to_markdown,
     write_csv,
@@ -63,6 +64,10 @@ def test_ranks_share_places_and_skip_what_is_absent() -> None:
     entries = ranked([0.3, None, 0.5, 0.5, 0.1], list("abcde"))
     assert [entry.rank for entry in entries] == ["second", "", "best", "best", ""]
     assert [entry.rank for entry in ranked([0.3, 0.5], list("ab"), second=False)] == ["", "best"]
+
+
+def test_differences_have_a_sign_unless_they_vanish() -> None:
+    assert [signed(value) for value in (0.0064, -0.02, -0.0004, 0.0)] == ["+0.006", "-0.020", "+0.000", "+0.000"]
 
 
 def test_csv_quotes_and_formats(tmp_path: Path) -> None:

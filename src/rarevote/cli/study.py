@@ -124,7 +124,7 @@ def _tell(study: PaperStudy, out: Path, seconds: float) -> None:
         say(f"absent datasets: {', '.join(study.absent)}")
     rows = _table_of_means(study)
     if rows:
-        figures = ("recall", "paper", "F1", "paper", "bal.-acc.", "paper")
+        figures = [title for name in ("recall", "macro-F1", "bal.-acc.") for title in (name, "paper", "diff")]
         typer.echo(aligned(["datasets", "method", "sets", *figures], rows))
         typer.echo(
             "\nRecall of the rarest class and macro-F1: the paper's own rows, averaged over the same datasets.\n"
@@ -136,6 +136,8 @@ def _tell(study: PaperStudy, out: Path, seconds: float) -> None:
 
 def _table_of_means(study: PaperStudy) -> list[list[str]]:
     """A line per method and kind of datasets; the other regimes of the tables are in deviation_summary.csv."""
+    from rarevote.study.tables import signed
+
     means = {(one.table, one.regime, one.method, one.metric, one.against): one for one in study.means()}
     rows = []
     for table, regime in (
@@ -149,7 +151,11 @@ def _table_of_means(study: PaperStudy) -> list[list[str]]:
             found = [means.get((*place, metric, "rows")) for metric in ("minority_recall", "macro_f1")]
             found.append(means.get((*place, "balanced_accuracy", "table")))
             if found[0] is not None:
-                figures = [text for one in found for text in ((share(one.ours), share(one.paper)) if one else ("", ""))]
+                figures = [
+                    text
+                    for one in found
+                    for text in ((share(one.ours), share(one.paper), signed(one.difference)) if one else ("", "", ""))
+                ]
                 rows.append([table if regime == "all" else f"many {regime}", method, str(found[0].sets), *figures])
     return rows
 

@@ -9,19 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Callback, Status, StoppingRule
+from rarevote.em import Callback, Status, StoppingRule, run_em
 from rarevote.errors import ParameterError
+from rarevote.engines.local import LocalEngine
 from rarevote.estimator import EMEstimator, Fit
-from rarevote.methods.cc_rasch_model import Ability, CCRaschModel, Difficulty
+from rarevote.methods.cc_rasch_model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.hyper import per_class, resolve_prior
+from rarevote.methods.new_tasks import PredictsNewTasks
 
 MStep = Literal["fused", "exact"]
 
 # The penalised likelihood must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
+# With the workers held, tasks settle on their own and quickly: this is close to rounding.
+_PREDICT_CHANGE = 1e-9
 
 
-class CCRasch(EMEstimator):
+class CCRasch(EMEstimator, PredictsNewTasks):
     """Class-conditional Rasch model: finds the rare class that a majority vote loses.
 
     Every annotator has an ability per class, every item a difficulty per class::
@@ -59,6 +63,7 @@ class CCRasch(EMEstimator):
     """
 
     method_name: ClassVar[str] = "cc-rasch"
+    takes_strangers: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -158,6 +163,20 @@ class CCRasch(EMEstimator):
         )
         self._warn_unless_converged(fit, self.tol)
         return fit
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
+        fitted = self._model(self.annotations_)
+        parameters = self._fit_.parameters
+        deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
+        model = HeldWorkers(**{**vars(fitted), "n_workers": len(worker)})
+        shared = CCRaschShared(
+            parameters["intercept"], deviation, np.zeros(model.n_difficulties), parameters["log_prior"]
+        )
+        rule = StoppingRule(self.n_iter, _PREDICT_CHANGE, np.inf)
+        with LocalEngine(model, annotations, np.empty(0, dtype=np.int32), self.n_jobs) as engine:
+            run_em(model, engine, shared, rule)
+            return engine.posterior()
 
     # -- results -----------------------------------------------------------------------------------------------------
 

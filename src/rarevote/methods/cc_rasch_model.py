@@ -320,5 +320,18 @@ class CCRaschModel:
         return objective
 
 
+class HeldWorkers(CCRaschModel):
+    """The same model with everything shared held fast: only posteriors and difficulties of the tasks move.
+
+    Used for tasks that a fit has not seen. ``n_tasks`` stays that of the fit, so that a task meets the same
+    penalties as there.
+    """
+
+    def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
+        """Nothing to update."""
+        del stats, damping
+        return shared
+
+
 def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))

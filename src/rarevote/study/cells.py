@@ -32,11 +32,9 @@ Status = Literal["done", "not applicable", "failed"]
 
 # Parameters that decide how fast a fit is, or that the seed of the cell decides, and not what is fitted.
 _NOT_PART_OF_A_VARIANT = ("n_jobs", "random_state")
-# Loading compiled code takes longer than a short fit: such fits are timed a second time.
-_SHORT_SECONDS = 1.0
 # Roughly what an annotation and class costs against a method that is not named here; only the order of cells and the
 # first guess of the time left depend on it.
-_RELATIVE_COST = {"crowdfm": 40.0, "glad": 5.0, "mace": 20.0, "majority-vote": 0.05, "plat": 0.05}
+_RELATIVE_COST = {"crowdfm": 10.0, "glad": 2.0, "mace": 20.0, "majority-vote": 0.05, "plat": 0.05}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +239,27 @@ def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> Outcome:
         with warnings.catch_warnings():
             # A fit that did not converge says so in its outcome.
             warnings.simplefilter("ignore")
+            if _loads_code(problem, variant):
+                _timed(problem, variant, seed)
             fitted, seconds = _timed(problem, variant, seed)
-            if seconds < _SHORT_SECONDS:
-                fitted, again = _timed(problem, variant, seed)
-                seconds = min(seconds, again)
         return _scored(problem, fitted, seconds)
     except InputError as error:
         return Outcome("not applicable", str(error))
     except Exception as error:
         return Outcome("failed", f"{type(error).__name__}: {error}")
+
+
+# What this process has fitted so far, by everything that compiled code is specialised for.
+_FITTED: set[tuple[Any, ...]] = set()
+
+
+def _loads_code(problem: Problem, variant: Variant) -> bool:
+    """Whether a fit would also have to load or compile code, which may take longer and is not what is timed."""
+    crowd = problem.annotations
+    kind = (variant, crowd.n_classes, crowd.worker.dtype, crowd.label.dtype)
+    is_new = kind not in _FITTED
+    _FITTED.add(kind)
+    return is_new
 
 
 def _timed(problem: Problem, variant: Variant, seed: int | None) -> tuple[Estimator, float]:

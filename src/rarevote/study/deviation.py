@@ -11,7 +11,7 @@ from rarevote.datasets import DatasetInfo
 from rarevote.study.printed import DOUBTFUL_ROWS, dataset_title, method_title, printed_results, printed_summaries
 from rarevote.study.results import Results
 from rarevote.study.summaries import SUMMARY_TABLES, members, regime_mean
-from rarevote.study.tables import TextTable
+from rarevote.study.tables import TextTable, signed
 
 #: what the paper prints per dataset; balanced accuracy is in its summary tables only
 ROW_METRICS = ("minority_recall", "macro_f1")
@@ -166,4 +166,4 @@ def deviation_texts(
 
 
 def _shown(one: Deviation | MeanDeviation) -> tuple[str, str, str]:
-    return f"{one.ours:.3f}", f"{one.paper:.3f}", f"{one.difference:+.3f}"
+    return f"{one.ours:.3f}", f"{one.paper:.3f}", signed(one.difference)

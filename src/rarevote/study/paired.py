@@ -16,7 +16,7 @@ from rarevote.datasets import DatasetInfo
 from rarevote.study.printed import METRIC_TITLES, method_title
 from rarevote.study.results import Results
 from rarevote.study.summaries import BINARY, MULTICLASS, members
-from rarevote.study.tables import TextTable
+from rarevote.study.tables import TextTable, signed
 
 N_DRAWS = 10_000
 SEED = 20_270_101
@@ -157,8 +157,8 @@ def paired_text(rows: Sequence[Paired]) -> TextTable:
                 one.sets_of,
                 METRIC_TITLES[one.metric],
                 f"{one.sets} ({one.source_groups})",
-                f"{one.mean_difference:+.3f}",
-                f"{one.low:+.3f} to {one.high:+.3f}",
+                signed(one.mean_difference),
+                f"{signed(one.low)} to {signed(one.high)}",
                 f"{one.wins}/{one.ties}/{one.losses}",
             )
             for one in rows

@@ -66,6 +66,11 @@ def mean_and_sd(mean: float | None, sd: float | None) -> str:
     return ABSENT if mean is None else f"{mean:.3f} ± {sd or 0.0:.3f}"
 
 
+def signed(difference: float) -> str:
+    """``+0.006``; what rounds to nothing has no minus."""
+    return f"{round(difference, 3) + 0.0:+.3f}"
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Markdown
 

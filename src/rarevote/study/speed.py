@@ -1,0 +1,294 @@
+"""Time and memory of our methods and of the libraries that others use, on the same labels.
+
+Every fit runs in a process of its own (:mod:`rarevote.study.peers.one_fit`), one at a time. A fit that exceeds the time
+limit is ended and marked, and larger sizes are not tried for it. Peers may live in another Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.simulate import simulate_crowd
+from rarevote.study.figures import Axis, Point, Style, line_chart, save
+from rarevote.study.page import Figure, Section, publish
+from rarevote.study.peers.one_fit import CROWD_KIT_CLASSES
+from rarevote.study.pool import Report
+from rarevote.study.printed import method_title
+from rarevote.study.tables import ABSENT, TextTable, write_csv
+
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch")
+OURS, PEER = "rarevote", "crowd-kit"
+VOTES_PER_TASK = 5
+TIME_LIMIT = 120.0
+
+_EXCEEDED = "exceeded the time limit"
+_STYLES = {
+    OURS: Style("#D55E00", "circle", (1, 0)),
+    PEER: Style("#0072B2", "triangle-up", (8, 3)),
+    f"{PEER}, {_EXCEEDED}": Style("#0072B2", "cross", (1, 4)),
+    f"{OURS}, {_EXCEEDED}": Style("#D55E00", "cross", (1, 4)),
+}
+
+Status = Literal["done", "exceeded", "failed", "skipped"]
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """One fit of one library.
+
+    Attributes:
+        status: "done"; "exceeded" the time limit; "failed"; "skipped" since a smaller size exceeded it.
+        seconds: of the fit alone.
+        peak_mb: most memory that the process held, its libraries and data included.
+        before_mb: memory before the fit, libraries and data included.
+        reason: of a failure.
+    """
+
+    library: str
+    version: str
+    method: str
+    n_annotations: int
+    n_tasks: int
+    n_workers: int
+    status: Status
+    seconds: float | None = None
+    peak_mb: float | None = None
+    before_mb: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A library and the Python that has it."""
+
+    library: str
+    python: str
+    version: str
+
+    def has(self, method: str) -> bool:
+        """Whether the library has the method."""
+        return self.library == OURS or method in CROWD_KIT_CLASSES
+
+
+_SCRIPT = Path(__file__).parent / "peers" / "one_fit.py"
+
+
+def find_runner(library: str, python: str) -> Runner | None:
+    """The library under that Python, or None if it is not installed there.
+
+    Raises:
+        InputError: there is no such Python.
+    """
+    try:
+        answer = subprocess.run(
+            [python, str(_SCRIPT), library], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(f"{python}: is no Python that runs here ({error})") from None
+    version = json.loads(answer)
+    return None if version is None else Runner(library, python, version)
+
+
+def draw_labels(n_annotations: int, path: Path) -> tuple[int, int, int]:
+    """A crowd of about that many votes as integer arrays in ``path``; returns votes, tasks and workers."""
+    n_tasks = max(n_annotations // VOTES_PER_TASK, 1)
+    n_workers = max(50, n_tasks // 100)
+    crowd = simulate_crowd(n_tasks, n_workers, votes_per_task=VOTES_PER_TASK, random_state=0)
+    np.savez(path, task=crowd.task, worker=crowd.worker, label=crowd.label)
+    return crowd.n_annotations, n_tasks, n_workers
+
+
+def run_one(runner: Runner, method: str, labels: Path, time_limit: float) -> dict[str, Any]:
+    """Status and figures of one fit in a process of its own."""
+    command = [runner.python, str(_SCRIPT), runner.library, method, str(labels)]
+    try:
+        # A folder without modules of ours, which must not stand in for those of the library.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=time_limit, cwd=labels.parent)
+    except subprocess.TimeoutExpired:
+        return {"status": "exceeded"}
+    if done.returncode:
+        # A process that the system killed says nothing itself.
+        last_line = (done.stderr.strip().splitlines() or [f"ended with code {done.returncode}"])[-1]
+        return {"status": "failed", "reason": last_line[:200]}
+    return {"status": "done", **json.loads(done.stdout.splitlines()[-1])}
+
+
+def n_runs(runners: Sequence[Runner], methods: Sequence[str], sizes: Sequence[int]) -> int:
+    """How many fits :func:`run_speed` reports on."""
+    return len(sizes) * sum(runner.has(method) for runner in runners for method in methods)
+
+
+def run_speed(
+    out: Path,
+    runners: Sequence[Runner],
+    *,
+    methods: Sequence[str] = METHODS,
+    sizes: Sequence[int] = SIZES,
+    time_limit: float = TIME_LIMIT,
+    report: Report | None = None,
+    command: str = "rarevote study speed",
+) -> Section:
+    """Run all fits and write ``speed.csv``, the figures, the summary and the page into ``out``."""
+    if not sizes or min(sizes) < 1 or not time_limit > 0:
+        raise ParameterError("sizes and the time limit must be above 0")
+    begin = time.perf_counter()
+    rows: list[SpeedRow] = []
+    too_slow: set[tuple[str, str]] = set()
+    with tempfile.TemporaryDirectory(prefix="rarevote-speed-") as folder:
+        for size in sorted(sizes):
+            labels = Path(folder) / f"{size}.npz"
+            facts = draw_labels(size, labels)
+            for method in methods:
+                for runner in (one for one in runners if one.has(method)):
+                    place = (runner.library, method)
+                    found = {"status": "skipped"} if place in too_slow else run_one(runner, method, labels, time_limit)
+                    if found["status"] == "exceeded":
+                        too_slow.add(place)
+                    rows.append(SpeedRow(runner.library, runner.version, method, *facts, **found))
+                    if report:
+                        report(len(rows))
+            labels.unlink()
+    out.mkdir(parents=True, exist_ok=True)
+    write_csv(out / "speed.csv", [entry.name for entry in fields(SpeedRow)], map(asdict, rows))
+    section = Section(
+        name="speed",
+        title="Speed and memory",
+        findings=findings(rows, time_limit),
+        figures=_figures(out, rows, time_limit),
+        tables=[_table(rows, time_limit)],
+        settings=[
+            f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}; "
+            + ", ".join(f"{runner.library} {runner.version}" for runner in runners)
+            + f". Two classes, {VOTES_PER_TASK} votes per task, one worker per 100 tasks (at least 50). Every fit in a "
+            "process of its own, one at a time; the clock covers fit alone, after a first fit on a few votes; ours "
+            "from integer arrays, the peer's from a data frame of the same integers. Peak memory is that of the whole "
+            f"process. Time limit {time_limit:g} s for the whole process."
+        ],
+        command=command,
+        seconds=time.perf_counter() - begin,
+    )
+    publish(out, section)
+    return section
+
+
+def points(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Point]:
+    """Seconds or memory by size, a panel per method; the first fit that exceeded the limit stands at the limit."""
+    found = []
+    for row in rows:
+        panel, y = method_title(row.method), getattr(row, value)
+        if row.status == "done" and y is not None:
+            found.append(Point(panel, row.library, row.n_annotations, y, y, y))
+        elif row.status == "exceeded" and value == "seconds":
+            series = f"{row.library}, {_EXCEEDED}"
+            found.append(Point(panel, series, row.n_annotations, time_limit, time_limit, time_limit))
+    return found
+
+
+def _figures(out: Path, rows: Sequence[SpeedRow], time_limit: float) -> list[Figure]:
+    sizes = sorted({row.n_annotations for row in rows})
+    x = Axis("annotations", log=True, format="~s", domain=(sizes[0] * 0.9, sizes[-1] * 1.1))
+    figures = []
+    for value, title, unit, caption in (
+        ("seconds", "Time of a fit", "seconds", "Both axes are logarithmic: a straight line is a power."),
+        ("peak_mb", "Peak memory of the process", "MB", "Libraries and data included."),
+    ):
+        found = points(rows, value, time_limit)
+        if not found:
+            continue
+        y = Axis(unit, log=True, format="~g")
+        chart = line_chart(found, title=title, x=x, y=y, styles=_STYLES, columns=4, size=(210, 210))
+        save(chart, out / f"speed_{value}")
+        figures.append(Figure(f"speed_{value}", f"{title}. {caption}"))
+    return figures
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what it says
+
+
+def _pairs(rows: Sequence[SpeedRow]) -> list[tuple[SpeedRow, SpeedRow | None]]:
+    """Our fits, each with the peer's on the same labels if the peer has the method."""
+    peers = {(row.method, row.n_annotations): row for row in rows if row.library != OURS}
+    return [(row, peers.get((row.method, row.n_annotations))) for row in rows if row.library == OURS]
+
+
+def findings(rows: Sequence[SpeedRow], time_limit: float) -> list[str]:
+    """Per method, the largest size at which both finished, and from where the peer did not."""
+    sentences = []
+    for method in dict.fromkeys(row.method for row in rows):
+        pairs = [(ours, peer) for ours, peer in _pairs(rows) if ours.method == method and ours.status == "done"]
+        both = [
+            (ours, peer) for ours, peer in pairs if peer and peer.status == "done" and peer.seconds and ours.seconds
+        ]
+        if both:
+            ours, peer = both[-1]
+            sentences.append(
+                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
+                f"{ours.peak_mb:,.0f} MB against {peer.seconds:.3g} s and {peer.peak_mb:,.0f} MB of {peer.library}: "
+                f"{_ratio(ours, peer, time_limit)} times as fast."
+            )
+        elif pairs:
+            ours = pairs[-1][0]
+            sentences.append(
+                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
+                f"{ours.peak_mb:,.0f} MB; no peer to compare with finished."
+            )
+        for row in rows:
+            if row.method == method and row.status == "exceeded":
+                sentences.append(
+                    f"{row.library}'s {method_title(method)} exceeded {time_limit:g} s at {row.n_annotations:,} "
+                    "annotations."
+                )
+    return sentences
+
+
+def _ratio(ours: SpeedRow, peer: SpeedRow | None, time_limit: float) -> str:
+    if peer is None or not ours.seconds:
+        return ABSENT
+    if peer.status == "exceeded":
+        return f"> {time_limit / ours.seconds:,.0f}"
+    return f"{peer.seconds / ours.seconds:,.1f}" if peer.seconds else ABSENT
+
+
+def _table(rows: Sequence[SpeedRow], time_limit: float) -> TextTable:
+    def seconds(row: SpeedRow | None) -> str:
+        if row is None:
+            return "has none"
+        if row.seconds is not None:
+            return f"{row.seconds:.3g}"
+        return {"exceeded": f"> {time_limit:g}", "skipped": "not tried"}.get(row.status, row.status)
+
+    def memory(row: SpeedRow | None) -> str:
+        return ABSENT if row is None or row.peak_mb is None else f"{row.peak_mb:,.0f}"
+
+    libraries = list(dict.fromkeys(row.library for row in rows if row.library != OURS)) or ["no peer"]
+    return TextTable(
+        ["Method", "Annotations", "Seconds", "Peak MB", "Seconds", "Peak MB", "Ratio of seconds"],
+        [
+            (
+                method_title(ours.method),
+                f"{ours.n_annotations:,}",
+                seconds(ours),
+                memory(ours),
+                seconds(peer),
+                memory(peer),
+                _ratio(ours, peer, time_limit),
+            )
+            for ours, peer in sorted(_pairs(rows), key=lambda pair: (pair[0].method, pair[0].n_annotations))
+        ],
+        caption="Seconds of a fit and peak memory of its process.",
+        groups=[("", 1), (OURS, 2), (libraries[0], 2), ("", 1)],
+    )
