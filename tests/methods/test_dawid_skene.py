@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Shard
@@ -398,6 +397,6 @@ def test_corners() -> None:
 def test_many_votes_on_one_task_do_not_overflow() -> None:
     votes = [("big", worker, int(worker < 3000)) for worker in range(5000)]
     votes += [(f"t{i}", worker, i % 2) for i in range(4) for worker in range(5000)]
-    posterior: NDArray[Any] = DawidSkene().fit(columns(votes)).posterior_
+    posterior = DawidSkene().fit(columns(votes)).posterior_
     assert np.isfinite(posterior).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)

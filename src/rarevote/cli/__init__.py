@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from rarevote.cli import aggregate, demo, methods, simulate
+from rarevote.cli.datasets import datasets_app
+from rarevote.cli.study import study_app
 from rarevote.errors import ParameterError, RarevoteError
 
 app = typer.Typer(
@@ -24,6 +26,8 @@ app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("methods")(methods.methods)
 app.command("demo")(demo.demo)
+app.add_typer(datasets_app, name="datasets")
+app.add_typer(study_app, name="study")
 
 
 def _version(wanted: bool) -> None:

@@ -20,6 +20,7 @@ from rarevote.study.intervals import mean_interval
 from rarevote.study.printed import method_title
 
 PNG_SCALE = 2.0
+_VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 _FONT = "Helvetica, Arial, sans-serif"
 _INK = "#222222"
 # Pixels between neighbouring series.
@@ -243,14 +244,16 @@ def dot_chart(
     return _dressed(small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=len(panels)), title)
 
 
+def to_svg(chart: alt.TopLevelMixin) -> str:
+    """The chart as SVG."""
+    return vl_convert.vegalite_to_svg(chart.to_json(), vl_version=_VEGA_LITE)
+
+
 def save(chart: alt.TopLevelMixin, stem: Path) -> None:
     """Write ``stem.svg`` and ``stem.png``."""
-    specification = chart.to_json()
-    version = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-    svg = vl_convert.vegalite_to_svg(specification, vl_version=version)
-    png = vl_convert.vegalite_to_png(specification, vl_version=version, scale=PNG_SCALE)
     with replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
-        temporary.write_text(svg, encoding="utf-8")
+        temporary.write_text(to_svg(chart), encoding="utf-8")
+    png = vl_convert.vegalite_to_png(chart.to_json(), vl_version=_VEGA_LITE, scale=PNG_SCALE)
     with replacing(stem.with_name(f"{stem.name}.png")) as temporary:
         temporary.write_bytes(png)
 

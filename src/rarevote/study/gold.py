@@ -121,7 +121,7 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
 @cache
 def _load(dataset: str, data: str | None) -> NumberedCrowd:
     with warnings.catch_warnings():
-        # Truth without votes was reported when the datasets were chosen.
+        # What is odd about the data, the study says once and not once per process.
         warnings.simplefilter("ignore")
         return number(*load_annotations(dataset, data=data))
 
@@ -217,6 +217,7 @@ def run_gold(
     if not contenders:
         raise ParameterError(f"this study compares {', '.join(dict.fromkeys(one.method for one in CONTENDERS))}")
     folder = None if data is None else str(data)
+    notes = _oddities(datasets, folder)
     # The longest first, so that no core is left alone with one at the end.
     largest_first = sorted(datasets, key=lambda info: -(info.n_annotations or 0))
     trials = [
@@ -253,12 +254,27 @@ def run_gold(
             f"one per source, at least {SMALLEST} known items.",
             "Majority vote and CC-Rasch without gold see only the items that are not gold; the others see all votes. "
             "The gold of a smaller share is part of that of a larger one.",
+            *notes,
         ],
         command=command,
         seconds=time.perf_counter() - begin,
     )
     publish(out, section)
     return section
+
+
+def _oddities(datasets: Sequence[DatasetInfo], data: str | None) -> list[str]:
+    """What loading the datasets has to say, such as truth of tasks that nobody voted on."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for info in datasets:
+            load_annotations(info, data=data)
+    return [str(warning.message) for warning in told]
+
+
+def n_trials(datasets: Sequence[DatasetInfo], n_seeds: int, shares: Sequence[float] = SHARES) -> int:
+    """How many draws of gold :func:`run_gold` makes and reports on."""
+    return len(datasets) * len(shares) * n_seeds
 
 
 def points(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str) -> list[Point]:

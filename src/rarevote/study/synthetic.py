@@ -202,6 +202,11 @@ def run_synthetic(
     return section
 
 
+def n_trials(n_seeds: int, sweeps: Sequence[Sweep] = SWEEPS) -> int:
+    """How many crowds :func:`run_synthetic` draws and reports on."""
+    return n_seeds * sum(len(sweep.values) for sweep in sweeps)
+
+
 def points(rows: Sequence[SyntheticRow], sweep: str) -> list[Point]:
     """Means and intervals of a sweep, minority recall and balanced accuracy as panels."""
     return points_with_intervals(

@@ -41,6 +41,9 @@ from rarevote.study.pool import Report, run_jobs
 from rarevote.study.printed import method_title
 from rarevote.study.tables import TextTable, write_csv
 
+#: compared in the crowd of specialists
+METHODS = ("majority-vote", "glad", "dawid-skene", "cc-rasch")
+
 _ANSWERED = "rare class among the answers"
 
 
