@@ -12,7 +12,7 @@ import pytest
 
 from rarevote.errors import InputError, RarevoteWarning
 from rarevote.methods.dawid_skene import DawidSkene
-from tests.methods.test_dawid_skene import assert_same, columns, frame, oracle, random_crowd
+from tests.methods.test_dawid_skene import Counts, assert_same, columns, frame, oracle, random_crowd
 
 
 def known_errors(workers: list[str], classes: list[str], seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def known_errors(workers: list[str], classes: list[str], seed: int = 0, scale: f
     return pd.DataFrame(np.swapaxes(values, 1, 2).reshape(-1, len(classes)) * scale, index=index, columns=classes)
 
 
-def as_dict(errors: pd.DataFrame) -> dict[tuple[Any, Any], dict[Any, float]]:
+def as_dict(errors: pd.DataFrame) -> Counts:
     return {key: row.to_dict() for key, row in errors.iterrows()}
 
 
@@ -41,7 +41,7 @@ def test_initial_counts_can_be_added() -> None:
     # Partial: some workers only, a missing column, and a label that the worker does not use in these votes.
     initial = known_errors(["w0", "w1"], ["c0", "c1", "c2"], scale=5.0).drop(columns="c1").iloc[:-1]
 
-    def added(counts: dict[tuple[Any, Any], dict[Any, float]]) -> dict[tuple[Any, Any], dict[Any, float]]:
+    def added(counts: Counts) -> Counts:
         for key, row in as_dict(initial).items():
             own = counts.setdefault(key, dict.fromkeys(["c0", "c1", "c2"], 0.0))
             for k, value in row.items():

@@ -201,7 +201,7 @@ class DawidSkene(ConfusionEstimator):
             warnings.warn(
                 'initial_error has no effect: set initial_error_strategy to "assign" or "addition"',
                 RarevoteWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
             return None
         return read_initial_error(self._initial_error, annotations, replaces=self.initial_error_strategy == "assign")
