@@ -19,8 +19,8 @@ class Sums(NamedTuple):
 class Hill:
     """Climbs ``-(x - 3)**2`` from 0 by steps that overshoot ``stretch`` times; damping shortens them."""
 
-    def __init__(self, stretch: float, broken: bool = False) -> None:
-        self.stretch, self.broken = stretch, broken
+    def __init__(self, stretch: float, broken: bool = False, missing: float = 1.0) -> None:
+        self.stretch, self.broken, self.missing = stretch, broken, missing
 
     def start(self, annotations: Annotations) -> float:
         raise NotImplementedError
@@ -44,6 +44,16 @@ class Hill:
     def gradient_norm(self, shared: float, stats: Sums) -> float:
         return abs(2 * (3.0 - shared))
 
+    def local_offsets(self, shared: float) -> tuple[Any, ...]:
+        return ()
+
+    def shared_distances(self, first: float, second: float, third: float) -> tuple[float, float]:
+        return (second - first) ** 2, (third - 2 * second + first) ** 2
+
+    def extrapolate(self, points: tuple[float, float, float], length: float, means: tuple[Any, ...]) -> float:
+        first, second, third = points
+        return first + 2 * length * (second - first) + length**2 * (third - 2 * second + first) * self.missing
+
     def stopping_value(self, shared: float, updated: float, stats: Sums, objective: float) -> float:
         return objective
 
@@ -51,7 +61,7 @@ class Hill:
 class Counter(Engine[float, Any, Sums]):
     def __init__(self) -> None:
         self.calls: list[tuple[float, bool, float]] = []
-        self.depth = 0
+        self.depth = self.jumps = self.refused = 0
 
     def run(self, shared: float, *, refresh: bool, damping: float) -> tuple[Sums, float]:
         self.calls.append((shared, refresh, damping))
@@ -62,6 +72,16 @@ class Counter(Engine[float, Any, Sums]):
 
     def retreat(self) -> None:
         self.depth -= 1
+
+    def local_distances(self, offsets: Any) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def extrapolate(self, offsets: Any, length: float) -> tuple[Any, ...]:
+        self.jumps += 1
+        return ()
+
+    def take_plain(self) -> None:
+        self.refused += 1
 
 
 def test_a_falling_step_is_taken_back_and_damped() -> None:
@@ -119,3 +139,23 @@ def test_callback() -> None:
     outcome = run_em(Hill(0.5), Counter(), 0.0, StoppingRule(9, 1.0, 1e-12), callback=told.append)
     assert [progress.iteration for progress in told] == list(range(1, outcome.n_iter + 1))
     assert [progress.objective for progress in told] == outcome.history
+
+
+def test_jumps_save_passes_and_end_at_the_same_top() -> None:
+    plain, engine = Counter(), Counter()
+    slow = run_em(Hill(0.05), plain, 0.0, StoppingRule(2000, 1.0, 1e-12))
+    fast = run_em(Hill(0.05), engine, 0.0, StoppingRule(2000, 1.0, 1e-12), accelerate=True)
+    assert engine.jumps > 0
+    assert plain.jumps == 0
+    assert fast.n_passes < 0.3 * slow.n_passes
+    assert (np.diff(fast.history) >= -1e-12).all()
+    assert fast.shared == pytest.approx(3.0, abs=1e-5)
+
+
+def test_a_jump_that_falls_is_not_taken() -> None:
+    engine = Counter()
+    outcome = run_em(Hill(0.05, missing=0.0), engine, 0.0, StoppingRule(2000, 1.0, 1e-12), accelerate=True)
+    assert engine.refused > 0
+    assert outcome.n_damped == 0
+    assert (np.diff(outcome.history) >= -1e-12).all()
+    assert outcome.shared == pytest.approx(3.0, abs=1e-4)

@@ -10,6 +10,11 @@ rises: the history never falls beyond rounding. With a damping of one or more a 
 
 With the posterior frozen, repeated passes solve the maximisation step to a gradient tolerance (``exact=True``);
 otherwise each pass refreshes the posterior and takes one step (generalised EM).
+
+EM creeps where little is known. With ``accelerate=True`` every second step is lengthened (SQUAREM, Varadhan and
+Roland 2008): from three consecutive points ``t0, t1, t2`` with ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the loop jumps
+to ``t0 + 2 a r + a^2 v``, ``a = |r| / |v|``, over shared and local parameters alike. Local state needs nothing but two
+sums to agree on ``a``. A jump that lowers the objective is not taken.
 """
 
 from __future__ import annotations
@@ -18,8 +23,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from math import inf, isfinite
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from math import inf, isfinite, sqrt
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +38,15 @@ Shared = TypeVar("Shared")
 Local = TypeVar("Local", bound=tuple[Any, ...])
 Stats = TypeVar("Stats", bound=tuple[Any, ...])
 
+Offsets = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...], tuple[FloatArray, ...]]
+
 _MOST_DAMPINGS = 40
 _MOST_INNER_PASSES = 500
+# The first steps are far from the geometric regime that a jump assumes.
+_FIRST_JUMP = 3
+# A jump may be this many steps long; the limit grows while jumps reach it and shrinks when one is not taken.
+_SHORTEST_LIMIT = 4.0
+_LIMIT_FACTOR = 4.0
 # The objective is a sum of as many terms as there are annotations: this is its rounding, relative to its size.
 _ROUNDING = 1e-12
 
@@ -94,6 +106,21 @@ class Model(Protocol[Shared, Local, Stats]):
         """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
 
 
+class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
+    """A model whose parameters can be extrapolated. The posterior takes no part: it follows from the parameters."""
+
+    def local_offsets(self, shared: Shared) -> tuple[FloatArray, ...]:
+        """What has to be added to each local array but the posterior to give the parameters that it stands for."""
+
+    def shared_distances(self, first: Shared, second: Shared, third: Shared) -> tuple[float, float]:
+        """Squared norms of ``second - first`` and of ``third - 2 second + first``."""
+
+    def extrapolate(
+        self, points: tuple[Shared, Shared, Shared], length: float, local_means: tuple[FloatArray, ...]
+    ) -> Shared:
+        """Shared parameters at the far point; ``local_means`` are the means of the extrapolated local arrays."""
+
+
 class Engine(ABC, Generic[Shared, Local, Stats]):
     """Runs a model's step over all shards and keeps the local state: as it was, as it is, as proposed."""
 
@@ -108,6 +135,18 @@ class Engine(ABC, Generic[Shared, Local, Stats]):
     @abstractmethod
     def retreat(self) -> None:
         """Go back to the local state before the last advance."""
+
+    @abstractmethod
+    def local_distances(self, offsets: Offsets) -> tuple[float, float]:
+        """As ``shared_distances``, summed over the local parameters as they were, are, and are proposed."""
+
+    @abstractmethod
+    def extrapolate(self, offsets: Offsets, length: float) -> tuple[FloatArray, ...]:
+        """Propose the far point in place of what is proposed, which is kept aside; returns the means of each array."""
+
+    @abstractmethod
+    def take_plain(self) -> None:
+        """After an advance to the far point: make what was kept aside the current state instead."""
 
 
 class Status(Enum):
@@ -177,10 +216,22 @@ def run_em(
     *,
     exact: bool = False,
     gradient_tolerance: float = 1e-6,
+    accelerate: bool = False,
     callback: Callback | None = None,
 ) -> Outcome[Shared]:
-    """Fit ``model`` on ``engine`` from ``shared`` until ``rule`` is met."""
-    loop = _Loop(model, engine, shared, exact, gradient_tolerance)
+    """Fit ``model`` on ``engine`` from ``shared`` until ``rule`` is met.
+
+    Args:
+        model: what to fit.
+        engine: where to run it.
+        shared: parameters to begin with.
+        rule: when to stop.
+        exact: solve every maximisation step to ``gradient_tolerance`` with the posterior frozen.
+        gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
+        accelerate: lengthen every second step; the model must be an :class:`AcceleratedModel`.
+        callback: told about every iteration.
+    """
+    loop = _Loop(model, engine, shared, exact, gradient_tolerance, accelerate and not exact)
     history: list[float] = []
     values: list[float] = []
     status = Status.LIMIT
@@ -201,7 +252,8 @@ def run_em(
             break
         if len(history) >= rule.n_iter:
             break
-        loop.take_step(updated, stats, refresh=True)
+        loop.may_jump = len(history) >= _FIRST_JUMP
+        loop.take_step(updated, refresh=True)
     return Outcome(loop.shared, updated, history, values, len(history), loop.n_passes, loop.n_damped, status)
 
 
@@ -215,13 +267,18 @@ class _Loop(Generic[Shared, Local, Stats]):
         shared: Shared,
         exact: bool,
         gradient_tolerance: float,
+        accelerate: bool,
     ) -> None:
         self.model, self.engine, self.shared = model, engine, shared
         self.exact, self.gradient_tolerance = exact, gradient_tolerance
+        self.accelerate, self.may_jump = accelerate, False
         self.objective = -inf
         self.n_passes = self.n_damped = 0
         self.stalled = False
         self._before: tuple[Shared, bool] | None = None
+        self._plain: Shared | None = None  # where the last step would have led without the jump
+        self._since_jump = 0
+        self._longest = _SHORTEST_LIMIT
 
     def _run(self, refresh: bool, damping: float = 0.0) -> tuple[Stats, float, float]:
         stats, change = self.engine.run(self.shared, refresh=refresh, damping=damping)
@@ -237,9 +294,15 @@ class _Loop(Generic[Shared, Local, Stats]):
     def evaluate(self, *, refresh: bool) -> tuple[Stats, float]:
         """One pass at the current parameters; if the objective fell since the last, step back and damp first."""
         stats, change, objective = self._run(refresh)
+        if self._plain is not None and self._fell(objective):
+            self.engine.take_plain()
+            self.shared = self._plain
+            self._longest = max(_SHORTEST_LIMIT, self._longest / _LIMIT_FACTOR)
+            stats, change, objective = self._run(refresh)
+        self._plain = None
         damping = 1.0
         for _ in range(_MOST_DAMPINGS):
-            if self._before is None or objective >= self.objective - _ROUNDING * (1.0 + abs(self.objective)):
+            if self._before is None or not self._fell(objective):
                 self.objective = objective
                 return stats, change
             self._retake(damping)
@@ -253,8 +316,12 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.stalled = True
         return stats, change
 
+    def _fell(self, objective: float) -> bool:
+        return objective < self.objective - _ROUNDING * (1.0 + abs(self.objective))
+
     def _retake(self, damping: float) -> None:
         assert self._before is not None
+        self._since_jump = 0
         self.engine.retreat()
         self.shared, refreshed = self._before
         stats, _, _ = self._run(refreshed, damping)
@@ -271,11 +338,14 @@ class _Loop(Generic[Shared, Local, Stats]):
     def maximise(self, *, refresh: bool) -> None:
         """Evaluate, then step: once, or with the posterior frozen until the gradient vanishes."""
         stats, _ = self.evaluate(refresh=refresh)
-        self.take_step(self.model.update(self.shared, stats, 0.0), stats, refresh=refresh)
+        self.take_step(self.model.update(self.shared, stats, 0.0), refresh=refresh)
 
-    def take_step(self, updated: Shared, stats: Stats, *, refresh: bool) -> None:
-        """Take the step that the last evaluation proposed; with ``exact``, go on until the gradient vanishes."""
-        self.advance(updated, refreshed=refresh)
+    def take_step(self, updated: Shared, *, refresh: bool) -> None:
+        """Take the step that the last evaluation proposed, or a longer one; with ``exact``, as many as it takes."""
+        target = updated
+        if self.accelerate and self.may_jump:
+            target = self._lengthened(updated)
+        self.advance(target, refreshed=refresh)
         if not self.exact:
             return
         for _ in range(_MOST_INNER_PASSES):
@@ -286,3 +356,23 @@ class _Loop(Generic[Shared, Local, Stats]):
             if self.model.gradient_norm(self.shared, stats) <= self.gradient_tolerance:
                 return
             self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)
+
+    def _lengthened(self, updated: Shared) -> Shared:
+        """Where to go from three consecutive points: far ahead every second time, else the plain step."""
+        self._since_jump += 1
+        if self._since_jump < 2 or self._before is None:
+            return updated
+        model = cast("AcceleratedModel[Shared, Local, Stats]", self.model)
+        points = (self._before[0], self.shared, updated)
+        offsets = cast("Offsets", tuple(model.local_offsets(point) for point in points))
+        ours, theirs = model.shared_distances(*points), self.engine.local_distances(offsets)
+        first, second = ours[0] + theirs[0], ours[1] + theirs[1]
+        length = sqrt(first / second) if second > 0.0 else 1.0
+        if length >= self._longest:
+            length = self._longest
+            self._longest *= _LIMIT_FACTOR
+        if length <= 1.0:
+            return updated  # not longer than the step itself
+        self._since_jump = 0
+        self._plain = updated
+        return model.extrapolate(points, length, self.engine.extrapolate(offsets, length))

@@ -327,7 +327,7 @@ class EMEstimator(Estimator):
             warnings.warn(
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -341,6 +341,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     Gold for tasks without votes is an error if it names no task of the crowd at all, else a warning: it is mostly a
     sign of ids that do not match.
     """
+    if not annotations.n_tasks:
+        return annotations, np.empty(0, dtype=np.int32)  # nothing was voted on, so nothing is known of it
     known = set(annotations.classes.tolist())
     extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
     if extra:
@@ -357,9 +359,7 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     if truth and len(strangers) == len(truth):
         raise InputError(
             f"none of the {len(truth):,} gold tasks is in the annotations (first: {strangers[0]!r}, while the tasks "
-            f"look like {annotations.tasks[0]!r}): check ids and their types"
-            if annotations.n_tasks
-            else f"{len(truth):,} gold tasks but no annotations"
+            f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
         )
     if strangers:
         warnings.warn(

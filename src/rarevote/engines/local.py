@@ -7,20 +7,25 @@ shards: results are the same to the last bit for any ``n_jobs``.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Engine, Local, Model, Shard, Shared, Stats
+from rarevote.em import Engine, Local, Model, Offsets, Shard, Shared, Stats
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
 _MOST_SHARDS = 64
+# Extrapolation works through this many tasks at a time, so that its temporaries stay in the cache.
+_ROWS_AT_ONCE = 8192
+
+_Point = tuple[NDArray[Any], NDArray[Any]]
+_Result = TypeVar("_Result")
 
 
 def shard_bounds(annotations: Annotations) -> list[int]:
@@ -63,6 +68,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         self._current: list[Local] = [model.start_local(shard) for shard in self._shards]
         self._proposed = [_like(local) for local in self._current]
         self._previous = [_like(local) for local in self._current]
+        self._aside: list[Local] | None = None  # made when the first step is lengthened
         self._stats: list[Stats] | None = None
         threads = min(n_threads(n_jobs), len(self._shards))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rarevote") if threads > 1 else None
@@ -93,8 +99,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
                 damping,
             )
 
-        indices = range(len(self._shards))
-        changes = list(self._pool.map(step, indices) if self._pool is not None else map(step, indices))
+        changes = self._map(step)
         total = stats[0]
         for part in stats[1:]:
             for sum_so_far, term in zip(total, part, strict=True):
@@ -109,6 +114,62 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         """Go back to the local state before the last advance."""
         self._previous, self._current, self._proposed = self._proposed, self._previous, self._current
 
+    def local_distances(self, offsets: Offsets) -> tuple[float, float]:
+        """Squared norms of the first and second differences of the local parameters."""
+
+        def of_shard(index: int) -> tuple[float, float]:
+            first = second = 0.0
+            for t0, t1, t2 in self._points(index, offsets):
+                for begin in range(0, len(t0[0]), _ROWS_AT_ONCE):
+                    rows = slice(begin, begin + _ROWS_AT_ONCE)
+                    r, v = _differences(rows, t0, t1, t2)
+                    first += float(np.vdot(r, r))
+                    second += float(np.vdot(v, v))
+            return first, second
+
+        found = self._map(of_shard)
+        return sum(first for first, _ in found), sum(second for _, second in found)
+
+    def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
+        """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside."""
+        if self._aside is None:
+            self._aside = [_like(local) for local in self._current]
+        aside = self._aside
+
+        def of_shard(index: int) -> list[NDArray[Any]]:
+            sums = []
+            aside[index][0][:] = self._proposed[index][0]
+            for out, (t0, t1, t2) in zip(aside[index][1:], self._points(index, offsets), strict=True):
+                total = np.zeros(out.shape[1:])
+                for begin in range(0, len(out), _ROWS_AT_ONCE):
+                    rows = slice(begin, begin + _ROWS_AT_ONCE)
+                    r, v = _differences(rows, t0, t1, t2)
+                    far = t0[0][rows] + t0[1] + 2.0 * length * r + length**2 * v
+                    out[rows] = far
+                    total += far.sum(0)
+                sums.append(total)
+            return sums
+
+        parts = self._map(of_shard)
+        self._proposed, self._aside = self._aside, self._proposed
+        n_tasks = max(sum(len(local[0]) for local in self._current), 1)
+        return tuple(sum(arrays) / n_tasks for arrays in zip(*parts, strict=True))
+
+    def take_plain(self) -> None:
+        """Make what was kept aside the current state in place of the far point."""
+        assert self._aside is not None
+        self._current, self._aside = self._aside, self._current
+
+    def _points(self, index: int, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
+        """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
+        states = (self._previous[index], self._current[index], self._proposed[index])
+        columns = [zip(state[1:], offset, strict=True) for state, offset in zip(states, offsets, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    def _map(self, action: Callable[[int], _Result]) -> list[_Result]:
+        indices = range(len(self._shards))
+        return list(self._pool.map(action, indices) if self._pool is not None else map(action, indices))
+
     def posterior(self) -> NDArray[Any]:
         """The posterior that the last pass computed, (n_tasks, n_classes)."""
         return _join([local[0] for local in self._proposed])
@@ -117,6 +178,12 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         """The local parameters behind that posterior: every local array but the posterior."""
         columns = zip(*(local[1:] for local in self._current), strict=True)
         return tuple(_join(parts) for parts in columns)
+
+
+def _differences(rows: slice, t0: _Point, t1: _Point, t2: _Point) -> tuple[NDArray[Any], NDArray[Any]]:
+    """First and second difference of three consecutive points, over some rows."""
+    r = (t1[0][rows] + t1[1]) - (t0[0][rows] + t0[1])
+    return r, (t2[0][rows] + t2[1]) - (t1[0][rows] + t1[1]) - r
 
 
 def _like(local: Local) -> Local:

@@ -312,6 +312,43 @@ class CCRaschModel:
         shift = -stats.moved / max(self.n_tasks, 1)
         return CCRaschShared(intercept + step, ability - drift, shift, log_prior)
 
+    # -- acceleration ------------------------------------------------------------------------------------------------
+
+    def local_offsets(self, shared: CCRaschShared) -> tuple[FloatArray, ...]:
+        """Difficulties are stored before they are centred."""
+        return (shared.shift,)
+
+    def shared_distances(
+        self, first: CCRaschShared, second: CCRaschShared, third: CCRaschShared
+    ) -> tuple[float, float]:
+        """Squared norms of the first and second differences over intercepts, abilities and class prior."""
+        near = far = 0.0
+        for name in ("intercept", "ability", "log_prior"):
+            t0, t1, t2 = (getattr(point, name).ravel() for point in (first, second, third))
+            r = t1 - t0
+            v = (t2 - t1) - r
+            near += float(r @ r)
+            far += float(v @ v)
+        return near, far
+
+    def extrapolate(
+        self,
+        points: tuple[CCRaschShared, CCRaschShared, CCRaschShared],
+        length: float,
+        local_means: tuple[FloatArray, ...],
+    ) -> CCRaschShared:
+        """The far point; sums over workers are zero there too, and the class prior is made to sum to one."""
+
+        def far(name: str) -> FloatArray:
+            t0, t1, t2 = (getattr(point, name) for point in points)
+            r = t1 - t0
+            return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
+
+        ability, log_prior = far("ability"), far("log_prior")
+        highest = log_prior.max()
+        log_prior = log_prior - highest - np.log(np.exp(log_prior - highest).sum())
+        return CCRaschShared(far("intercept"), ability - ability.mean(0), -local_means[0], log_prior)
+
     def stopping_value(
         self, shared: CCRaschShared, updated: CCRaschShared, stats: CCRaschStats, objective: float
     ) -> float:

@@ -28,6 +28,7 @@ class ClassConditional(CCRasch):
         prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
         m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
+        accelerate: lengthen every second step of the fused iteration where that raises the likelihood.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -58,6 +59,7 @@ class ClassConditional(CCRasch):
         prior: Any = "uniform",
         m_step: MStep = "fused",
         m_step_tol: float = 1e-6,
+        accelerate: bool = True,
         n_jobs: int | None = None,
     ) -> None:
         # Not the parent's constructor: it would also set the parameters that this class does not have.
@@ -68,6 +70,7 @@ class ClassConditional(CCRasch):
         self.prior = prior
         self.m_step = m_step
         self.m_step_tol = m_step_tol
+        self.accelerate = accelerate
         self.n_jobs = n_jobs
 
     @property

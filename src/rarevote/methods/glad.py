@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ class GLAD(EMEstimator):
             default is there to be never reached.
         tol: stop when ``F`` gains less than this per annotation.
         silent: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
-        labels_priors: class prior by class; another name for ``prior``.
+        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class that nobody
+            voted for may be named: it is one of the classes then.
         alphas_priors_mean: prior means of the abilities: a number, or a Series or mapping by worker.
         betas_priors_mean: prior means of ``b``: a number, or a Series or mapping by task.
         m_step_max_iter: accepted for crowd-kit's sake; without effect, as every pass takes one Newton step.
@@ -88,6 +89,12 @@ class GLAD(EMEstimator):
         self.m_step_tol = m_step_tol
         self.prior = prior
         self.n_jobs = n_jobs
+
+    def fit(self, data: Any, true_labels: Any = None, *, classes: Sequence[Any] | None = None, **options: Any) -> Self:
+        """Aggregate the annotations; arguments as in :meth:`Estimator.fit`."""
+        if hasattr(self.labels_priors, "keys"):
+            classes = [*(classes or ()), *self.labels_priors.keys()]
+        return super().fit(data, true_labels, classes=classes, **options)
 
     def _validate(self, annotations: Annotations) -> None:
         if not self.tol >= 0:

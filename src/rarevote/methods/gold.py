@@ -13,6 +13,7 @@ from rarevote.errors import ParameterError
 from rarevote.estimator import Estimator, Fit
 from rarevote.io.tables import Table
 from rarevote.methods.checks import check_number
+from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 from rarevote.numerics import normalise_rows
 
@@ -43,7 +44,7 @@ class GoldMajorityVote(PredictsNewTasks):
 
     ::
 
-        skill_r = share of r's answers on gold tasks that are right
+        skill_r = share of r's answers on gold tasks that are right, an answer repeated word for word counting once
         score of class k for a task = sum of the skills of those who voted k
 
     ``probas_`` are the scores divided by their sum, uniform where every voter has skill 0. Gold tasks get their known
@@ -66,6 +67,7 @@ class GoldMajorityVote(PredictsNewTasks):
     method_name: ClassVar[str] = "gold-majority-vote"
     uses_gold: ClassVar[bool] = True
     takes_strangers: ClassVar[bool] = True
+    takes_new_labels: ClassVar[bool] = True
 
     def __init__(self, *, default_skill: float | None = None) -> None:
         self.default_skill = default_skill
@@ -76,9 +78,10 @@ class GoldMajorityVote(PredictsNewTasks):
 
     def _fit(self, annotations: Annotations, gold: Gold, callback: Callback | None) -> Fit:
         require_gold(self, gold)
-        truth = gold[annotations.task_of_annotation()]
-        given = np.bincount(annotations.worker[truth >= 0], minlength=annotations.n_workers)
-        right = np.bincount(annotations.worker[truth == annotations.label], minlength=annotations.n_workers)
+        answers = Answers.of(annotations)
+        truth = gold[answers.task]
+        given = np.bincount(answers.worker[truth >= 0], minlength=annotations.n_workers)
+        right = np.bincount(answers.worker[truth == answers.label], minlength=annotations.n_workers)
         seen = given > 0
         skills = right / np.maximum(given, 1)
         default = float(skills[seen].mean()) if self.default_skill is None else float(self.default_skill)

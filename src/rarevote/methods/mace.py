@@ -54,6 +54,7 @@ class MACE(PredictsNewTasks, EMEstimator):
         alpha: with "vb", prior count of spamming.
         beta: with "vb", prior count of copying.
         random_state: seed of the restarts.
+        verbose: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
         strategy_prior: with "vb", prior count of every label that a spammer may give.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
@@ -82,6 +83,7 @@ class MACE(PredictsNewTasks, EMEstimator):
         alpha: float = 0.5,
         beta: float = 0.5,
         random_state: int | None = 0,
+        verbose: int = 0,
         *,
         strategy_prior: float = 10.0,
         n_jobs: int | None = None,
@@ -94,6 +96,7 @@ class MACE(PredictsNewTasks, EMEstimator):
         self.alpha = alpha
         self.beta = beta
         self.random_state = random_state
+        self.verbose = verbose
         self.strategy_prior = strategy_prior
         self.n_jobs = n_jobs
 

@@ -48,9 +48,9 @@ class MajorityVote(Estimator):
     With ``skills`` in ``fit``, the score of a class is the sum of its voters' skills.
 
     Args:
+        default_skill: the skill of workers without one, with ``on_missing_skill="value"``.
         on_missing_skill: what to do about workers without a skill: "error", "ignore" their votes, or give them the
             "value" of ``default_skill``.
-        default_skill: the skill of workers without one, with ``on_missing_skill="value"``.
 
     Example:
         >>> from rarevote import MajorityVote
@@ -60,16 +60,16 @@ class MajorityVote(Estimator):
 
     method_name: ClassVar[str] = "majority-vote"
 
-    def __init__(self, on_missing_skill: OnMissingSkill = "error", default_skill: float | None = None) -> None:
-        self.on_missing_skill = on_missing_skill
+    def __init__(self, default_skill: float | None = None, on_missing_skill: OnMissingSkill = "error") -> None:
         self.default_skill = default_skill
+        self.on_missing_skill = on_missing_skill
 
     def fit(self, data: Any, skills: Any = None, **options: Any) -> Self:  # type: ignore[override]
         """Aggregate the annotations.
 
         Args:
             data: as in :meth:`Estimator.fit`.
-            skills: weights of the workers: a Series indexed by worker, or a mapping.
+            skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
             **options: as in :meth:`Estimator.fit`.
         """
         self._given_skills = skills
@@ -95,7 +95,8 @@ class MajorityVote(Estimator):
 
     def _weighted_votes(self, annotations: Annotations) -> NDArray[np.float64]:
         given = self._given_skills
-        known = dict(given) if isinstance(given, Mapping) else dict(given.items())
+        items = dict(given) if isinstance(given, Mapping) else dict(given.items())
+        known = {name: float(skill) for name, skill in items.items() if not np.isnan(skill)}
         names = annotations.workers.tolist()
         lacking = np.array([name not in known for name in names])
         if lacking.any() and self.on_missing_skill == "error":
@@ -104,14 +105,14 @@ class MajorityVote(Estimator):
                 'set on_missing_skill to "ignore" or "value"'
             )
         default = 0.0 if self.default_skill is None else self.default_skill
-        weight = np.array([float(known.get(name, default)) for name in names])[annotations.worker]
+        weight = np.array([known.get(name, default) for name in names])[annotations.worker]
         if lacking.any() and self.on_missing_skill == "ignore":
             counted = (~lacking)[annotations.worker]
             left = np.bincount(annotations.task_of_annotation(), counted, minlength=annotations.n_tasks)
             if not left.all():
                 raise InputError(
                     f"{(left == 0).sum():,} tasks have only votes of workers without a skill "
-                    f"(first: {annotations.tasks[int(left.argmin())]!r})"
+                    f"(first: {annotations.tasks.tolist()[left.argmin()]!r})"
                 )
         return annotations.votes(weight)
 

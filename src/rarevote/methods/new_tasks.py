@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations, Keep, Missing, smallest_unsigned
+from rarevote.annotations import Annotations, Keep, Missing, as_name_array, smallest_unsigned, sort_labels
 from rarevote.errors import InputError
 from rarevote.estimator import Estimator
 from rarevote.io.frames import Source, read_annotations
@@ -34,12 +34,15 @@ class PredictsNewTasks(Estimator):
 
     #: whether the method has a value for workers that the fit did not see
     takes_strangers: ClassVar[bool] = False
+    #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
+    takes_new_labels: ClassVar[bool] = False
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         """Posterior of new tasks, (n_tasks, n_classes).
 
         Args:
-            annotations: the new votes; classes are those of the fit, workers are numbered on their own.
+            annotations: the new votes; classes are those of the fit (and new ones where the method takes them),
+                workers are numbered on their own.
             worker: the fit's number of each of these workers, or -1.
         """
         raise NotImplementedError
@@ -68,39 +71,42 @@ class PredictsNewTasks(Estimator):
             A frame task x class, of the kind that ``data`` is.
 
         Raises:
-            InputError: a class, or for some methods a worker, that the fit has not seen.
+            InputError: a label or a worker that the fit has not seen, unless the method has a use for them.
         """
         crowd, source, posterior = self._predict(data, columns=columns, abstain=abstain, keep=keep, missing=missing)
-        values = {name: posterior[:, k] for k, name in enumerate(self.classes_.tolist())}
+        values = {name: posterior[:, k] for k, name in enumerate(crowd.classes.tolist())}
         return source.deliver(Table({"task": crowd.tasks}, values, columns_name="label", dtypes=source.dtypes))
 
     def predict(self, data: Any, **options: Any) -> Any:
         """One label per new task; arguments as for :meth:`predict_proba`."""
         crowd, source, posterior = self._predict(data, **options)
-        labels = self.classes_[first_of_best(posterior)]
+        labels = crowd.classes[first_of_best(posterior)]
         return source.deliver(Table({"task": crowd.tasks}, {"agg_label": labels}, series=True, dtypes=source.dtypes))
 
     def _predict(self, data: Any, **options: Any) -> tuple[Annotations, Source, FloatArray]:
         fitted = self.annotations_
         crowd, source = read_annotations(data, **options)
         if not crowd.n_annotations:
-            return crowd, source, np.empty((0, fitted.n_classes))
-        class_number = _numbers(crowd.classes, fitted.classes)
-        if (class_number < 0).any():
-            stranger = crowd.classes[int(class_number.argmin())]
+            return replace(crowd, classes=fitted.classes), source, np.empty((0, fitted.n_classes))
+        classes = fitted.classes
+        strangers = [name for name in crowd.classes.tolist() if name not in set(classes.tolist())]
+        if strangers and not self.takes_new_labels:
             raise InputError(
-                f"label {stranger!r} was not among the classes of the fit ({', '.join(map(str, fitted.classes))}): "
+                f"label {strangers[0]!r} was not among the classes of the fit ({', '.join(map(str, classes))}): "
                 "fit again with these data, or name it in abstain if it is no vote"
             )
+        if strangers:
+            classes = as_name_array(sort_labels([*classes.tolist(), *strangers]))
+        class_number = _numbers(crowd.classes, classes)
         worker = _numbers(crowd.workers, fitted.workers)
         if not self.takes_strangers and (worker < 0).any():
-            stranger = crowd.workers[int(worker.argmin())]
+            stranger = crowd.workers.tolist()[int(worker.argmin())]
             raise InputError(
                 f"{int((worker < 0).sum()):,} workers were not in the fit (first: {stranger!r}): "
                 f"{type(self).__name__} knows nothing about them; leave their votes out or fit again"
             )
-        label = class_number[crowd.label].astype(smallest_unsigned(fitted.n_classes))
-        crowd = replace(crowd, label=label, classes=fitted.classes)
+        label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))
+        crowd = replace(crowd, label=label, classes=classes)
         return crowd, source, self._posterior_of(crowd, worker)
 
 

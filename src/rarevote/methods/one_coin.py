@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rarevote.annotations import Annotations
-from rarevote.methods.dawid_skene import ConfusionEstimator
+from rarevote.methods.dawid_skene import ConfusionEstimator, Strategy
 from rarevote.methods.dawid_skene_model import OneCoinModel
 from rarevote.methods.hyper import resolve_prior
 
@@ -26,6 +26,7 @@ class OneCoinDawidSkene(ConfusionEstimator):
     Args:
         n_iter: the most EM iterations.
         tol: stop when crowd-kit's bound, per annotation, gains less than this.
+        initial_error_strategy: accepted for crowd-kit's sake; without effect, there as here.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -40,9 +41,17 @@ class OneCoinDawidSkene(ConfusionEstimator):
 
     method_name: ClassVar[str] = "one-coin"
 
-    def __init__(self, n_iter: int = 100, tol: float = 1e-5, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        n_iter: int = 100,
+        tol: float = 1e-5,
+        initial_error_strategy: Strategy = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_iter = n_iter
         self.tol = tol
+        self.initial_error_strategy = initial_error_strategy
         self.n_jobs = n_jobs
 
     def _model(self, annotations: Annotations) -> OneCoinModel:

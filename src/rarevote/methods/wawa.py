@@ -38,6 +38,7 @@ class Wawa(PredictsNewTasks):
     """
 
     method_name: ClassVar[str] = "wawa"
+    takes_new_labels: ClassVar[bool] = True
 
     def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
         skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))

@@ -48,6 +48,7 @@ class ZeroBasedSkill(PredictsNewTasks):
     """
 
     method_name: ClassVar[str] = "zero-based-skill"
+    takes_new_labels: ClassVar[bool] = True
 
     def __init__(
         self,

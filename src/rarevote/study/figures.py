@@ -241,7 +241,8 @@ def dot_chart(
     marks = base.mark_point(filled=True, size=80, opacity=1).encode(color=colour, shape=shape)
     small = alt.layer(span, marks).properties(width=width, height=alt.Step(step))
     header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=_INK)
-    return _dressed(small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=len(panels)), title)
+    many = small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=len(panels), spacing=34)
+    return _dressed(many, title)
 
 
 def to_svg(chart: alt.TopLevelMixin) -> str:

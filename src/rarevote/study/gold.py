@@ -25,6 +25,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.metrics import minority_class, score
 from rarevote.study.cells import Variant
 from rarevote.study.figures import Axis, Point, Style, line_chart, points_with_intervals, save
+from rarevote.study.intervals import Interval, mean_interval
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.pool import Report, run_jobs
 from rarevote.study.tables import TextTable, ranked, write_csv
@@ -320,32 +321,40 @@ def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
     return {title: members for title, members in sides.items() if members}
 
 
+def lead(
+    rows: Sequence[GoldRow], members: Sequence[DatasetInfo], metric: str, share: float, rival: str, base: str
+) -> Interval:
+    """How far ``rival`` is ahead of ``base`` in the mean over datasets, paired by draw, with its interval."""
+    slugs = {info.slug for info in members}
+    by_seed: dict[int, list[float]] = {}
+    for row in rows:
+        if row.dataset in slugs and row.share == share and row.contender in (rival, base):
+            value = float(getattr(row, metric)) * (1 if row.contender == rival else -1)
+            by_seed.setdefault(row.seed, []).append(value)
+    return mean_interval([sum(values) / len(slugs) for values in by_seed.values()])
+
+
 def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[str]:
     """From which share on gold beats CC-Rasch without gold, and what clamping adds; in sentences from the numbers."""
+    shown = {row.contender for row in rows}
+    base = "CC-Rasch without gold"
+    rivals = [title for title in ("Gold majority vote", "Gold Dawid–Skene", "CC-Rasch with gold") if title in shown]
+    if base not in shown or not rivals:
+        return []
     sentences: list[str] = []
     shares = sorted({row.share for row in rows})
-    shown = {row.contender for row in rows}
-    without = "CC-Rasch without gold"
-    rivals = [title for title in ("Gold majority vote", "Gold Dawid–Skene", "CC-Rasch with gold") if title in shown]
-    if without not in shown:
-        return sentences
     for metric, metric_title in METRICS.items():
-        means = _means(rows, metric)
         for side, members in _sides(datasets).items():
             said = []
             for rival in rivals:
-                ahead = [
-                    share
-                    for share in shares
-                    if np.mean([means[info.slug, share, rival] - means[info.slug, share, without] for info in members])
-                    > 0
-                ]
+                leads = {share: lead(rows, members, metric, share, rival, base) for share in shares}
                 # The share from which the rival stays ahead.
-                lasting = [share for share in ahead if all(later in ahead for later in shares if later >= share)]
-                said.append(f"{rival} {f'from {lasting[0]:.0%} gold on' if lasting else 'at no share tried'}")
+                lasting = [x for x in shares if all(leads[later].low > 0 for later in shares if later >= x)]
+                where = f"from {lasting[0]:.0%} gold on" if lasting else "at no share tried"
+                said.append(f"{rival} {where} ({leads[shares[-1]].mean:+.3f} at {shares[-1]:.0%})")
             sentences.append(
-                f"{metric_title}, mean over the {len(members)} datasets with {side}: CC-Rasch without gold is "
-                f"overtaken by {'; by '.join(said)}."
+                f"{metric_title}, mean over the {len(members)} datasets with {side}: CC-Rasch without gold is beaten, "
+                f"beyond chance, by {'; by '.join(said)}."
             )
     return sentences
 

@@ -12,7 +12,7 @@ from typing import Any
 from rarevote.datasets import DatasetInfo, list_datasets
 from rarevote.errors import InputError
 from rarevote.study.figures import Axis, Dot, Style, dot_chart, to_svg
-from rarevote.study.page import today
+from rarevote.study.page import as_code, today
 from rarevote.study.printed import method_title
 from rarevote.study.results import Result, Results
 from rarevote.study.summaries import BINARY, Regime, SummaryRow, SummaryTable, members, summary_rows
@@ -78,7 +78,7 @@ def write_headline(study: Path, svg: Path, *, command: str | None = None, date: 
     counts = {regime.key: _n_sets(results, regime, sets) for regime in HEADLINE.regimes}
     write_text(svg, to_svg(headline_chart(rows, counts)))
     when, how = date or recorded.get("date") or today(), command or recorded.get("command") or "rarevote study paper"
-    return f"{to_markdown(headline_table(rows, counts))}\nMade on {escape_markdown(when)} by `{how}`.\n"
+    return f"{to_markdown(headline_table(rows, counts))}\nMade on {escape_markdown(when)} by {as_code(how)}.\n"
 
 
 def _recorded(path: Path) -> dict[str, str]:

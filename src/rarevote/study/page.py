@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def today() -> str:
 def publish(out: Path, section: Section) -> Path:
     """Write a section's Markdown, keep it for the page, and build the page anew; returns the page."""
     if not section.date:
-        section = Section(**{**vars(section), "date": today()})
+        section = replace(section, date=today())
     write_text(out / f"{section.name}.md", section_markdown(section))
     write_text(out / f"{section.name}{_SUFFIX}", json.dumps(_as_json(section), indent=1, ensure_ascii=False) + "\n")
     return build_page(out)
@@ -77,7 +77,7 @@ def publish(out: Path, section: Section) -> Path:
 
 def section_markdown(section: Section) -> str:
     """The section as Markdown, with figures as links to the PNG files."""
-    parts = [f"# {section.title}"]
+    parts = [f"# {escape_markdown(section.title)}"]
     parts += ["\n".join(f"- {escape_markdown(finding)}" for finding in section.findings)]
     for figure in section.figures:
         headline = escape_markdown(figure.caption.partition(". ")[0])
@@ -86,8 +86,13 @@ def section_markdown(section: Section) -> str:
         caption = [f"**{escape_markdown(table.caption)}**"] if table.caption else []
         parts += [*caption, to_markdown(table).rstrip()]
     parts += [escape_markdown(setting) for setting in section.settings]
-    parts.append(f"{section.date}, rarevote {__version__}, {section.seconds:,.0f} s: `{section.command}`")
+    parts.append(f"{section.date}, rarevote {__version__}, {section.seconds:,.0f} s: {as_code(section.command)}")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_code(text: str) -> str:
+    """Text as code in Markdown; a backtick in it would end the code, so it becomes another quote."""
+    return f"`{text.replace('`', chr(39))}`"
 
 
 def build_page(out: Path) -> Path:

@@ -69,7 +69,10 @@ def _findings(study: PaperStudy) -> list[str]:
             if (one.table, one.regime, one.against, one.metric) == (table.key, regime.key, "rows", "minority_recall")
         ]
         if found:
-            said = ", ".join(f"{method_title(one.method)} {one.ours:.3f} ({one.difference:+.3f})" for one in found)
+            # Adding 0.0 turns -0.0 into 0.0.
+            said = ", ".join(
+                f"{method_title(one.method)} {one.ours:.3f} ({round(one.difference, 3) + 0.0:+.3f})" for one in found
+            )
             sentences.append(
                 f"{table.caption}: mean minority recall, and how far that is from the paper's own rows over the same "
                 f"datasets: {said}."

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, Literal
 
@@ -197,9 +198,16 @@ def points(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Poin
     return found
 
 
+def _decades(title: str, values: Sequence[float], *, format: str) -> Axis:
+    """A logarithmic axis with a tick at every power of ten around the values."""
+    # A crowd of about a million may have a few votes less: that is no reason for another decade.
+    first, last = floor(log10(min(values)) + 0.01), ceil(log10(max(values)) - 0.01)
+    ticks = [10.0**power for power in range(first, max(last, first + 1) + 1)]
+    return Axis(title, log=True, ticks=ticks, format=format, domain=(ticks[0], ticks[-1]))
+
+
 def _figures(out: Path, rows: Sequence[SpeedRow], time_limit: float) -> list[Figure]:
-    sizes = sorted({row.n_annotations for row in rows})
-    x = Axis("annotations", log=True, format="~s", domain=(sizes[0] * 0.9, sizes[-1] * 1.1))
+    x = _decades("annotations", [row.n_annotations for row in rows], format="~s")
     figures = []
     for value, title, unit, caption in (
         ("seconds", "Time of a fit", "seconds", "Both axes are logarithmic: a straight line is a power."),
@@ -208,7 +216,7 @@ def _figures(out: Path, rows: Sequence[SpeedRow], time_limit: float) -> list[Fig
         found = points(rows, value, time_limit)
         if not found:
             continue
-        y = Axis(unit, log=True, format="~g")
+        y = _decades(unit, [point.y for point in found], format="~g")
         chart = line_chart(found, title=title, x=x, y=y, styles=_STYLES, columns=4, size=(210, 210))
         save(chart, out / f"speed_{value}")
         figures.append(Figure(f"speed_{value}", f"{title}. {caption}"))
@@ -241,10 +249,11 @@ def findings(rows: Sequence[SpeedRow], time_limit: float) -> list[str]:
                 f"{_ratio(ours, peer, time_limit)} times as fast."
             )
         elif pairs:
-            ours = pairs[-1][0]
+            ours, peer_row = pairs[-1]
+            why = "the peer has no such method" if peer_row is None else "the peer finished at no size"
             sentences.append(
                 f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
-                f"{ours.peak_mb:,.0f} MB; no peer to compare with finished."
+                f"{ours.peak_mb:,.0f} MB; {why}."
             )
         for row in rows:
             if row.method == method and row.status == "exceeded":

@@ -1,0 +1,104 @@
+"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment.
+
+A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
+mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted
+judgments do not count; ``_trust`` is left to the aggregation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question, listed
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import one_part
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
+
+NAME = "appen"
+TITLE = "Appen (CrowdFlower, Figure Eight)"
+
+_GOLD, _REASON = "_gold", "_gold_reason"
+_TRUE = frozenset({"true", "1", "yes"})
+
+
+def recognises(records: list[Any], header: list[str]) -> bool:
+    """Whether a header is that of one of Appen's reports."""
+    del records
+    return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & set(header))
+
+
+def read(path: Path, options: Options) -> Export:
+    """Read the judgments."""
+    table = open_table(one_part(path), options.encoding)
+    if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
+        raise InputError(
+            f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
+            "download the full report"
+        )
+    unit_at = table.need("the task", "_unit_id")
+    questions = _questions(table, unit_at, options.question)
+    question = choose_question(table.title, questions, options.question)
+    collector = Collector(table.title, replace(options, question=question))
+    for name in questions:
+        collector.takes(name)
+    _read_rows(table, unit_at, question, collector)
+    return collector.finish(NAME, path, no_annotator="Download the full report, with _worker_id.")
+
+
+def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[str]:
+    """Columns that hold answers."""
+    own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((_GOLD, _REASON))]
+    if wanted is not None:
+        return own
+    found = {name for name in own if f"{name}{_GOLD}" in table.header} or _varying(table, unit_at, own)
+    if not found:
+        raise InputError(
+            f"{table.title}: which column holds the answers? No column has a {_GOLD} column beside it or differs "
+            f"within a unit. Say which: question=... (--question ...); there is {listed(own)}"
+        )
+    return [name for name in own if name in found]
+
+
+def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
+    """Columns with two different values in one unit: the data of a unit is the same in all its rows."""
+    places = {name: table.header.index(name) for name in names}
+    first: dict[str, dict[str, str]] = {}
+    varying: set[str] = set()
+    for _, cells in table.rows():
+        seen = first.setdefault(cells[unit_at], {})
+        for name, place in places.items():
+            if name not in varying and seen.setdefault(name, cells[place]) != cells[place]:
+                varying.add(name)
+    return varying
+
+
+def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Collector) -> None:
+    answer_at = table.need("the answer", question)
+    worker_at = table.need("the worker", "_worker_id")
+    tainted_at = table.find("_tainted")
+    gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
+    collector.remember_keys(dict.fromkeys(table.header))
+    for line, cells in table.rows():
+        collector.n_records += 1
+        where = f"{table.title}: line {line:,}"
+        task = cells[unit_at].strip()
+        if not task:
+            raise InputError(f"{where} has no _unit_id")
+
+        def find(name: str, cells: list[str] = cells) -> Any:
+            place = table.find(name)
+            return ABSENT if place is None else cells[place]
+
+        if gold_at is not None and cells[gold_at].strip():
+            # Several lines are several answers that would all be right: no single one is known then.
+            collector.gold(task, choices_in_cell(cells[gold_at], f"{where}, {question}{_GOLD}", separator="\n"))
+        collector.gold_from_column(task, find, where)
+        collector.predicted_columns(task, find, where)
+        if tainted_at is not None and cells[tainted_at].strip().lower() in _TRUE:
+            collector.leave_out("tainted")
+            continue
+        choices = choices_in_cell(cells[answer_at], f"{where}, {question}", separator="\n")
+        collector.vote(task, cells[worker_at].strip() or None, choices, where, find, empty_is_no=False)

@@ -1,0 +1,186 @@
+"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the known answers.
+
+All ids and labels become text, as they would be in a CSV file, so that gold files and later exports match.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+
+YES, NO = "yes", "no"
+MODEL = "model:"
+ABSENT: Any = object()  # a key that a record does not have; None is a value
+
+# Why an answer is no row. The words are shown to people and counted in summaries.
+CANCELLED = "cancelled or skipped"
+REJECTED = "rejected"
+DRAFT = "draft"
+NO_ANSWER = "no answer"
+NO_ANNOTATOR = "no annotator named"
+PREDICTION = "prediction of a model (include_predictions takes it in)"
+TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller wants of an export; see :func:`rarevote.io.platforms.read_export`."""
+
+    question: str | None = None
+    multilabel: bool = False
+    include_predictions: bool = False
+    prediction_columns: tuple[str, ...] = ()
+    show: tuple[str, ...] = ()
+    gold_column: str | None = None
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class Export:
+    """The rows of one question of an export.
+
+    Attributes:
+        platform: name of the platform.
+        path: where the export was read from; the way back reads the items from there again.
+        question: the question that the rows answer.
+        questions: all questions found.
+        task: the task of each row. With ``multilabel`` it is ``<item>:<choice>``.
+        worker: the worker of each row; models are named ``model:<version>``.
+        label: the answer of each row; ``yes`` or ``no`` with ``multilabel``.
+        shown: columns carried along, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
+        gold: known answers by task.
+        left_out: how many answers are no rows, by reason.
+        notes: anything else a person should know.
+        n_records: records of the file.
+        n_repeated: rows whose (task, worker) pair came before.
+        multilabel: whether several choices were made into one yes/no problem each.
+        choices: the choices found, with ``multilabel``.
+        values: labels whose text is not what the platform holds (a rating 3, a path in a taxonomy), with that value.
+        details: what the platform needs to take labels back.
+    """
+
+    platform: str
+    path: Path
+    question: str
+    questions: tuple[str, ...]
+    task: list[str]
+    worker: list[str]
+    label: list[str]
+    shown: dict[str, list[str]] = field(default_factory=dict)
+    gold: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    n_records: int = 0
+    n_repeated: int = 0
+    multilabel: bool = False
+    choices: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    encoding: str = "utf-8"
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def columns(self) -> dict[str, list[str]]:
+        """The rows as named columns: task, worker, label, then what is shown."""
+        columns = {"task": self.task, "worker": self.worker, "label": self.label}
+        for name, values in self.shown.items():
+            free = name
+            while free in columns:
+                free += "_"
+            columns[free] = values
+        return columns
+
+    def shown_by_task(self) -> dict[str, dict[str, str]]:
+        """For each shown column its value per task: the first that is not empty."""
+        by_task: dict[str, dict[str, str]] = {}
+        for name, values in self.shown.items():
+            column = by_task.setdefault(name, {})
+            for task, value in zip(self.task, values, strict=True):
+                if not column.get(task):
+                    column[task] = value
+        return by_task
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# values as text
+
+
+def as_text(value: Any, where: str) -> str | None:
+    """An id or a label as text, None if it is missing.
+
+    Raises:
+        InputError: the value is a list or an object.
+    """
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, (list, dict, tuple, set)):
+        kind = "an object" if isinstance(value, dict) else "a list"
+        raise InputError(f"{where} is {kind}, not a name or a number: {shown_text(value)[:60]}")
+    return str(value)
+
+
+def shown_text(value: Any) -> str:
+    """Any value as text to look at."""
+    if value is None or value is ABSENT or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float, list, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def look_up(name: str, *places: Any) -> Any:
+    """The value of a key in the first of these objects that has it; ``a.b`` also means b within a."""
+    for place in places:
+        if isinstance(place, Mapping) and name in place:
+            return place[name]
+    head, dot, tail = name.partition(".")
+    if dot:
+        for place in places:
+            if isinstance(place, Mapping) and isinstance(place.get(head), Mapping):
+                return look_up(tail, place[head])
+    return ABSENT
+
+
+def choose_question(title: str, questions: Sequence[str], wanted: str | None, *, prefix: str = "") -> str:
+    """The question meant by ``wanted`` (with or without the platform's prefix), or the only one there is.
+
+    Raises:
+        InputError: there are several and none was chosen, there is none, or the chosen one does not exist.
+    """
+    if wanted is not None:
+        plain = wanted.removeprefix(prefix)
+        for name in questions:
+            if plain == name or wanted == name:
+                return name
+        raise InputError(f"{title}: no question {wanted!r}; it has {listed(questions)}")
+    if len(questions) > 1:
+        raise InputError(
+            f"{title}: {len(questions)} questions were asked: {listed(questions)}. "
+            f"Say which one: question={questions[0]!r} (--question {questions[0]!r})"
+        )
+    if not questions:
+        raise InputError(f"{title}: no question was found")
+    return questions[0]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message."""
+    shown = ", ".join(repr(name) for name in names[:40])
+    return (shown + (", ..." if len(names) > 40 else "")) or "none"

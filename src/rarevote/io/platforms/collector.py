@@ -1,0 +1,287 @@
+"""From what a platform's reader finds to an :class:`Export`.
+
+A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a known answer, an answer
+that does not count. The rules that do not depend on the platform are here: which of several questions, several choices
+in one answer, annotators without a name, models as further workers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rarevote.annotations import is_missing, sort_labels
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import (
+    ABSENT,
+    MODEL,
+    NO,
+    NO_ANNOTATOR,
+    NO_ANSWER,
+    PREDICTION,
+    YES,
+    Export,
+    Options,
+    as_text,
+    choose_question,
+    listed,
+    shown_text,
+)
+
+
+class Collector:
+    """Gathers what a platform's reader finds, and makes the :class:`Export` of it."""
+
+    def __init__(self, title: str, options: Options) -> None:
+        self.title = title
+        self.options = options
+        self.questions: dict[str, None] = {}
+        self.values: dict[str, Any] = {}
+        self.details: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self.n_records = 0
+        self.aliases: dict[str, str] = {}
+        self._left_out: Counter[str] = Counter()
+        self._names: dict[str, str] = {}
+        self._task: list[str] = []
+        self._worker: list[str] = []
+        self._choices: list[tuple[str, ...]] = []
+        self._asked: dict[int, tuple[str, ...]] = {}
+        self._shown: dict[str, list[str]] = {name: [] for name in options.show}
+        self._ever_shown: set[str] = set()
+        self._keys: list[str] = []
+        self._gold: dict[str, set[tuple[str, ...]]] = {}
+        self._several: str | None = None
+        self._predicted: set[tuple[str, str]] = set()
+
+    # -- which question ----------------------------------------------------------------------------------------------
+
+    def takes(self, question: str) -> bool:
+        """Note that a question exists; whether its answers are the ones to collect.
+
+        Without a choice the first question is collected; if a second one turns up, :meth:`finish` refuses.
+        """
+        self.questions.setdefault(question)
+        return question == (self.options.question or next(iter(self.questions)))
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count answers that become no rows."""
+        if count:
+            self._left_out[reason] += count
+
+    def vote(
+        self,
+        task: str,
+        worker: str | None,
+        choices: Sequence[str],
+        where: str,
+        find: Callable[[str], Any],
+        *,
+        empty_is_no: bool = True,
+        asked: tuple[str, ...] | None = None,
+    ) -> None:
+        """One answer.
+
+        Args:
+            task: the task.
+            worker: the worker; None is counted as an answer of nobody.
+            choices: what was chosen.
+            where: the record, for messages.
+            find: gives the value of a column to show, or ABSENT.
+            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``.
+            asked: the choices that were put to the annotator, if not all of them.
+        """
+        if worker is None:
+            self.leave_out(NO_ANNOTATOR)
+            return
+        kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
+        if not kept and not (self.options.multilabel and empty_is_no):
+            self.leave_out(NO_ANSWER)
+            return
+        if len(kept) > 1 and not self.options.multilabel and self._several is None:
+            self._several = f"{where}: several choices in one answer ({', '.join(map(repr, kept[:5]))})"
+        if asked is not None:
+            self._asked[len(self._task)] = asked
+        own = self._names.setdefault
+        self._task.append(own(task, task))
+        self._worker.append(own(worker, worker))
+        self._choices.append(tuple(own(name, name) for name in kept))
+        for name, column in self._shown.items():
+            value = find(name)
+            if value is not ABSENT:
+                self._ever_shown.add(name)
+            text = shown_text(value)
+            column.append(own(text, text))
+
+    def prediction(
+        self, task: str, model: str | None, choices: Sequence[str], where: str, find: Callable[[str], Any]
+    ) -> None:
+        """What a model says of a task: a vote of ``model:<version>``, or counted if models were not asked for."""
+        if not self.options.include_predictions:
+            self.leave_out(PREDICTION)
+            return
+        self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
+
+    def predicted_columns(self, task: str, find: Callable[[str], Any], where: str) -> None:
+        """The votes of the columns that hold what a model says, once per task."""
+        for name in self.options.prediction_columns:
+            value = find(name)
+            if value is ABSENT:
+                continue
+            self._ever_shown.add(name)
+            if (task, name) in self._predicted or is_missing(value):
+                continue
+            self._predicted.add((task, name))
+            values = value if isinstance(value, list) else [value]
+            named = [text for item in values if (text := as_text(item, f"{where}: {name}")) is not None]
+            self.vote(task, MODEL + name, named, where, find)
+
+    def gold(self, task: str, choices: Sequence[str]) -> None:
+        """A known answer."""
+        kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
+        if kept or self.options.multilabel:
+            self._gold.setdefault(task, set()).add(kept)
+
+    def gold_from_column(self, task: str, find: Callable[[str], Any], where: str) -> None:
+        """The known answer in the column that the caller named."""
+        name = self.options.gold_column
+        if name is None:
+            return
+        value = find(name)
+        if value is ABSENT:
+            return
+        self._ever_shown.add(name)
+        if not is_missing(value):
+            values = value if isinstance(value, list) else [value]
+            self.gold(task, [text for item in values if (text := as_text(item, f"{where}: {name}")) is not None])
+
+    def remember_keys(self, *places: Any) -> None:
+        """The names that could have been shown, for the message that one does not exist."""
+        if not self._keys:
+            self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
+
+    # -- the result --------------------------------------------------------------------------------------------------
+
+    def finish(self, platform: str, path: Path, *, no_annotator: str = "", no_question: str = "") -> Export:
+        """The export.
+
+        Args:
+            platform: its name.
+            path: where it was read from.
+            no_annotator: what to do where no answer has an annotator.
+            no_question: what was found instead where no question was.
+
+        Raises:
+            InputError: the question is not clear, an answer has several choices, or no answer is left.
+        """
+        if not self.questions and no_question:
+            raise InputError(f"{self.title}: {no_question}")
+        question = choose_question(self.title, list(self.questions), self.options.question)
+        if self._several is not None:
+            raise InputError(
+                f"{self._several}, question {question!r}. For one yes/no problem per choice: "
+                "multilabel=True (--multilabel)"
+            )
+        if not self._task:
+            self._refuse_nothing(question, no_annotator)
+        self._check_columns()
+        if self._left_out[NO_ANNOTATOR]:
+            self.notes.append(
+                f"{self._left_out[NO_ANNOTATOR]:,} answers name no annotator and are left out. {no_annotator}".strip()
+            )
+        renamed = self.aliases.get
+        worker = [renamed(name, name) for name in self._worker] if self.aliases else self._worker
+        gold, contradicting = self._agreed_gold()
+        if contradicting:
+            self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
+        common: dict[str, Any] = {
+            "platform": platform,
+            "path": path,
+            "question": question,
+            "questions": tuple(self.questions),
+            "left_out": dict(self._left_out.most_common()),
+            "notes": tuple(self.notes),
+            "n_records": self.n_records,
+            "n_repeated": _count_repeats(self._task, worker),
+            "values": self.values,
+            "details": self.details,
+            "encoding": self.options.encoding,
+        }
+        if self.options.multilabel:
+            return self._one_problem_per_choice(worker, gold, common)
+        label = [chosen[0] for chosen in self._choices]
+        return Export(
+            task=self._task,
+            worker=worker,
+            label=label,
+            shown=self._shown,
+            gold={task: chosen[0] for task, chosen in gold.items()},
+            **common,
+        )
+
+    def _refuse_nothing(self, question: str, no_annotator: str) -> None:
+        reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
+        raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons}). {no_annotator}".rstrip())
+
+    def _check_columns(self) -> None:
+        named = [*self.options.show, *self.options.prediction_columns]
+        if self.options.gold_column is not None:
+            named.append(self.options.gold_column)
+        for name in named:
+            if name not in self._ever_shown:
+                raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {listed(self._keys)}")
+
+    def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
+        """Known answers, those that contradict each other or name several classes left out and counted."""
+        single = not self.options.multilabel
+        agreed = {}
+        for task, answers in self._gold.items():
+            (answer, *others) = answers
+            if not others and not (single and len(answer) > 1):
+                agreed[task] = answer
+        return agreed, len(self._gold) - len(agreed)
+
+    def _one_problem_per_choice(
+        self, worker: list[str], gold: Mapping[str, tuple[str, ...]], common: dict[str, Any]
+    ) -> Export:
+        everything = {name for names in (*self._choices, *self._asked.values(), *gold.values()) for name in names}
+        choices = tuple(sort_labels(everything))
+        names: dict[tuple[str, str], str] = {}
+
+        def problem(item: str, choice: str) -> str:
+            return names.setdefault((item, choice), f"{item}:{choice}")
+
+        pairs = [(row, choice) for row in range(len(self._task)) for choice in self._asked.get(row, choices)]
+        shown = {name: [column[row] for row, _ in pairs] for name, column in self._shown.items()}
+        return Export(
+            task=[problem(self._task[row], choice) for row, choice in pairs],
+            worker=[worker[row] for row, _ in pairs],
+            label=[YES if choice in self._choices[row] else NO for row, choice in pairs],
+            shown={
+                **shown,
+                "item": [self._task[row] for row, _ in pairs],
+                "choice": [choice for _, choice in pairs],
+            },
+            gold={
+                problem(item, choice): YES if choice in known else NO
+                for item, known in gold.items()
+                for choice in choices
+            },
+            multilabel=True,
+            choices=choices,
+            **common,
+        )
+
+
+def _count_repeats(task: Sequence[str], worker: Sequence[str]) -> int:
+    # Whole numbers, because a million pairs of texts would need a gigabyte.
+    code: dict[str, int] = {}
+    pairs = {
+        code.setdefault(who, len(code)) << 40 | code.setdefault(what, len(code))
+        for what, who in zip(task, worker, strict=True)
+    }
+    return len(task) - len(pairs)

@@ -1,0 +1,171 @@
+"""What an export is on disk: one file, a compressed file, a zip with a file per annotator, or a folder.
+
+Every way of packing comes out as a list of :class:`Part`, each of which opens as bytes. Nothing is ever unpacked to
+disk, so names inside an archive lead nowhere, and reading stops where the bytes that really come out exceed a limit,
+whatever size the archive claims.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from rarevote.errors import InputError
+
+MOST_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
+_TEXT_ENDINGS = (".jsonl", ".ndjson", ".json")
+_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+
+
+class NotUtf8Error(InputError):
+    """The bytes are no UTF-8: the caller may try Windows' encoding before it gives up."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One readable piece of an export.
+
+    Attributes:
+        title: how messages call it.
+        stem: its name without folder and ending; doccano names its files after the annotators.
+        open: gives its bytes from the beginning.
+    """
+
+    title: str
+    stem: str
+    open: Callable[[], IO[bytes]]
+
+    def read(self, stream: IO[bytes], size: int) -> bytes:
+        """``stream.read`` with damage as an :class:`InputError`."""
+        try:
+            return stream.read(size)
+        except _DAMAGED as error:
+            raise InputError(f"{self.title}: cannot be read: damaged or cut off ({error})") from None
+
+    def read_line(self, stream: IO[bytes], size: int) -> bytes:
+        """``stream.readline`` with damage as an :class:`InputError`."""
+        try:
+            return stream.readline(size)
+        except _DAMAGED as error:
+            raise InputError(f"{self.title}: cannot be read: damaged or cut off ({error})") from None
+
+
+class _Limited(io.RawIOBase):
+    """Bytes of an unpacked stream, up to :data:`MOST_BYTES`."""
+
+    def __init__(self, stream: IO[bytes], *behind: zipfile.ZipFile) -> None:
+        super().__init__()
+        self._stream = stream
+        self._behind = behind  # closed with the stream
+        self._left = MOST_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError(f"unpacks to more than {MOST_BYTES >> 30} GB")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        for opened in (self._stream, *self._behind):
+            opened.close()
+        super().close()
+
+
+def find_parts(path: Path) -> list[Part]:
+    """The parts of an export, in the order of their names.
+
+    Raises:
+        InputError: nothing is there, it cannot be opened, or it holds no file that an export could be.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if path.is_dir():
+        return _folder_parts(path)
+    try:
+        with path.open("rb") as handle:
+            magic = handle.read(4)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if magic.startswith(b"PK\x03\x04"):
+        return _zip_parts(path)
+    if magic.startswith(b"\x1f\x8b"):
+        stem = Path(path.stem).stem
+        return [Part(str(path), stem, lambda: _buffered(gzip.open(path, "rb")))]  # type: ignore[arg-type]
+    return [_file_part(path)]
+
+
+def one_part(path: Path) -> Part:
+    """The only part of an export that is a single file."""
+    parts = find_parts(path)
+    if len(parts) > 1:
+        raise InputError(
+            f"{path}: holds {len(parts)} files ({parts[0].stem}, {parts[1].stem}, ...), but this platform exports one: "
+            "give that file"
+        )
+    return parts[0]
+
+
+def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
+    return io.BufferedReader(_Limited(stream, *behind), 1 << 20)
+
+
+def _file_part(path: Path) -> Part:
+    def opened() -> IO[bytes]:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+    return Part(str(path), path.stem, opened)
+
+
+def _folder_parts(path: Path) -> list[Part]:
+    records = path / "records.json"  # Argilla's to_disk folder
+    if records.is_file():
+        return [_file_part(records)]
+    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _TEXT_ENDINGS and file.is_file()]
+    if not files:
+        raise InputError(f"{path}: a folder without any {', '.join(_TEXT_ENDINGS)} file")
+    return [_file_part(file) for file in files]
+
+
+def _zip_parts(path: Path) -> list[Part]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [entry for entry in archive.infolist() if _is_export_file(entry)]
+    except _DAMAGED as error:
+        raise InputError(f"{path}: not a readable zip file ({error})") from None
+    locked = [entry.filename for entry in members if entry.flag_bits & 1]
+    if locked:
+        raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
+    if not members:
+        raise InputError(f"{path}: a zip file without any {', '.join(_TEXT_ENDINGS)} file; export as JSONL")
+
+    def part(entry: zipfile.ZipInfo) -> Part:
+        def opened() -> IO[bytes]:
+            try:
+                archive = zipfile.ZipFile(path)
+                return _buffered(archive.open(entry), archive)
+            except _DAMAGED as error:
+                raise InputError(f"{path}: {entry.filename} cannot be read ({error})") from None
+
+        return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
+
+    return [part(entry) for entry in sorted(members, key=lambda entry: entry.filename)]
+
+
+def _is_export_file(entry: zipfile.ZipInfo) -> bool:
+    name = PurePosixPath(entry.filename.replace("\\", "/"))
+    hidden = any(piece.startswith((".", "__MACOSX")) for piece in name.parts)
+    return not entry.is_dir() and not hidden and name.suffix.lower() in _TEXT_ENDINGS

@@ -1,0 +1,140 @@
+"""Prodigy's JSON lines: one line per answer.
+
+A task is ``_input_hash`` (never ``_task_hash``: one item has several), an annotator ``_annotator_id`` or else
+``_session_id``. Two kinds of questions:
+
+* choices: ``accept`` lists the options chosen; it counts only where ``answer`` is ``accept``. The question is called
+  ``accept``;
+* yes or no: a line without options asks whether its ``label`` fits, and ``answer`` is ``accept`` or ``reject``. The
+  question is called as the label, or ``answer`` where there is none. With ``multilabel`` all labels are taken
+  together, under the name ``label``.
+
+Any other key (a text field, the value of a custom block) can be named as the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import Export, Options, as_text, look_up
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.json_records import json_records
+from rarevote.io.platforms.parts import one_part
+
+NAME = "prodigy"
+TITLE = "Prodigy"
+
+CHOICE, BINARY, LABEL = "accept", "answer", "label"
+_SPAN_VIEWS = frozenset(
+    {"ner", "ner_manual", "spans", "spans_manual", "pos", "pos_manual", "dep", "relations", "image_manual",
+     "audio_manual", "coref"}
+)  # fmt: skip
+_IGNORED = "ignored"
+
+
+def recognises(records: list[Any], header: list[str]) -> bool:
+    """Whether the first records of a file are Prodigy's."""
+    del header
+    return bool(records) and all(
+        isinstance(record, Mapping) and bool({"_input_hash", "_task_hash"} & record.keys()) for record in records
+    )
+
+
+def read(path: Path, options: Options) -> Export:
+    """Read the lines."""
+    part = one_part(path)
+    collector = Collector(part.title, options)
+    spans = 0
+    for number, record in json_records(part, options.encoding):
+        collector.n_records = number
+        where = f"{part.title}: line {number:,}"
+        if not isinstance(record, Mapping):
+            raise InputError(f"{where} is a {type(record).__name__}, not an answer")
+        task = as_text(record.get("_input_hash"), f"{where}: _input_hash")
+        if task is None:
+            raise InputError(f"{where} has no _input_hash: it is not an answer that Prodigy has stored (db-out)")
+        answer = _answer_of(record, where, collector)
+        if answer is None:
+            spans += 1
+        else:
+            _read_line(record, task, answer, where, collector)
+    collector.leave_out("answer about passages or boxes, not about the item", spans)
+    return collector.finish(
+        NAME,
+        path,
+        no_annotator="Prodigy names them when every annotator opens the app with ?session=NAME.",
+        no_question=(
+            f"{spans:,} lines mark passages or boxes and none chooses; votes on spans cannot be aggregated"
+            if spans
+            else "no answers"
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a line says: to which question, and what was chosen; ``asked`` where a single option was put."""
+
+    question: str
+    choices: list[str]
+    asked: str | None = None
+
+
+def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _Answer | None:
+    """The answer on a line, None if it is about spans."""
+    wanted = collector.options.question
+    if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):
+        return _Answer(wanted, _names(record[wanted], f"{where}: {wanted}", collector))
+    if "options" in record or "accept" in record:
+        return _Answer(CHOICE, _names(record.get("accept"), f"{where}: accept", collector))
+    if record.get("_view_id") in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
+        return None
+    label = as_text(record.get("label"), f"{where}: label") or BINARY
+    verdict = record.get("answer")
+    if collector.options.multilabel:
+        # Every label is a yes/no problem of its own already; without a choice all of them are taken.
+        return _Answer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
+    return _Answer(label, [str(verdict)], label)
+
+
+def _names(value: Any, where: str, collector: Collector) -> list[str]:
+    names = []
+    for item in value if isinstance(value, list) else [value]:
+        name = as_text(item, where)
+        if name is not None:
+            names.append(name)
+            if not isinstance(item, str):
+                collector.values.setdefault(name, item)
+    return names
+
+
+def _read_line(record: Mapping[str, Any], task: str, answer: _Answer, where: str, collector: Collector) -> None:
+    meta = record.get("meta")
+    collector.remember_keys(record, meta)
+
+    def find(name: str) -> Any:
+        return look_up(name, record, meta)
+
+    collector.predicted_columns(task, find, where)
+    collector.gold_from_column(task, find, where)
+    verdict = record.get("answer")
+    if verdict not in ("accept", "reject", "ignore"):
+        raise InputError(f"{where}: answer is {verdict!r}, not accept, reject or ignore")
+    if not collector.takes(answer.question):
+        return
+    if verdict == "ignore":
+        collector.leave_out(_IGNORED)
+    elif verdict == "reject" and answer.asked is None:
+        # A rejected line may carry a choice all the same: it is not the annotator's answer.
+        collector.leave_out(base.REJECTED)
+    else:
+        worker = as_text(record.get("_annotator_id"), f"{where}: _annotator_id")
+        if worker is None:
+            worker = as_text(record.get("_session_id"), f"{where}: _session_id")
+        asked = (answer.asked,) if answer.asked is not None and collector.options.multilabel else None
+        collector.vote(task, worker, answer.choices, where, find, asked=asked)

@@ -1,0 +1,85 @@
+"""Toloka's TSV: one row per answer.
+
+A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not exported; a worker
+``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a known answer the ``GOLDEN:`` column of the same name.
+``ASSIGNMENT:status`` decides: approved and submitted answers count, expired ones are empty and come again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import one_part
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
+
+NAME = "toloka"
+TITLE = "Toloka"
+
+_INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
+_COUNTED = frozenset({"", "APPROVED", "ACCEPTED", "SUBMITTED"})
+_REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.CANCELLED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
+_BETWEEN_INPUTS = " | "
+
+
+def recognises(records: list[Any], header: list[str]) -> bool:
+    """Whether a header is that of Toloka's results."""
+    del records
+    return any(name.startswith(_OUTPUT) for name in header) and any(
+        name.startswith((_ASSIGNMENT, _INPUT)) for name in header
+    )
+
+
+def read(path: Path, options: Options) -> Export:
+    """Read the rows."""
+    table = open_table(one_part(path), options.encoding)
+    questions = [name.removeprefix(_OUTPUT) for name in table.header if name.startswith(_OUTPUT)]
+    if not questions:
+        raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
+    question = choose_question(table.title, questions, options.question, prefix=_OUTPUT)
+    collector = Collector(table.title, replace(options, question=question))
+    for name in questions:
+        collector.takes(name)
+    _read_rows(table, question, collector)
+    return collector.finish(NAME, path, no_annotator=f"Download the results with {_ASSIGNMENT}worker_id.")
+
+
+def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:
+    output = table.need("the answer", _OUTPUT + question)
+    golden = table.find(_GOLDEN + question)
+    worker_at = table.need("the worker", f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
+    status_at = table.find(f"{_ASSIGNMENT}status")
+    task_at = table.find(f"{_ASSIGNMENT}task_id")
+    inputs = [place for place, name in enumerate(table.header) if name.startswith(_INPUT)]
+    if task_at is None and not inputs:
+        raise InputError(f"{table.title}: no column {_ASSIGNMENT}task_id and no {_INPUT} column says which task it is")
+    collector.remember_keys(dict.fromkeys(table.header))
+    for line, cells in table.rows():
+        collector.n_records += 1
+        where = f"{table.title}: line {line:,}"
+        task = cells[task_at].strip() if task_at is not None else ""
+        if not task:
+            task = _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+        if not task.strip(_BETWEEN_INPUTS):
+            raise InputError(f"{where} has no task id and no input")
+
+        def find(name: str, cells: list[str] = cells) -> Any:
+            place = table.find(name, _INPUT + name, _OUTPUT + name, _ASSIGNMENT + name, _GOLDEN + name)
+            return ABSENT if place is None else cells[place]
+
+        if golden is not None and collector.options.gold_column is None and cells[golden].strip():
+            collector.gold(task, choices_in_cell(cells[golden], f"{where}, {table.header[golden]}"))
+        collector.gold_from_column(task, find, where)
+        collector.predicted_columns(task, find, where)
+        status = cells[status_at].strip().upper() if status_at is not None else ""
+        if status not in _COUNTED:
+            collector.leave_out(_REASONS.get(status, f"status {status}"))
+            continue
+        choices = choices_in_cell(cells[output], f"{where}, {_OUTPUT}{question}")
+        worker = cells[worker_at].strip() or None
+        collector.vote(task, worker, choices, where, find, empty_is_no=bool(cells[output].strip()))

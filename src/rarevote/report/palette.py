@@ -1,0 +1,55 @@
+"""The colours of page and charts: one table, from which the style sheet and the SVG classes are made.
+
+Charts are drawn in the light colours. In the page each of them becomes the name of a CSS variable, so that a chart
+follows the page into the dark. The hues are those of Okabe and Ito, which the colour-blind can tell apart; the light
+ones are darkened and the dark ones lightened until text-sized marks stand out (a contrast of 3 or more).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Colour(NamedTuple):
+    """A colour on light and on dark ground."""
+
+    light: str
+    dark: str
+
+
+COLOURS: dict[str, Colour] = {
+    "paper": Colour("#ffffff", "#15191e"),
+    "ink": Colour("#1b1f24", "#e9ecef"),
+    "soft": Colour("#57606a", "#a3adb8"),
+    "rule": Colour("#d5dae0", "#39414a"),
+    "grid": Colour("#e7eaee", "#2b323a"),
+    "band": Colour("#f4f6f8", "#1d232a"),
+    "link": Colour("#0a5ea8", "#7cc0f5"),
+    "rare": Colour("#c14f00", "#ff8d47"),
+    "common": Colour("#0068a8", "#5ab4ee"),
+    "vote": Colour("#6a737d", "#98a2ad"),
+    "good": Colour("#00795a", "#3ccf9f"),
+    "odd": Colour("#a8447f", "#e79ac6"),
+}
+
+
+def light(name: str) -> str:
+    """The colour that charts are drawn in."""
+    return COLOURS[name].light
+
+
+def style_variables() -> str:
+    """CSS: the variables for light, dark and print, and the classes that give an SVG element its colours."""
+    schemes = {
+        "": [f"--{name}: {colour.light};" for name, colour in COLOURS.items()],
+        "@media screen and (prefers-color-scheme: dark)": [
+            f"--{name}: {colour.dark};" for name, colour in COLOURS.items()
+        ],
+    }
+    parts = []
+    for condition, lines in schemes.items():
+        block = ":root { " + " ".join(lines) + " }"
+        parts.append(f"{condition} {{ {block} }}" if condition else block)
+    for name in COLOURS:
+        parts.append(f".fill-{name} {{ fill: var(--{name}); }} .stroke-{name} {{ stroke: var(--{name}); }}")
+    return "\n".join(parts)

@@ -1,0 +1,55 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+
+def count(number: float) -> str:
+    """A number of things: whole, with commas; an expected number below ten keeps a decimal.
+
+    >>> count(1234), count(3.26), count(3.0), count(41.7)
+    ('1,234', '3.3', '3', '42')
+    """
+    if abs(number) < 9.95 and abs(number - round(number)) > 0.05:
+        return f"{number:.1f}"
+    return f"{round(number):,}"
+
+
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "item"), counted(2500, "item"), counted(2, "class", "classes")
+    ('1 item', '2,500 items', '2 classes')
+    """
+    text = count(number)
+    return f"{text} {one if text == '1' else many or one + 's'}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: whole, but never rounded to none or all.
+
+    >>> percent(0.953), percent(0.0), percent(0.0042), percent(0.9996), percent(0.00003), percent(float("nan"))
+    ('95 %', '0 %', '0.4 %', 'over 99.9 %', 'under 0.1 %', 'unknown')
+    """
+    if not isfinite(share):
+        return "unknown"
+    hundredths = 100 * share
+    if 0 < hundredths < 0.05:
+        return "under 0.1 %"
+    if 99.95 <= hundredths < 100:
+        return "over 99.9 %"
+    if 0 < hundredths < 1 or 99 < hundredths < 100:
+        return f"{hundredths:.1f} %"
+    return f"{hundredths:.0f} %"
+
+
+def listed(names: list[str], limit: int = 4) -> str:
+    """Names in a row.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(list("abcdef"))
+    ('a', 'a, b and c', 'a, b, c, d and 2 more')
+    """
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,184 @@
+"""Fits in processes of their own: figures, time limits, failures, and what is said about them; and the verbs."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rarevote.cli import study_more
+from rarevote.errors import InputError, ParameterError
+from rarevote.study import speed
+from rarevote.study.peers import one_fit
+from rarevote.study.speed import OURS, PEER, Runner, SpeedRow
+
+
+def row(library: str, method: str, size: int, seconds: float | None, status: speed.Status = "done") -> SpeedRow:
+    memory = None if seconds is None else 100.0
+    return SpeedRow(library, "1", method, size, size // 5, 50, status, seconds, memory, memory)
+
+
+def ours() -> Runner:
+    found = speed.find_runner(OURS, sys.executable)
+    assert found is not None
+    return found
+
+
+def test_the_same_labels_for_all(tmp_path: Path) -> None:
+    path = tmp_path / "labels.npz"
+    n_annotations, n_tasks, n_workers = speed.draw_labels(2000, path)
+    with np.load(path) as file:
+        assert len(file["task"]) == len(file["worker"]) == len(file["label"]) == n_annotations
+        assert file["task"].max() == n_tasks - 1
+        assert set(np.unique(file["label"])) == {0, 1}
+    assert (n_tasks, n_workers) == (400, 50)
+    assert abs(n_annotations - 2000) < 200
+
+
+FAKE_PEER = """
+class MajorityVote:
+    def fit(self, frame):
+        self.votes = frame.groupby(["task", "label"]).size()
+
+class DawidSkene:
+    def fit(self, frame):
+        raise RuntimeError("cannot fit this")
+"""
+
+
+def test_a_study_with_a_peer_that_fails_at_one_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "peer" / "crowdkit"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "aggregation.py").write_text(FAKE_PEER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "peer"))
+    runners = [ours(), Runner(PEER, sys.executable, "9")]
+    methods = ["majority-vote", "dawid-skene", "cc-rasch"]
+    section = speed.run_speed(tmp_path, runners, methods=methods, sizes=[500], time_limit=60)
+    with (tmp_path / "speed.csv").open(newline="") as handle:
+        rows = {(line["library"], line["method"]): line for line in csv.DictReader(handle)}
+    # CC-Rasch is not a method of the peer's.
+    assert len(rows) == speed.n_runs(runners, methods, [500]) == 5
+    for library, method in [(OURS, "majority-vote"), (OURS, "cc-rasch"), (PEER, "majority-vote")]:
+        line = rows[library, method]
+        assert line["status"] == "done"
+        assert 0 < float(line["seconds"]) < 5
+        assert float(line["peak_mb"]) >= float(line["before_mb"]) > 10
+    failed = rows[PEER, "dawid-skene"]
+    assert (failed["status"], failed["seconds"]) == ("failed", "")
+    assert failed["reason"] == "RuntimeError: cannot fit this"
+    assert (tmp_path / "speed_seconds.svg").is_file()
+    assert [line[4] for line in section.tables[0].rows][:2] == ["has none", "failed"]
+    assert "Speed and memory" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_exceeds_the_limit_is_marked_and_not_tried_again(tmp_path: Path) -> None:
+    section = speed.run_speed(tmp_path, [ours()], methods=["cc-rasch"], sizes=[200, 100], time_limit=0.05)
+    with (tmp_path / "speed.csv").open(newline="") as handle:
+        assert [one["status"] for one in csv.DictReader(handle)] == ["exceeded", "skipped"]
+    assert any("exceeded 0.05 s" in sentence for sentence in section.findings)
+    assert [line[2] for line in section.tables[0].rows] == ["> 0.05", "not tried"]
+
+
+def test_ratios_and_sentences() -> None:
+    rows = [
+        row(OURS, "glad", 10, 0.5),
+        row(PEER, "glad", 10, 20.0),
+        row(OURS, "glad", 100, 2.0),
+        row(PEER, "glad", 100, None, "exceeded"),
+        row(OURS, "cc-rasch", 10, 0.25),
+    ]
+    first, exceeded, alone = speed.findings(rows, 60)
+    assert first.startswith("GLAD, 10 annotations: 0.5 s and 100 MB against 20 s")
+    assert "40.0 times as fast" in first
+    assert exceeded == "crowd-kit's GLAD exceeded 60 s at 100 annotations."
+    assert "no such method" in alone
+    table = speed._table(rows, 60)
+    assert [line[-1] for line in table.rows] == ["–", "40.0", "> 30"]
+    marked = [point for point in speed.points(rows, "seconds", 60) if "exceeded" in point.series]
+    assert [(point.x, point.y) for point in marked] == [(100, 60)]
+
+
+def test_axes_end_at_powers_of_ten() -> None:
+    axis = speed._decades("annotations", [9_982, 10_001_408], format="~s")
+    assert axis.domain == (1e4, 1e7)
+    assert speed._decades("seconds", [0.3, 4.0], format="~g").ticks == pytest.approx([0.1, 1, 10])
+
+
+def test_a_python_that_is_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no Python"):
+        speed.find_runner(PEER, str(tmp_path / "python"))
+
+
+def test_a_peer_gets_a_frame_and_the_clock_covers_fit_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[Any] = []
+
+    class MajorityVote:
+        def fit(self, frame: Any) -> None:
+            frames.append(frame)
+
+    package, module = types.ModuleType("crowdkit"), types.ModuleType("crowdkit.aggregation")
+    module.MajorityVote = MajorityVote  # type: ignore[attr-defined]
+    package.aggregation = module  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "crowdkit", package)
+    monkeypatch.setitem(sys.modules, "crowdkit.aggregation", module)
+    speed.draw_labels(1000, tmp_path / "labels.npz")
+    found = one_fit.measure(PEER, "majority-vote", str(tmp_path / "labels.npz"))
+    assert found["seconds"] < 0.1
+    # A first fit on a few votes, then up to three on all.
+    assert [len(frame) for frame in frames[:2]] == [40, len(frames[1])]
+    assert list(frames[1].columns) == ["task", "worker", "label"]
+    assert len(frames) == 4
+
+
+def test_memory_of_this_process_grows_with_what_it_holds() -> None:
+    before = one_fit.resident_mb("VmRSS")
+    block = np.ones(8_000_000)
+    assert one_fit.resident_mb("VmRSS") - before > 40
+    assert one_fit.resident_mb("VmHWM") >= before
+    del block
+
+
+# ---- the verbs ------------------------------------------------------------------------------------------------------
+
+app = typer.Typer()
+for verb in (study_more.synthetic, study_more.gold, study_more.theory, study_more.speed):
+    app.command(verb.__name__)(verb)
+
+
+def run(*arguments: str) -> object:
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_theory_from_the_command_line(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    run("theory", "--out", str(out), "--seeds", "1", "--items", "80", "--jobs", "1", "--methods", "majority-vote")
+    assert {"index.html", "theory.md", "theory_growth.csv", "theory_error.png"} <= {path.name for path in out.iterdir()}
+
+
+@pytest.mark.parametrize("verb", ["synthetic", "theory", "gold", "speed"])
+def test_unknown_methods_are_refused_with_the_nearest(tmp_path: Path, verb: str) -> None:
+    with pytest.raises(ParameterError, match="did you mean cc-rasch"):
+        run(verb, "--out", str(tmp_path), "--methods", "cc-rash")
+
+
+def test_bad_sizes_folders_and_methods_that_need_gold(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="whole numbers"):
+        run("speed", "--out", str(tmp_path), "--sizes", "many")
+    with pytest.raises(InputError, match="no such folder"):
+        run("gold", "--out", str(tmp_path), "--data", str(tmp_path / "absent"))
+    with pytest.raises(InputError, match="cannot run here"):
+        run("synthetic", "--out", str(tmp_path), "--methods", "gold-dawid-skene")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made a folder"):
+        run("theory", "--out", str(tmp_path / "file"))
