@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations, Keep, Missing, as_name_array, sort_labels
-from rarevote.em import Callback, Model, StoppingRule, run_em
+from rarevote.em import Callback, Model, Outcome, Status, StoppingRule, run_em
 from rarevote.engines.local import LocalEngine
 from rarevote.errors import (
     ConvergenceWarning,
@@ -57,6 +57,19 @@ class Fit:
     n_passes: int = 1
     converged: bool = True
     status: str = "converged"
+
+    @classmethod
+    def of(cls, outcome: Outcome[Any], posterior: FloatArray, parameters: dict[str, Any]) -> Fit:
+        """The result of a run of the EM loop."""
+        return cls(
+            posterior,
+            parameters,
+            outcome.history,
+            outcome.n_iter,
+            outcome.n_passes,
+            outcome.status is not Status.LIMIT,
+            outcome.status.value,
+        )
 
 
 def fitted_only(name: str) -> NotFittedError:

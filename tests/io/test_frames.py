@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -36,7 +37,7 @@ def relation() -> Any:
     return duckdb.from_arrow(table)  # type: ignore[no-untyped-call, unused-ignore]
 
 
-SOURCES = {
+SOURCES: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pd.DataFrame(COLUMNS),
     "pandas of objects": lambda: pd.DataFrame(COLUMNS).astype(object),
     "pandas categories": lambda: pd.DataFrame(COLUMNS).astype("category"),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Callback, Status, StoppingRule, run_em
+from rarevote.em import Callback, StoppingRule, run_em
 from rarevote.errors import ParameterError
 from rarevote.engines.local import LocalEngine
 from rarevote.estimator import EMEstimator, Fit
@@ -150,7 +150,8 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         )
         shared = outcome.shared
         mu_alpha, mu_beta = model.split_intercept(shared.intercept)
-        fit = Fit(
+        fit = Fit.of(
+            outcome,
             posterior,
             {
                 "intercept": shared.intercept,
@@ -160,11 +161,6 @@ class CCRasch(EMEstimator, PredictsNewTasks):
                 "difficulty_deviation": difficulty + shared.shift if difficulty.size else np.zeros((len(posterior), 1)),
                 "log_prior": shared.log_prior,
             },
-            outcome.history,
-            outcome.n_iter,
-            outcome.n_passes,
-            outcome.status is not Status.LIMIT,
-            outcome.status.value,
         )
         self._warn_unless_converged(fit, self.tol)
         return fit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Callback, Status, StoppingRule
+from rarevote.em import Callback, StoppingRule
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.io.tables import Table
@@ -37,18 +38,15 @@ class ConfusionEstimator(EMEstimator):
     def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
         rule = StoppingRule(self.n_iter, np.inf, self.tol)
         outcome, posterior, _ = self._em(self._model(annotations), annotations, gold, rule, callback)
-        fit = Fit(
+        # crowd-kit's history is its bound; the objective is kept beside it.
+        fit = Fit.of(
+            replace(outcome, history=outcome.values),
             posterior,
             {
                 "log_confusion": outcome.updated.log_confusion,
                 "log_prior": outcome.updated.log_prior,
                 "objective_history": outcome.history,
             },
-            outcome.values,
-            outcome.n_iter,
-            outcome.n_passes,
-            outcome.status is not Status.LIMIT,
-            outcome.status.value,
         )
         self._warn_unless_converged(fit, self.tol)
         return fit

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Callback, Status, StoppingRule
+from rarevote.em import Callback, StoppingRule
 from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.glad_model import FloatArray, GLADModel
@@ -123,14 +123,10 @@ class GLAD(EMEstimator):
         rule = StoppingRule(self.n_iter, np.inf, self.tol * annotations.n_annotations)
         outcome, posterior, (easiness,) = self._em(self._model(annotations), annotations, gold, rule, callback)
         shared = outcome.shared
-        fit = Fit(
+        fit = Fit.of(
+            outcome,
             posterior,
             {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior},
-            outcome.history,
-            outcome.n_iter,
-            outcome.n_passes,
-            outcome.status is not Status.LIMIT,
-            outcome.status.value,
         )
         self._warn_unless_converged(fit, self.tol)
         return fit

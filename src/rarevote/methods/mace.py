@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.em import Callback, Outcome, Progress, Status, StoppingRule
+from rarevote.em import Callback, Outcome, Progress, StoppingRule
 from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.checks import check_count, check_number
@@ -120,18 +120,14 @@ class MACE(PredictsNewTasks, EMEstimator):
         assert best is not None
         outcome, posterior = best
         shared = outcome.shared
-        return Fit(
+        return Fit.of(
+            outcome,
             posterior,
             {
                 "spamming": shared.state[:, SPAMS] / shared.state.sum(axis=1),
                 "thetas": shared.strategy / shared.strategy.sum(axis=1, keepdims=True),
                 "bonus": log_weights(shared)[1],
             },
-            outcome.history,
-            outcome.n_iter,
-            outcome.n_passes,
-            outcome.status is not Status.LIMIT,
-            outcome.status.value,
         )
 
     def _models(self, annotations: Annotations) -> Iterator[MaceModel]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations, smallest_unsigned
-from rarevote.em import Callback, Status, StoppingRule
+from rarevote.em import Callback, StoppingRule
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.cc_rasch_model import CCRaschModel
 from rarevote.methods.checks import check_number
@@ -115,7 +115,8 @@ class Rasch(PredictsNewTasks, EMEstimator):
         difficulty = np.full(annotations.n_tasks, mu_beta)
         difficulty[of_task] += (deviation + outcome.shared.shift)[:, 0]
         posterior = _weighted_vote(annotations, ability - mu_beta)
-        fit = Fit(
+        fit = Fit.of(
+            outcome,
             impose_gold(posterior, gold),
             {
                 "abilities": ability,
@@ -123,11 +124,6 @@ class Rasch(PredictsNewTasks, EMEstimator):
                 "mu_theta": np.array(mu_theta),
                 "mu_beta": np.array(mu_beta),
             },
-            outcome.history,
-            outcome.n_iter,
-            outcome.n_passes,
-            outcome.status is not Status.LIMIT,
-            outcome.status.value,
         )
         self._warn_unless_converged(fit, self.tol)
         return fit

@@ -209,14 +209,14 @@ def _decades(title: str, values: Sequence[float], *, format: str) -> Axis:
 def _figures(out: Path, rows: Sequence[SpeedRow], time_limit: float) -> list[Figure]:
     x = _decades("annotations", [row.n_annotations for row in rows], format="~s")
     figures = []
-    for value, title, unit, caption in (
-        ("seconds", "Time of a fit", "seconds", "Both axes are logarithmic: a straight line is a power."),
-        ("peak_mb", "Peak memory of the process", "MB", "Libraries and data included."),
+    for value, title, unit, number, caption in (
+        ("seconds", "Time of a fit", "seconds", "~g", "Both axes are logarithmic: a straight line is a power."),
+        ("peak_mb", "Peak memory of the process", "MB", ",", "Libraries and data included."),
     ):
         found = points(rows, value, time_limit)
         if not found:
             continue
-        y = _decades(unit, [point.y for point in found], format="~g")
+        y = _decades(unit, [point.y for point in found], format=number)
         chart = line_chart(found, title=title, x=x, y=y, styles=_STYLES, columns=4, size=(210, 210))
         save(chart, out / f"speed_{value}")
         figures.append(Figure(f"speed_{value}", f"{title}. {caption}"))

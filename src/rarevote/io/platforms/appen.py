@@ -8,20 +8,23 @@ judgments do not count; ``_trust`` is left to the aggregation.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question, listed
+from rarevote.io.platforms.base import Export, Options, choose_question, listed
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import one_part
-from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
+from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 
 NAME = "appen"
 TITLE = "Appen (CrowdFlower, Figure Eight)"
 
 _GOLD, _REASON = "_gold", "_gold_reason"
 _TRUE = frozenset({"true", "1", "yes"})
+
+_split = partial(choices_in_cell, separator="\n")
 
 
 def recognises(records: list[Any], header: list[str]) -> bool:
@@ -53,7 +56,7 @@ def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[s
     own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((_GOLD, _REASON))]
     if wanted is not None:
         return own
-    found = {name for name in own if f"{name}{_GOLD}" in table.header} or _varying(table, unit_at, own)
+    found = {name for name in own if f"{name}{_GOLD}" in table.header} | _varying(table, unit_at, own)
     if not found:
         raise InputError(
             f"{table.title}: which column holds the answers? No column has a {_GOLD} column beside it or differs "
@@ -81,24 +84,21 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
     tainted_at = table.find("_tainted")
     gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
     collector.remember_keys(dict.fromkeys(table.header))
+    find = Finder(table)
     for line, cells in table.rows():
         collector.n_records += 1
         where = f"{table.title}: line {line:,}"
         task = cells[unit_at].strip()
         if not task:
             raise InputError(f"{where} has no _unit_id")
-
-        def find(name: str, cells: list[str] = cells) -> Any:
-            place = table.find(name)
-            return ABSENT if place is None else cells[place]
-
+        find.cells = cells
         if gold_at is not None and cells[gold_at].strip():
             # Several lines are several answers that would all be right: no single one is known then.
-            collector.gold(task, choices_in_cell(cells[gold_at], f"{where}, {question}{_GOLD}", separator="\n"))
-        collector.gold_from_column(task, find, where)
-        collector.predicted_columns(task, find, where)
+            collector.gold(task, _split(cells[gold_at], f"{where}, {question}{_GOLD}"))
+        collector.gold_from_column(task, find, where, _split)
+        collector.predicted_columns(task, find, where, _split)
         if tainted_at is not None and cells[tainted_at].strip().lower() in _TRUE:
             collector.leave_out("tainted")
             continue
-        choices = choices_in_cell(cells[answer_at], f"{where}, {question}", separator="\n")
+        choices = _split(cells[answer_at], f"{where}, {question}")
         collector.vote(task, cells[worker_at].strip() or None, choices, where, find, empty_is_no=False)

@@ -134,6 +134,12 @@ def as_text(value: Any, where: str) -> str | None:
     return str(value)
 
 
+def choices_in_value(value: Any, where: str) -> list[str]:
+    """The choices in a value of a JSON record: a name, or a list of names."""
+    items = value if isinstance(value, list) else [value]
+    return [name for item in items if (name := as_text(item, where)) is not None]
+
+
 def shown_text(value: Any) -> str:
     """Any value as text to look at."""
     if value is None or value is ABSENT or (isinstance(value, float) and math.isnan(value)):

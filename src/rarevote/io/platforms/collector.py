@@ -24,11 +24,14 @@ from rarevote.io.platforms.base import (
     YES,
     Export,
     Options,
-    as_text,
+    choices_in_value,
     choose_question,
     listed,
     shown_text,
 )
+
+#: Turns the value of a column into the choices that it holds; the second argument says where it stands.
+Splitter = Callable[[Any, str], list[str]]
 
 
 class Collector:
@@ -126,7 +129,9 @@ class Collector:
             return
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
-    def predicted_columns(self, task: str, find: Callable[[str], Any], where: str) -> None:
+    def predicted_columns(
+        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
+    ) -> None:
         """The votes of the columns that hold what a model says, once per task."""
         for name in self.options.prediction_columns:
             value = find(name)
@@ -136,9 +141,7 @@ class Collector:
             if (task, name) in self._predicted or is_missing(value):
                 continue
             self._predicted.add((task, name))
-            values = value if isinstance(value, list) else [value]
-            named = [text for item in values if (text := as_text(item, f"{where}: {name}")) is not None]
-            self.vote(task, MODEL + name, named, where, find)
+            self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
 
     def gold(self, task: str, choices: Sequence[str]) -> None:
         """A known answer."""
@@ -146,7 +149,9 @@ class Collector:
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
 
-    def gold_from_column(self, task: str, find: Callable[[str], Any], where: str) -> None:
+    def gold_from_column(
+        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
+    ) -> None:
         """The known answer in the column that the caller named."""
         name = self.options.gold_column
         if name is None:
@@ -156,8 +161,7 @@ class Collector:
             return
         self._ever_shown.add(name)
         if not is_missing(value):
-            values = value if isinstance(value, list) else [value]
-            self.gold(task, [text for item in values if (text := as_text(item, f"{where}: {name}")) is not None])
+            self.gold(task, split(value, f"{where}: {name}"))
 
     def remember_keys(self, *places: Any) -> None:
         """The names that could have been shown, for the message that one does not exist."""

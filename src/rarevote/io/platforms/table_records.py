@@ -10,10 +10,10 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
-from rarevote.io.platforms.base import as_text, listed
+from rarevote.io.platforms.base import ABSENT, as_text, listed
 from rarevote.io.platforms.parts import NotUtf8Error, Part
 
 LONGEST_LINE = 16 << 20  # bytes
@@ -121,6 +121,22 @@ def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
                 "(for example: iconv -f cp1252 -t utf-8)"
             ) from None
         yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+class Finder:
+    """Values of the columns of a row by name, with or without one of the platform's prefixes."""
+
+    def __init__(self, table: PlatformTable, *prefixes: str) -> None:
+        self._table = table
+        self._prefixes = prefixes
+        self._places: dict[str, int | None] = {}
+        self.cells: list[str] = []
+
+    def __call__(self, name: str) -> Any:
+        if name not in self._places:
+            self._places[name] = self._table.find(name, *(prefix + name for prefix in self._prefixes))
+        place = self._places[name]
+        return ABSENT if place is None else self.cells[place]
 
 
 def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:

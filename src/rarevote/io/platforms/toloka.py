@@ -13,10 +13,10 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question
+from rarevote.io.platforms.base import Export, Options, choose_question
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import one_part
-from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
+from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 
 NAME = "toloka"
 TITLE = "Toloka"
@@ -59,6 +59,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
     if task_at is None and not inputs:
         raise InputError(f"{table.title}: no column {_ASSIGNMENT}task_id and no {_INPUT} column says which task it is")
     collector.remember_keys(dict.fromkeys(table.header))
+    find = Finder(table, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
     for line, cells in table.rows():
         collector.n_records += 1
         where = f"{table.title}: line {line:,}"
@@ -67,15 +68,11 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
             task = _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
         if not task.strip(_BETWEEN_INPUTS):
             raise InputError(f"{where} has no task id and no input")
-
-        def find(name: str, cells: list[str] = cells) -> Any:
-            place = table.find(name, _INPUT + name, _OUTPUT + name, _ASSIGNMENT + name, _GOLDEN + name)
-            return ABSENT if place is None else cells[place]
-
+        find.cells = cells
         if golden is not None and collector.options.gold_column is None and cells[golden].strip():
             collector.gold(task, choices_in_cell(cells[golden], f"{where}, {table.header[golden]}"))
-        collector.gold_from_column(task, find, where)
-        collector.predicted_columns(task, find, where)
+        collector.gold_from_column(task, find, where, choices_in_cell)
+        collector.predicted_columns(task, find, where, choices_in_cell)
         status = cells[status_at].strip().upper() if status_at is not None else ""
         if status not in _COUNTED:
             collector.leave_out(_REASONS.get(status, f"status {status}"))

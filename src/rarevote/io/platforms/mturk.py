@@ -1,0 +1,262 @@
+"""Amazon Mechanical Turk's batch results: one row per assignment.
+
+A task is ``HITId`` (or the ``Input.`` columns where that is gone), a worker ``WorkerId``. Answers come in several
+shapes: ``Answer.<q>`` with the value (several with ``|`` between), ``Answer.<q>.<option>`` with true or false for
+every option, or ``Answer.taskAnswers``, a JSON text of such values. One HIT may show several items
+(``Input.x_1 ... x_10``, ``Answer.x_1 ... x_10``); then the task is ``<HIT>:<item>``. Rejected assignments do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import one_part
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
+
+NAME = "mturk"
+TITLE = "Amazon Mechanical Turk"
+
+_INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
+_COUNTED = frozenset({"", "approved", "submitted"})
+_TICKS = {"true": True, "false": False}
+_BETWEEN_INPUTS = " | "
+_PLACE = "#"  # where the number of an item stands in a name
+
+_split = partial(choices_in_cell, separator="|")
+
+
+def recognises(records: list[Any], header: list[str]) -> bool:
+    """Whether a header is that of batch results."""
+    del records
+    return any(name.startswith(_ANSWER) for name in header) and bool({"WorkerId", "AssignmentId", "HITId"} & set(header))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# which questions there are
+
+
+@dataclass
+class _Question:
+    """A question: one value, or one tick per option; for each item if the HIT has several.
+
+    Attributes:
+        values: name of the answer, for each item; the item is "" where the HIT is the item.
+        options: whether the answers are ticks of options.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    options: bool = False
+
+
+class _Answers:
+    """Reads the answers of a row by name, whichever way they are written."""
+
+    def __init__(self, table: PlatformTable) -> None:
+        self._table = table
+        self._plain = {
+            name.removeprefix(_ANSWER): place
+            for place, name in enumerate(table.header)
+            if name.startswith(_ANSWER) and name != _AS_JSON
+        }
+        self._json_at = table.find(_AS_JSON)
+
+    def of(self, cells: list[str], line: int) -> dict[tuple[str, str], str]:
+        """Values by (question, option); the option is "" where the name has none."""
+        found = {}
+        for name, place in self._plain.items():
+            question, _, option = name.partition(".")
+            found[question, option] = cells[place].strip()
+        if self._json_at is not None and cells[self._json_at].strip():
+            where = f"{self._table.title}: line {line:,}, {_AS_JSON}"
+            try:
+                given = json.loads(cells[self._json_at])
+            except ValueError as error:
+                raise InputError(f"{where} is not JSON: {error}") from None
+            for entry in given if isinstance(given, list) else [given]:
+                if not isinstance(entry, Mapping):
+                    raise InputError(f"{where} is not a list of objects")
+                found.update(_flat(entry))
+        return found
+
+
+def _flat(entry: Mapping[str, Any], path: str = "") -> Iterator[tuple[tuple[str, str], str]]:
+    """The leaves of nested answers; the innermost name is the option."""
+    for name, value in entry.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}.{name}" if path else name)
+        else:
+            key = (path, name) if path else (name, "")
+            yield key, base.shown_text(value).strip()
+
+
+def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Question]:
+    """All questions by name, those of several items under one name."""
+    ticks: dict[tuple[str, str], bool] = {}
+    for line, cells in table.rows():
+        for key, value in answers.of(cells, line).items():
+            if value:
+                ticks[key] = ticks.get(key, True) and value.lower() in _TICKS
+            else:
+                ticks.setdefault(key, True)
+    single: dict[str, _Question] = {}
+    for (name, option), is_tick in ticks.items():
+        if option and is_tick:
+            single.setdefault(name, _Question({"": name}, options=True))
+        else:
+            full = f"{name}.{option}" if option else name
+            single.setdefault(full, _Question({"": full}))
+    inputs = [name.removeprefix(_INPUT) for name in table.header if name.startswith(_INPUT)]
+    return _join_items(single, inputs)
+
+
+def _join_items(single: Mapping[str, _Question], inputs: Iterable[str]) -> dict[str, _Question]:
+    """Join the questions whose numbers are those of numbered inputs."""
+    numbered_inputs = [set(numbers) for numbers in _numbered(inputs).values() if len(numbers) > 1]
+    patterns = {
+        pattern: numbers
+        for pattern, numbers in _numbered(single).items()
+        if len(numbers) > 1 and any(numbers.keys() <= known for known in numbered_inputs)
+    }
+    joined: dict[str, _Question] = {}
+    for name, question in single.items():
+        pattern = next((pattern for pattern, _ in _patterns(name) if pattern in patterns), None)
+        if pattern is None:
+            joined[name] = question
+        else:
+            members = patterns[pattern]
+            options = all(single[member].options for member in members.values())
+            joined.setdefault(_shown_pattern(pattern), _Question(dict(members), options))
+    return joined
+
+
+def _patterns(name: str) -> Iterator[tuple[str, str]]:
+    """A name with one of its numbers taken out, and that number; the last number first."""
+    for found in reversed(list(re.finditer(r"\d+", name))):
+        yield name[: found.start()] + _PLACE + name[found.end() :], found.group()
+
+
+def _numbered(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        for pattern, number in _patterns(name):
+            found.setdefault(pattern, {})[number] = name
+    return found
+
+
+def _shown_pattern(pattern: str) -> str:
+    return pattern.removesuffix(_PLACE).rstrip("_-. ") or pattern
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# reading
+
+
+def read(path: Path, options: Options) -> Export:
+    """Read the assignments."""
+    table = open_table(one_part(path), options.encoding)
+    answers = _Answers(table)
+    questions = _find_questions(table, answers)
+    if not questions:
+        raise InputError(f"{table.title}: not MTurk's batch results: no column begins with {_ANSWER}")
+    name = _chosen(table.title, questions, options.question)
+    collector = Collector(table.title, replace(options, question=name))
+    for other in questions:
+        collector.takes(other)
+    if len(questions[name].values) > 1:
+        collector.notes.append(f"a HIT shows {len(questions[name].values)} items: tasks are named HIT:item")
+    _read_rows(table, answers, name, questions[name], collector)
+    return collector.finish(NAME, path, no_annotator="Download the results with WorkerId.")
+
+
+def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> str:
+    if wanted is not None:
+        plain = wanted.removeprefix(_ANSWER)
+        # crowd-html elements add a level of their own: category.label answers "category".
+        within = [name for name in questions if name.startswith(f"{plain}.")]
+        if plain not in questions and len(within) == 1:
+            return within[0]
+        for question in list(questions.values()):
+            if plain not in questions and plain in question.values.values():
+                # One of several numbered questions, asked for by its own name: not an item after all.
+                questions[plain] = _Question({"": plain}, question.options)
+    return choose_question(title, list(questions), wanted, prefix=_ANSWER)
+
+
+def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Question, collector: Collector) -> None:
+    worker_at = table.need("the worker", "WorkerId", "WorkerID", "workerid", "worker_id")
+    status_at, reject_at = table.find("AssignmentStatus"), table.find("Reject")
+    hit_at = table.find("HITId", "HitId", "hitid")
+    inputs = [place for place, column in enumerate(table.header) if column.startswith(_INPUT)]
+    if hit_at is None and not inputs:
+        raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
+    collector.remember_keys(dict.fromkeys(table.header))
+    find = _Finder(table)
+    for line, cells in table.rows():
+        collector.n_records += 1
+        where = f"{table.title}: line {line:,}"
+        hit = cells[hit_at].strip() if hit_at is not None else ""
+        hit = hit or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+        if not hit.strip(_BETWEEN_INPUTS):
+            raise InputError(f"{where} has no HITId and no input")
+        status = cells[status_at].strip().lower() if status_at is not None else ""
+        if reject_at is not None and cells[reject_at].strip():
+            status = "rejected"  # marked for rejection, not yet uploaded
+        given = answers.of(cells, line)
+        for item, answer in question.values.items():
+            task = f"{hit}:{item}" if item else hit
+            find.at(cells, item)
+            collector.gold_from_column(task, find, where, _split)
+            collector.predicted_columns(task, find, where, _split)
+            if status not in _COUNTED:
+                collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
+                continue
+            choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
+            worker = cells[worker_at].strip() or None
+            collector.vote(task, worker, choices, where, find, empty_is_no=question.options)
+
+
+def _choices(given: Mapping[tuple[str, str], str], name: str, question: _Question, where: str) -> list[str]:
+    if not question.options:
+        plain, _, option = name.partition(".")
+        value = given.get((name, ""), "") or given.get((plain, option), "")
+        if not value:
+            # A name from taskAnswers may have dots in both of its parts.
+            value = next((text for key, text in given.items() if ".".join(filter(None, key)) == name), "")
+        return _split(value, where)
+    options = {option: value for (asked, option), value in given.items() if asked == name and option and value}
+    if len(options) == 1:
+        # A lone box is a question of its own: ticked or not.
+        return [value.lower() for value in options.values()]
+    return [option for option, value in options.items() if _TICKS.get(value.lower())]
+
+
+class _Finder:
+    """Values of columns to show, by full name, by name without prefix, or by the name that items share."""
+
+    def __init__(self, table: PlatformTable) -> None:
+        self._table = table
+        self._numbered = _numbered(table.header)
+        self._cells: list[str] = []
+        self._item = ""
+
+    def at(self, cells: list[str], item: str) -> None:
+        """Go to a row and an item of it."""
+        self._cells, self._item = cells, item
+
+    def __call__(self, name: str) -> Any:
+        place = self._table.find(name, _INPUT + name, _ANSWER + name)
+        if place is None and self._item:
+            for pattern, numbers in self._numbered.items():
+                if self._item in numbers and name in (_shown_pattern(pattern), _shown_pattern(pattern)[len(_INPUT) :]):
+                    place = self._table.find(numbers[self._item])
+        return ABSENT if place is None else self._cells[place]

@@ -1,0 +1,272 @@
+"""Scripts written for crowd-kit, run with rarevote's classes: the same calls, layouts and values.
+
+crowdkit_expected.json holds the scripts, their inputs and what crowd-kit made of them (see make_crowdkit_expected.py).
+Whatever differs on purpose is named here, tested here, and told in docs/from-crowdkit.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import rarevote
+from rarevote.errors import ConvergenceWarning, InputError, MissingValuesError, ParameterError, RarevoteWarning
+
+EXPECTED = json.loads(Path(__file__).with_name("crowdkit_expected.json").read_text(encoding="utf-8"))
+CASES = EXPECTED["cases"]
+CLASSES = list(EXPECTED["signatures"])
+
+# Where the algorithm is the same, results are. crowd-kit's GLAD stops on the way to our optimum, and its MACE after a
+# number of steps from a random start, where ours goes on until it stands still: there, layouts and labels are equal and
+# numbers are near. Compared are also class probabilities that crowd-kit raises to 1e-10.
+TOLERANCE = {"GLAD": 0.15, "MACE": 0.02}
+EXACT = 1e-6
+# crowd-kit lets these slip; here the columns of every frame of probabilities are called "label".
+NAME_OF_COLUMNS = {"GLAD": "variable", "MACE": None}
+# The defaults of crowd-kit's GLAD are those of its stopping rule, which is another.
+OTHER_DEFAULTS = {"GLAD": {"n_iter": 1000, "tol": 1e-9}}
+
+few_iterations = pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+
+
+def decode(encoded: dict[str, Any]) -> Any:
+    """What the file says, as the pandas object that it was."""
+    if encoded["kind"] == "list":
+        return encoded["values"]
+    names = encoded["index_names"]
+    index: Any
+    if len(names) > 1:
+        index = pd.MultiIndex.from_tuples([tuple(entry) for entry in encoded["index"]], names=names)
+    else:
+        index = pd.Index(encoded["index"], name=names[0])
+    if encoded["kind"] == "Series":
+        return pd.Series(encoded["values"], index=index, name=encoded["name"], dtype=None if len(index) else float)
+    columns = pd.Index(encoded["columns"], name=encoded["columns_name"])
+    return pd.DataFrame(encoded["values"], index=index, columns=columns)
+
+
+def namespace_for(case: dict[str, Any]) -> dict[str, Any]:
+    inputs = {name: decode(encoded) for name, encoded in EXPECTED["crowds"][case["crowd"]].items()}
+    return {"pd": pd, case["class"]: getattr(rarevote, case["class"]), **inputs}
+
+
+def assert_alike(ours: Any, theirs: Any, name: str, *, sort: bool) -> None:
+    """Same kind, same names, same order (theirs sorted if it went by appearance), values equal or near."""
+    assert type(ours) is type(theirs)
+    tolerance = TOLERANCE.get(name, EXACT)
+    if isinstance(ours, list):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+        return
+    if len(theirs) == 0:
+        assert len(ours) == 0
+        assert getattr(ours, "name", None) == getattr(theirs, "name", None)
+        return
+    assert list(ours.index.names) == list(theirs.index.names)
+    if sort:
+        theirs = theirs.sort_index()
+    assert ours.index.tolist() == theirs.index.tolist()
+    if isinstance(ours, pd.DataFrame):
+        if sort:
+            theirs = theirs[sorted(theirs.columns)]
+        assert ours.columns.tolist() == theirs.columns.tolist()
+        if name in NAME_OF_COLUMNS:
+            assert (theirs.columns.name, ours.columns.name) == (NAME_OF_COLUMNS[name], "label")
+        else:
+            assert ours.columns.name == theirs.columns.name
+        assert (ours.dtypes == theirs.dtypes).all()
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+        return
+    assert ours.name == theirs.name
+    assert ours.dtype == theirs.dtype
+    if ours.name == "agg_label":
+        assert ours.tolist() == theirs.tolist()
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+
+def case_id(case: dict[str, Any]) -> str:
+    return f"{case['crowd']}: {case['lines'][0]}"
+
+
+@few_iterations
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_the_script_gives_the_same(case: dict[str, Any]) -> None:
+    namespace, values = namespace_for(case), iter(case["values"])
+    for line in case["lines"]:
+        if " = " in line:
+            exec(line, namespace)
+            continue
+        expected = next(values)
+        if expected["kind"] == "error":
+            assert "ValueError" in expected["types"]
+            with pytest.raises(ValueError, match=r".{20}"):
+                eval(line, namespace)
+        else:
+            ours = eval(line, namespace)
+            assert_alike(ours, decode(expected), case["class"], sort=case["crowd"] == "shuffled")
+    assert next(values, None) is None
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_parameters_have_the_same_names_order_and_defaults(name: str) -> None:
+    theirs, ours = EXPECTED["signatures"][name], getattr(rarevote, name)
+    wanted = {**theirs["constructor"], **OTHER_DEFAULTS.get(name, {})}
+    parameters = inspect.signature(ours).parameters
+    assert {key: parameters[key].default for key in list(parameters)[: len(wanted)]} == wanted
+    assert all(entry.kind is entry.KEYWORD_ONLY for entry in list(parameters.values())[len(wanted) :])
+    for method, arguments in theirs["methods"].items():
+        assert hasattr(ours, method)
+        if method == "fit":
+            assert list(inspect.signature(ours.fit).parameters)[1 : 1 + len(arguments)] == arguments
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what differs on purpose: every row of the table in docs/from-crowdkit.md
+
+
+@pytest.fixture
+def inputs() -> dict[str, Any]:
+    return {name: decode(encoded) for name, encoded in EXPECTED["crowds"]["text"].items()}
+
+
+def test_order_is_sorted_and_ties_go_to_the_first_class() -> None:
+    data = pd.DataFrame({"task": [2, 2, 1, 1], "worker": list("zyzy"), "label": ["no", "maybe", "yes", "maybe"]})
+    model = rarevote.MajorityVote().fit(data)
+    assert model.probas_.index.tolist() == [1, 2]
+    assert model.probas_.columns.tolist() == ["maybe", "no", "yes"]
+    assert model.skills_.index.tolist() == ["y", "z"]
+    assert model.labels_.tolist() == ["maybe", "maybe"]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_missing_labels_are_an_error(name: str, inputs: dict[str, Any]) -> None:
+    data = inputs["data"].copy()
+    data.loc[3, "label"] = None
+    gold = (inputs["true_labels"],) if name == "GoldMajorityVote" else ()
+    with pytest.raises(MissingValuesError, match="1 row has no label"):
+        getattr(rarevote, name)().fit(data, *gold)
+
+
+def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
+    gold = inputs["true_labels"]
+    with pytest.warns(RarevoteWarning, match="gold for 1 tasks without annotations"):
+        rarevote.DawidSkene().fit(inputs["data"], pd.concat([gold, pd.Series({"elsewhere": "a"})]))
+    with pytest.raises(InputError, match="none of the 1 gold tasks"):
+        rarevote.DawidSkene().fit(inputs["data"], pd.Series({"elsewhere": "a"}))
+    with pytest.warns(RarevoteWarning, match="classes that nobody voted for"):
+        model = rarevote.DawidSkene().fit(inputs["data"], pd.Series({"t00": "new"}))
+    assert model.labels_["t00"] == "new"
+    with pytest.raises(InputError, match="two known labels"):
+        rarevote.DawidSkene().fit(inputs["data"], pd.Series(["a", "b"], index=["t00", "t00"]))
+
+
+def test_gold_clamps_the_result_of_gold_majority_vote_but_not_its_predictions(inputs: dict[str, Any]) -> None:
+    gold = inputs["true_labels"]
+    case = next(case for case in CASES if case["class"] == "GoldMajorityVote" and "model.skills_" in case["lines"])
+    theirs = decode(case["values"][-1])
+    model = rarevote.GoldMajorityVote().fit(inputs["data"], gold)
+    rest = [task for task in theirs.index if task not in gold.index]
+    np.testing.assert_allclose(model.probas_.loc[rest], theirs.loc[rest], atol=EXACT)
+    assert model.labels_[gold.index].tolist() == gold.tolist()
+    np.testing.assert_allclose(model.predict_proba(inputs["data"]), theirs, atol=EXACT)
+
+
+def test_workers_without_gold_answers_get_the_mean_skill(inputs: dict[str, Any]) -> None:
+    gold = inputs["true_labels"].iloc[:1]
+    voters = inputs["data"].loc[inputs["data"]["task"] == gold.index[0], "worker"]
+    skills = rarevote.GoldMajorityVote().fit(inputs["data"], gold).skills_
+    others = skills.drop(voters)
+    assert len(others) > 0
+    np.testing.assert_allclose(others, skills[voters].mean())
+
+
+def test_ignored_workers_have_a_skill_and_voters_without_skill_are_undecided(inputs: dict[str, Any]) -> None:
+    skills = rarevote.MajorityVote(on_missing_skill="ignore").fit(inputs["data"], inputs["some_skills"]).skills_
+    assert skills.index.tolist() == inputs["skills"].index.tolist()
+    nobody = rarevote.MajorityVote().fit(inputs["data"], inputs["skills"] * 0)
+    np.testing.assert_allclose(nobody.probas_, 1 / 3)
+
+
+def test_parameters_of_majority_vote_are_checked_with_or_without_skills(inputs: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        rarevote.MajorityVote(default_skill=0.5).fit(inputs["data"])
+
+
+def test_wawa_keeps_the_labels_of_its_fit_and_shows_all_classes(inputs: dict[str, Any]) -> None:
+    model = rarevote.Wawa().fit(inputs["data"])
+    before = model.labels_
+    new = inputs["new_data"][inputs["new_data"]["label"] == "a"]
+    assert model.predict_proba(new).columns.tolist() == ["a", "b", "c"]
+    assert model.labels_ is before
+
+
+def test_glad_climbs_higher_than_crowdkit(inputs: dict[str, Any]) -> None:
+    """At crowd-kit's parameters the penalised objective is lower than at ours; labels are the same here."""
+    case = next(case for case in CASES if case["class"] == "GLAD" and case["crowd"] == "text")
+    alphas, betas = (decode(value) for value in case["values"][-2:])
+    data = inputs["data"]
+    ours = rarevote.GLAD().fit(data)
+
+    def objective(alpha: pd.Series, beta: pd.Series) -> float:
+        strength = data["worker"].map(alpha).astype(float) * np.exp(data["task"].map(beta).astype(float))
+        likelihood = pd.DataFrame(
+            {
+                name: np.where(
+                    data["label"] == name, -np.logaddexp(0, -strength), -np.logaddexp(0, strength) - np.log(2)
+                )
+                for name in ours.classes_
+            }
+        )
+        of_task = likelihood.groupby(data["task"]).sum().to_numpy() - np.log(3)
+        penalty = ((alpha - 1) ** 2).sum() / 2 + ((beta - 1) ** 2).sum() / 2
+        return float(np.logaddexp.reduce(of_task, axis=1).sum() - penalty)
+
+    assert objective(ours.alphas_, ours.betas_) == pytest.approx(ours.loss_history_[-1], abs=1e-6)
+    assert objective(ours.alphas_, ours.betas_) > objective(alphas, betas)
+
+
+def test_few_iterations_warn_and_none_are_refused(inputs: dict[str, Any]) -> None:
+    with pytest.warns(ConvergenceWarning):
+        rarevote.DawidSkene(2).fit(inputs["data"])
+    with pytest.raises(ParameterError, match="n_iter"):
+        rarevote.DawidSkene(0).fit(inputs["data"])
+
+
+def test_mace_names_what_it_found(inputs: dict[str, Any]) -> None:
+    model = rarevote.MACE().fit(inputs["data"])
+    workers = inputs["skills"].index.tolist()
+    assert (model.spamming_.name, model.spamming_.index.tolist()) == ("spamming", workers)
+    assert (model.thetas_.index.tolist(), model.thetas_.columns.tolist()) == (workers, ["a", "b", "c"])
+    # crowd-kit puts parameters of one worker with another's votes unless names appear in sorted order.
+    other_order = rarevote.MACE().fit(inputs["data"].iloc[::-1])
+    pd.testing.assert_series_equal(other_order.spamming_, model.spamming_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_empty_input_gives_empty_results(name: str, inputs: dict[str, Any]) -> None:
+    """Also where crowd-kit divides by zero."""
+    gold = (inputs["true_labels"],) if name == "GoldMajorityVote" else ()
+    model = getattr(rarevote, name)().fit(inputs["empty"], *gold)
+    assert (type(model.labels_), model.labels_.name, len(model.labels_)) == (pd.Series, "agg_label", 0)
+    assert (type(model.probas_), len(model.probas_)) == (pd.DataFrame, 0)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_scikit_learn_and_pickle(name: str, inputs: dict[str, Any]) -> None:
+    gold = (inputs["true_labels"],) if name == "GoldMajorityVote" else ()
+    model = clone(getattr(rarevote, name)())
+    labels = model.fit_predict(inputs["data"], *gold)
+    pd.testing.assert_series_equal(pickle.loads(pickle.dumps(model)).labels_, labels)
+
+
+def test_truth_values_are_labels_for_every_method() -> None:
+    inputs = {name: decode(encoded) for name, encoded in EXPECTED["crowds"]["truth values"].items()}
+    assert rarevote.GLAD().fit(inputs["data"]).probas_.columns.tolist() == [False, True]
