@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,9 @@ def commit() -> str:
 
 def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command."""
-    command = "python -m benchmarks." + Path(sys.argv[0]).stem + "".join(f" {word}" for word in sys.argv[1:])
+    # A path says something about one machine only.
+    words = ["..." if os.sep in word else word for word in sys.argv[1:]]
+    command = " ".join(["python -m benchmarks." + Path(sys.argv[0]).stem, *words])
     stamp = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command}
     full = [{**row, **stamp} for row in rows]
     EVIDENCE.mkdir(parents=True, exist_ok=True)

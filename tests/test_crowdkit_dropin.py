@@ -24,11 +24,12 @@ EXPECTED = json.loads(Path(__file__).with_name("crowdkit_expected.json").read_te
 CASES = EXPECTED["cases"]
 CLASSES = list(EXPECTED["signatures"])
 
-# Where the algorithm is the same, results are. crowd-kit's GLAD stops on the way to our optimum, and its MACE after a
-# number of steps from a random start, where ours goes on until it stands still: there, layouts and labels are equal and
-# numbers are near. Compared are also class probabilities that crowd-kit raises to 1e-10.
-TOLERANCE = {"GLAD": 0.15, "MACE": 0.02}
+# Where the algorithm is the same, results are.
 EXACT = 1e-6
+# crowd-kit's GLAD stops on the way to our optimum (taken to the end, it gets there: see below), and its MACE after a
+# number of steps from a random start, where ours goes on until it stands still. There, calls and layouts are the same
+# and numbers are near: the mean difference, and the share of labels that may differ.
+NEAR = {"GLAD": (0.05, 0.15), "MACE": (0.01, 0.0)}
 # crowd-kit lets these slip; here the columns of every frame of probabilities are called "label".
 NAME_OF_COLUMNS = {"GLAD": "variable", "MACE": None}
 # The defaults of crowd-kit's GLAD are those of its stopping rule, which is another.
@@ -61,16 +62,15 @@ def namespace_for(case: dict[str, Any]) -> dict[str, Any]:
 def assert_alike(ours: Any, theirs: Any, name: str, *, sort: bool) -> None:
     """Same kind, same names, same order (theirs sorted if it went by appearance), values equal or near."""
     assert type(ours) is type(theirs)
-    tolerance = TOLERANCE.get(name, EXACT)
     if isinstance(ours, list):
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
         return
     if len(theirs) == 0:
         assert len(ours) == 0
         assert getattr(ours, "name", None) == getattr(theirs, "name", None)
         return
     assert list(ours.index.names) == list(theirs.index.names)
-    if sort:
+    if sort or len(theirs.index.names) > 1:  # pairs of worker and label never appear in sorted order
         theirs = theirs.sort_index()
     assert ours.index.tolist() == theirs.index.tolist()
     if isinstance(ours, pd.DataFrame):
@@ -82,14 +82,15 @@ def assert_alike(ours: Any, theirs: Any, name: str, *, sort: bool) -> None:
         else:
             assert ours.columns.name == theirs.columns.name
         assert (ours.dtypes == theirs.dtypes).all()
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
-        return
-    assert ours.name == theirs.name
-    assert ours.dtype == theirs.dtype
-    if ours.name == "agg_label":
-        assert ours.tolist() == theirs.tolist()
     else:
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+        assert ours.name == theirs.name
+        assert ours.dtype == theirs.dtype
+    if getattr(ours, "name", None) == "agg_label":
+        assert (ours.to_numpy() != theirs.to_numpy()).mean() <= NEAR.get(name, (0.0, 0.0))[1]
+    elif name in NEAR:
+        assert np.abs(ours.to_numpy() - theirs.to_numpy()).mean() < NEAR[name][0]
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
 
 
 def case_id(case: dict[str, Any]) -> str:
@@ -206,6 +207,16 @@ def test_wawa_keeps_the_labels_of_its_fit_and_shows_all_classes(inputs: dict[str
     new = inputs["new_data"][inputs["new_data"]["label"] == "a"]
     assert model.predict_proba(new).columns.tolist() == ["a", "b", "c"]
     assert model.labels_ is before
+
+
+@pytest.mark.parametrize("case", EXPECTED["glad_optima"], ids=lambda case: f"{case['crowd']}: {sorted(case['priors'])}")
+def test_crowdkits_glad_gets_to_our_optimum_if_it_goes_on(case: dict[str, Any]) -> None:
+    inputs = {name: decode(encoded) for name, encoded in EXPECTED["crowds"][case["crowd"]].items()}
+    model = rarevote.GLAD(**{name: inputs[key] for name, key in case["priors"].items()}).fit(inputs["data"])
+    theirs = {name: decode(encoded) for name, encoded in case["results"].items()}
+    assert model.labels_.tolist() == theirs["labels_"].tolist()
+    for name in ("probas_", "alphas_", "betas_"):
+        np.testing.assert_allclose(getattr(model, name), theirs[name], atol=1e-3)
 
 
 def test_glad_climbs_higher_than_crowdkit(inputs: dict[str, Any]) -> None:

@@ -15,6 +15,9 @@ EM creeps where little is known. With ``accelerate=True`` every second step is l
 Roland 2008): from three consecutive points ``t0, t1, t2`` with ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the loop jumps
 to ``t0 + 2 a r + a^2 v``, ``a = |r| / |v|``, over shared and local parameters alike. Local state needs nothing but two
 sums to agree on ``a``. A jump that lowers the objective is not taken.
+
+A fit can be kept and gone on with (``checkpoint=``). That happens right after an evaluation, and lengthening begins
+anew there, interrupted or not: little state is alive then, and a resumed fit equals an undisturbed one bit for bit.
 """
 
 from __future__ import annotations
@@ -24,13 +27,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import inf, isfinite, sqrt
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
+from rarevote.checkpoint import LoopState
 from rarevote.errors import RarevoteError
+
+if TYPE_CHECKING:
+    from rarevote.checkpoint import Checkpoint
 
 FloatArray = NDArray[Any]
 
@@ -148,6 +156,14 @@ class Engine(ABC, Generic[Shared, Local, Stats]):
     def take_plain(self) -> None:
         """After an advance to the far point: make what was kept aside the current state instead."""
 
+    def save(self, folder: Path) -> None:
+        """Write the current local state to files in ``folder``."""
+        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+
+    def load(self, folder: Path) -> None:
+        """Take the current local state from the files that :meth:`save` wrote."""
+        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+
 
 class Status(Enum):
     """How a fit ended; the value is the message."""
@@ -218,6 +234,7 @@ def run_em(
     gradient_tolerance: float = 1e-6,
     accelerate: bool = False,
     callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Outcome[Shared]:
     """Fit ``model`` on ``engine`` from ``shared`` until ``rule`` is met.
 
@@ -230,12 +247,18 @@ def run_em(
         gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
         accelerate: lengthen every second step; the model must be an :class:`AcceleratedModel`.
         callback: told about every iteration.
+        checkpoint: keeps the fit now and then; what it has kept is gone on with.
     """
     loop = _Loop(model, engine, shared, exact, gradient_tolerance, accelerate and not exact)
     history: list[float] = []
     values: list[float] = []
     status = Status.LIMIT
-    loop.maximise(refresh=False)
+    kept = None if checkpoint is None else checkpoint.load(engine, shared)
+    if kept is None:
+        loop.maximise(refresh=False)
+    else:
+        history, values = list(kept.history), list(kept.values)
+        loop.go_on_from(kept)
     while True:
         stats, change = loop.evaluate(refresh=True)
         updated = model.update(loop.shared, stats, 0.0)
@@ -252,6 +275,8 @@ def run_em(
             break
         if len(history) >= rule.n_iter:
             break
+        if checkpoint is not None and checkpoint.due(len(history)):
+            checkpoint.save(engine, loop.state(history, values))
         loop.may_jump = len(history) >= _FIRST_JUMP
         loop.take_step(updated, refresh=True)
     return Outcome(loop.shared, updated, history, values, len(history), loop.n_passes, loop.n_damped, status)
@@ -279,6 +304,16 @@ class _Loop(Generic[Shared, Local, Stats]):
         self._plain: Shared | None = None  # where the last step would have led without the jump
         self._since_jump = 0
         self._longest = _SHORTEST_LIMIT
+
+    def state(self, history: list[float], values: list[float]) -> LoopState[Shared]:
+        """What to keep after an evaluation, which a resumed fit repeats; lengthening begins anew here."""
+        self._since_jump = 0
+        return LoopState(self.shared, history[:-1], values[:-1], self.n_passes - 1, self.n_damped, self._longest)
+
+    def go_on_from(self, kept: LoopState[Shared]) -> None:
+        """Be where a fit was kept, just before its last evaluation."""
+        self.shared, self._longest = kept.shared, kept.longest
+        self.n_passes, self.n_damped = kept.n_passes, kept.n_damped
 
     def _run(self, refresh: bool, damping: float = 0.0) -> tuple[Stats, float, float]:
         stats, change = self.engine.run(self.shared, refresh=refresh, damping=damping)

@@ -11,6 +11,7 @@ import typer
 
 from rarevote.cli import aggregate, demo, methods, simulate
 from rarevote.cli.datasets import datasets_app
+from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
 from rarevote.errors import ParameterError, RarevoteError
 
@@ -48,7 +49,7 @@ def _common(
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"rarevote: warning: {message}", file=sys.stderr)
+    warn(message)
 
 
 def run() -> int:
@@ -80,5 +81,5 @@ def run() -> int:
 
 
 def _complain(message: object, code: int) -> int:
-    print(f"rarevote: error: {message}", file=sys.stderr)
+    complain(message)
     return code

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarevote.cli.options import (
-    Abstain,
-    Classes,
-    Columns,
     Json,
-    Keep,
-    LabelsFile,
     MethodName,
-    Missing,
     Quiet,
+    Rare,
     Settings,
+    SpreadsheetSafe,
+    Verbose,
+    find_class,
     make_method,
-    parse_columns,
 )
-from rarevote.cli.show import aligned, fitting, say, share
+from rarevote.cli.reading import Crowd, Reading, takes_labels
+from rarevote.cli.show import aligned, fitting, percent, reading_files, say, share, warn
 from rarevote.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,89 +33,117 @@ EXAMPLES = """Examples:
 
 rarevote aggregate labels.csv --out result.csv
 
-rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --truth truth.csv --out result.parquet
+rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare defect -o result.xlsx
 
-rarevote aggregate labels.csv --set prior=estimate --set sigma_alpha=0.7 > result.csv"""
+rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet
+
+rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv
+
+zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson"""
 
 
+@takes_labels
 def aggregate(
-    labels: LabelsFile,
+    reading: Reading,
     method: MethodName = "cc-rasch",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Result file: .csv, .tsv or .parquet. Without it rows go to stdout."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
+            "Without it rows go to stdout.",
+        ),
     ] = None,
+    rare: Rare = None,
     gold: Annotated[
         Path | None, typer.Option(help="Known labels that the method may learn from (task, label).")
     ] = None,
+    use_gold: Annotated[
+        bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
+    ] = True,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
     settings: Settings = None,
-    columns: Columns = None,
-    keep: Keep = "all",
-    missing: Missing = "error",
-    abstain: Abstain = None,
-    classes: Classes = None,
-    strict: Annotated[bool, typer.Option(help="Exit with code 3 if the fit did not converge.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 3 if the fit did not converge.")] = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    from rarevote.io.frames import read_annotations, read_truth
-    from rarevote.io.write import check_ending, write_columns, write_rows
+    from rarevote.io.write import check_output, write_columns, write_rows
 
     estimator = make_method(method, settings)
     if out is not None:
-        check_ending(out)
+        check_output(out)
     elif as_json:
         raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
-    known = None if truth is None else read_truth(truth)
-    begin = time.perf_counter()
-    crowd, _ = read_annotations(
-        labels,
-        columns=parse_columns(columns),
-        classes=classes,
-        abstain=abstain or (),
-        keep=keep,  # type: ignore[arg-type]
-        missing=missing,  # type: ignore[arg-type]
-    )
-    if not crowd.n_annotations:
-        raise InputError(f"{labels}: no annotations")
+    clock = Clock()
+    with reading_files(reading.title, quiet=quiet):
+        crowd = reading.read()
+        known = None if truth is None else crowd.known(truth)
+        learned = _gold(crowd, gold, estimator, use_gold=use_gold)
+    rare_number = None if rare is None else find_class(rare, crowd.annotations.classes.tolist())
     if not quiet:
-        _describe(crowd, labels)
-    warn_where_weak(method, crowd)
-    read_seconds = time.perf_counter() - begin
-    begin = time.perf_counter()
-    with fitting(f"fitting {method}", quiet=quiet) as callback:
-        estimator.fit(crowd, None if gold is None else read_truth(gold), callback=callback)
-    fit_seconds = time.perf_counter() - begin
+        crowd.tell()
+        if learned and gold is None:
+            say(f"{method} learns from {len(learned):,} known answers in the export (--ignore-gold leaves them out)")
+    warn_where_weak(method, crowd.annotations)
+    clock.lap("read")
+    with fitting(f"fitting {method}", quiet=quiet, verbose=verbose) as callback:
+        estimator.fit(crowd.annotations, learned, callback=callback)
+    clock.lap("fit")
 
-    rows = result_columns(estimator)
+    rows = result_columns(estimator, crowd)
     if out is None:
-        write_rows(rows, sys.stdout)
+        write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
     else:
-        write_columns(rows, out)
-    summary = _summary(estimator, method, read_seconds, fit_seconds)
+        write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
+    clock.lap("write")
+    summary = summarise(estimator, method, rare_number, clock.seconds)
     if known is not None:
-        summary["scores"] = _scores(rows, known)
+        summary["scores"] = _scores(rows, known, summary["rare"]["class"])
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
     elif not quiet:
-        _tell(summary, out)
+        tell(summary, out, verbose=verbose)
     if strict and not estimator.converged_:
         raise typer.Exit(3)
 
 
-def result_columns(estimator: Estimator) -> dict[str, Any]:
-    """One row per task: task, label, confidence, then the probability of every class."""
-    crowd, posterior = estimator.annotations_, estimator.posterior_
+class Clock:
+    """Seconds of each part of the work."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """The part of this name ends here."""
+        now = time.perf_counter()
+        self.seconds[name], self._last = now - self._last, now
+
+
+def _gold(crowd: Crowd, path: Path | None, estimator: Estimator, *, use_gold: bool) -> dict[Any, Any] | None:
+    """Known labels for the fit: those of the file, else those that came with the export."""
+    if path is not None:
+        return crowd.known(path)
+    return crowd.gold if use_gold and estimator.uses_gold and crowd.gold else None
+
+
+def result_columns(estimator: Estimator, crowd: Crowd | None = None) -> dict[str, Any]:
+    """One row per task: task, label, confidence, the probability of every class, then what is shown."""
+    votes, posterior = estimator.annotations_, estimator.posterior_
     chosen = estimator.label_codes()
     rows: dict[str, Any] = {
-        "task": crowd.tasks,
-        "label": crowd.classes[chosen],
+        "task": votes.tasks,
+        "label": votes.classes[chosen],
         "confidence": posterior[range(len(chosen)), chosen],
     }
-    for k, name in enumerate(crowd.classes.tolist()):
+    for k, name in enumerate(votes.classes.tolist()):
         rows[f"p:{name}"] = posterior[:, k]
+    for name, texts in (crowd.shown if crowd is not None else {}).items():
+        rows[name if name not in rows else f"show:{name}"] = texts
     return rows
 
 
@@ -125,50 +151,52 @@ def warn_where_weak(method: str, crowd: Annotations) -> None:
     """Say so where CC-Rasch is known to be weak: few votes a task over many classes."""
     votes = crowd.n_annotations / crowd.n_tasks
     if method == "cc-rasch" and crowd.n_classes >= 5 and votes < 3:
-        say(
-            f"rarevote: warning: {votes:.1f} votes per task over {crowd.n_classes} classes is very sparse: item "
+        warn(
+            f"{votes:.1f} votes per task over {crowd.n_classes} classes is very sparse: item "
             "difficulty can absorb all disagreement. Compare with --method majority-vote, or switch difficulty off: "
             "--set difficulty=None"
         )
 
 
-def _describe(crowd: Annotations, labels: Path) -> None:
-    say(
-        f"{labels}: {crowd.n_annotations:,} annotations, {crowd.n_tasks:,} tasks, {crowd.n_workers:,} workers, "
-        f"{crowd.n_classes} classes ({crowd.n_annotations / crowd.n_tasks:.1f} votes per task)"
-    )
-    if crowd.n_dropped:
-        say(f"{crowd.n_dropped:,} rows left out (missing values or repeated pairs)")
-    if crowd.abstentions:
-        say(f"{sum(crowd.abstentions.values()):,} abstentions by {len(crowd.abstentions):,} workers")
-    if len(crowd.unanswered):
-        say(f"{len(crowd.unanswered):,} tasks got abstentions only and have no result (first: {crowd.unanswered[0]})")
+# --------------------------------------------------------------------------------------------------------------------
+# what came out
 
 
-def _summary(estimator: Estimator, method: str, read_seconds: float, fit_seconds: float) -> dict[str, Any]:
+def summarise(estimator: Estimator, method: str, rare: int | None, seconds: dict[str, float]) -> dict[str, Any]:
+    """The result in figures; ``rare`` is the number of the class that matters, or None for the least frequent."""
     import numpy as np
 
     crowd = estimator.annotations_
     counts = np.bincount(estimator.label_codes(), minlength=crowd.n_classes)
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes) / crowd.n_annotations
+    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    if rare is None:
+        # A class that somebody voted for and no task got is the one most easily lost.
+        rare = min(np.flatnonzero(votes).tolist(), key=lambda k: (counts[k], votes[k]))
+    classes = {
+        str(name): {
+            "tasks": int(count),
+            "share_of_tasks": count / crowd.n_tasks,
+            "share_of_votes": float(part / crowd.n_annotations),
+        }
+        for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
+    }
+    name = str(crowd.classes[rare])
     return {
+        "rare": {"class": name, **classes[name]},
         "method": method,
         "parameters": estimator.get_params(),
         "n_tasks": crowd.n_tasks,
         "n_workers": crowd.n_workers,
         "n_annotations": crowd.n_annotations,
-        "classes": {
-            str(name): {"tasks": int(count), "share_of_tasks": count / crowd.n_tasks, "share_of_votes": float(part)}
-            for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
-        },
+        "classes": classes,
         "n_iter": estimator.n_iter_,
         "converged": estimator.converged_,
         "status": estimator.status_,
-        "seconds": {"read": read_seconds, "fit": fit_seconds},
+        "seconds": seconds,
     }
 
 
-def _scores(rows: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
+def _scores(rows: dict[str, Any], known: dict[Any, Any], rare: str) -> dict[str, Any]:
     from rarevote.metrics import score
 
     result = dict(zip(rows["task"].tolist(), rows["label"].tolist(), strict=True))
@@ -176,40 +204,66 @@ def _scores(rows: dict[str, Any], known: dict[Any, Any]) -> dict[str, Any]:
     if not items:
         raise InputError("the truth names none of the tasks: check ids")
     found = score([known[task] for task in items], [result[task] for task in items])
+    recall = {str(name): value for name, value in found.recall.items()}
+    precision = {str(name): value for name, value in found.precision.items()}
     return {
         "n_items": found.n_items,
+        "rare_class": rare,
+        "rare_recall": recall.get(rare),
+        "rare_precision": precision.get(rare),
         "minority_class": found.minority_class,
         "minority_recall": found.minority_recall,
         "balanced_accuracy": found.balanced_accuracy,
         "macro_f1": found.macro_f1,
         "accuracy": found.accuracy,
-        "recall": {str(name): value for name, value in found.recall.items()},
-        "precision": {str(name): value for name, value in found.precision.items()},
+        "recall": recall,
+        "precision": precision,
         "truth_without_labels": len(known) - len(items),
     }
 
 
-def _tell(summary: dict[str, Any], out: Path | None) -> None:
-    rows = [
-        [name, f"{entry['tasks']:,}", share(entry["share_of_tasks"]), share(entry["share_of_votes"])]
-        for name, entry in summary["classes"].items()
-    ]
+def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) -> None:
+    """The summary for a person, on stderr; the rare class comes first."""
+    rare = summary["rare"]
     say()
-    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
-    say()
-    seconds = summary["seconds"]
     say(
-        f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "
-        f"read {seconds['read']:.2f} s, fit {seconds['fit']:.2f} s"
+        f"{rare['class']} (the rare class): {rare['tasks']:,} of {summary['n_tasks']:,} tasks "
+        f"({percent(rare['share_of_tasks'])}), with {percent(rare['share_of_votes'])} of the votes"
     )
     if "scores" in summary:
-        scores = summary["scores"]
-        say(
-            f"against the truth of {scores['n_items']:,} tasks: recall of {scores['minority_class']} "
-            f"{scores['minority_recall']:.3f}, balanced accuracy {scores['balanced_accuracy']:.3f}, "
-            f"macro-F1 {scores['macro_f1']:.3f}, accuracy {scores['accuracy']:.3f}"
+        _tell_scores(summary["scores"])
+    say()
+    ordered = sorted(summary["classes"].items(), key=lambda entry: entry[0] != rare["class"])
+    say(
+        aligned(
+            ["class", "tasks", "of tasks", "of votes"],
+            [
+                [name, f"{entry['tasks']:,}", share(entry["share_of_tasks"]), share(entry["share_of_votes"])]
+                for name, entry in ordered
+            ],
         )
-        if scores["truth_without_labels"]:
-            say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
+    )
+    say()
+    seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
+    say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
+    if verbose:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
+        say(f"parameters: {parameters or 'none'}")
     if out is not None:
         say(f"wrote {out}")
+
+
+def _tell_scores(scores: dict[str, Any]) -> None:
+    parts = [
+        f"{what} of {scores['rare_class']} {value:.3f}"
+        for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
+        if value is not None
+    ]
+    parts += [
+        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
+        f"macro-F1 {scores['macro_f1']:.3f}",
+        f"accuracy {scores['accuracy']:.3f}",
+    ]
+    say(f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}")
+    if scores["truth_without_labels"]:
+        say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")

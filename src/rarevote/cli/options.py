@@ -14,10 +14,27 @@ from rarevote.errors import ParameterError
 if TYPE_CHECKING:
     from rarevote.estimator import Estimator
 
-LabelsFile = Annotated[
-    Path, typer.Argument(help="CSV or Parquet file with columns task, worker, label.", show_default=False)
+
+def method_names(incomplete: str) -> list[str]:
+    """Methods that begin so, for the shell's completion."""
+    from rarevote.methods.registry import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+LabelsFile = Annotated[Path, typer.Argument(help="File with columns task, worker, label.", show_default=False)]
+LabelsFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LABELS",
+        help="Votes (task, worker, label): files, folders, patterns, a platform's export, or - for standard input.",
+        show_default=False,
+    ),
 ]
-MethodName = Annotated[str, typer.Option("--method", "-m", help="Aggregation method (see: rarevote methods).")]
+MethodName = Annotated[
+    str,
+    typer.Option("--method", "-m", help="Aggregation method (see: rarevote methods).", autocompletion=method_names),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method, such as prior=estimate. Repeatable."),
@@ -37,8 +54,68 @@ Classes = Annotated[
     list[str] | None,
     typer.Option("--class", metavar="LABEL", help="A class that exists even without votes. Repeatable."),
 ]
+Show = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Carry a column along to the result, such as the text or the image. Repeatable, or with commas.",
+    ),
+]
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="The table has one row per task and one column per annotator, the task first."),
+]
+FileFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="csv, tsv, json, ndjson, parquet, arrow or xlsx, where the name of the file does not tell.",
+    ),
+]
+HasHeader = Annotated[
+    bool,
+    typer.Option(
+        "--header/--no-header",
+        help="Without a header line columns are called 1, 2, 3: --columns worker=1,task=2,label=3.",
+    ),
+]
+Sheet = Annotated[str | None, typer.Option(help="Which sheet of a spreadsheet. Default: the first.")]
+Rare = Annotated[
+    str | None,
+    typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent in the result."),
+]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe",
+        help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, only data and errors.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Tell parameters, every iteration, and where time goes.")
+]
 Json = Annotated[bool, typer.Option("--json", help="The summary as JSON on stdout.")]
+
+
+def names_in(text: str | None, option: str) -> list[str] | None:
+    """``a,b`` as a list."""
+    if text is None:
+        return None
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ParameterError(f"{option} wants names with commas between, got {text!r}")
+    return names
+
+
+def find_class(name: str, classes: Sequence[Any]) -> int:
+    """The number of the class that ``--rare`` names."""
+    for number, known in enumerate(classes):
+        if str(known) == name:
+            return number
+    listed = ", ".join(str(known) for known in classes[:20]) + (", ..." if len(classes) > 20 else "")
+    raise ParameterError(f"--rare: no class is called {name!r}; the classes are {listed}")
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:

@@ -1,9 +1,11 @@
-"""What a person sees: plain tables and a progress line, on stderr or stdout as told."""
+"""What a person sees: plain tables, progress with the time left, warnings; on stderr, so that stdout is data only."""
 
 from __future__ import annotations
 
 import math
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,10 +13,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rarevote.em import Callback, Progress
 
+# Without a terminal to draw on, how often a line tells the progress.
+_SECONDS_BETWEEN_LINES = 15.0
+
 
 def say(text: str = "") -> None:
     """A line of talk, on stderr."""
     print(text, file=sys.stderr)
+
+
+def warn(message: object) -> None:
+    """A warning, on stderr."""
+    say(f"{_coloured('rarevote: warning:', 33)} {message}")
+
+
+def complain(message: object) -> None:
+    """An error, on stderr."""
+    say(f"{_coloured('rarevote: error:', 31)} {message}")
+
+
+def _coloured(text: str, colour: int) -> str:
+    """The text in a colour where a person is watching who has not said no (NO_COLOR, a terminal without any)."""
+    wanted = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{colour}m{text}\x1b[0m" if wanted else text
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -33,14 +54,41 @@ def share(value: float) -> str:
     return f"{value:.3f}"
 
 
+def percent(value: float) -> str:
+    """A share in percent, with two digits that count."""
+    return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+
+
+def time_left(seconds: float) -> str:
+    """Seconds to go, in words."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"about {hours}:{minutes:02d}:{rest:02d} left" if hours else f"about {minutes}:{rest:02d} left"
+
+
 @contextmanager
-def fitting(title: str, *, quiet: bool) -> Iterator[Callback | None]:
-    """A callback that shows how a fit gets on, where a person is watching.
+def reading_files(title: str, *, quiet: bool) -> Iterator[None]:
+    """Shows that files are being read, where a person is watching."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"reading {title}"):
+        yield
+
+
+@contextmanager
+def fitting(title: str, *, quiet: bool, verbose: bool = False) -> Iterator[Callback | None]:
+    """A callback that shows how a fit gets on: a bar on a terminal, else a line now and then.
 
     EM converges about geometrically, so the way from the first change to the tolerance is measured in logarithms.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet:
         yield None
+        return
+    if verbose or not sys.stderr.isatty():
+        yield _Lines(title, every=0.0 if verbose else _SECONDS_BETWEEN_LINES).report
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -62,6 +110,26 @@ def fitting(title: str, *, quiet: bool) -> Iterator[Callback | None]:
             bar.update(task, completed=_share_done(progress, first), state=state)
 
         yield report
+
+
+class _Lines:
+    """Progress where nobody can see a bar move, such as in a log."""
+
+    def __init__(self, title: str, every: float) -> None:
+        self._title, self._every = title, every
+        self._begin = self._last = time.perf_counter()
+        self._first: list[float] = []
+
+    def report(self, progress: Progress) -> None:
+        """Say how far it is, if the last line is a while ago."""
+        done = _share_done(progress, self._first)
+        now = time.perf_counter()
+        if now - self._last < self._every:
+            return
+        self._last = now
+        left = (now - self._begin) * (1 - done) / done if done > 0 else math.inf
+        rest = f", {time_left(left)}" if 0 < left < 1e6 else ""
+        say(f"{self._title}: iteration {progress.iteration}, change {progress.change:.1e}{rest}")
 
 
 def _share_done(progress: Progress, first: list[float]) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rarevote.cli import study_more
 from rarevote.cli.options import Json, Quiet
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import ParameterError
@@ -63,6 +64,7 @@ def paper(
 ) -> None:
     """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
     from rarevote.study.paper import run_paper_study
+    from rarevote.study.paper_page import publish_paper
 
     begin = time.perf_counter()
     with _progress(quiet=quiet) as report:
@@ -77,6 +79,7 @@ def paper(
             report=report,
         )
     seconds = time.perf_counter() - begin
+    publish_paper(study, out, command=study_more.command_line(), seconds=seconds)
     if as_json:
         typer.echo(json.dumps(_summary(study, out, seconds), ensure_ascii=False))
     elif not quiet:
@@ -85,6 +88,12 @@ def paper(
         say(f"rarevote: error: {failure}")
     if study.failures:
         raise typer.Exit(1)
+
+
+study_app.command("synthetic", epilog=study_more.SYNTHETIC_EXAMPLES)(study_more.synthetic)
+study_app.command("gold", epilog=study_more.GOLD_EXAMPLES)(study_more.gold)
+study_app.command("theory", epilog=study_more.THEORY_EXAMPLES)(study_more.theory)
+study_app.command("speed", epilog=study_more.SPEED_EXAMPLES)(study_more.speed)
 
 
 def _names(text: str | None, option: str) -> list[str] | None:
@@ -131,7 +140,7 @@ def _tell(study: PaperStudy, out: Path, seconds: float) -> None:
             "Balanced accuracy: the paper's summary tables, in which datasets that are absent here are counted."
         )
     done = sum(result.status == "done" for result in study.results.values())
-    say(f"\n{done} results in {seconds:.0f} s. Tables are in {out}: results.csv, per_dataset.md, table_binary.md ...")
+    say(f"\n{done} results in {seconds:.0f} s. Tables: {out / 'results.csv'} and beside it. Page: {out / 'index.html'}")
 
 
 def _table_of_means(study: PaperStudy) -> list[list[str]]:

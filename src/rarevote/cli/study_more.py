@@ -80,7 +80,7 @@ def synthetic(
     )
     _make_folder(out)
     with counting("simulated crowds", n_trials(seeds), quiet=quiet) as report:
-        section = run_synthetic(out, chosen, n_seeds=seeds, crowd=crowd, n_jobs=jobs, report=report, command=_command())
+        section = run_synthetic(out, chosen, n_seeds=seeds, crowd=crowd, n_jobs=jobs, report=report, command=command_line())
     _tell(section, out, quiet=quiet)
 
 
@@ -106,7 +106,7 @@ def gold(
     _make_folder(out)
     with counting("draws of gold", n_trials(chosen, seeds), quiet=quiet) as report:
         section = run_gold(
-            out, chosen, data=data, methods=wanted, n_seeds=seeds, n_jobs=jobs, report=report, command=_command()
+            out, chosen, data=data, methods=wanted, n_seeds=seeds, n_jobs=jobs, report=report, command=command_line()
         )
     _tell(section, out, quiet=quiet)
 
@@ -125,7 +125,7 @@ def theory(
     chosen = _runnable(methods or ",".join(METHODS), quiet=quiet)
     _make_folder(out)
     with counting("simulated crowds", n_trials(seeds), quiet=quiet) as report:
-        section = run_theory(out, chosen, n_seeds=seeds, n_items=items, n_jobs=jobs, report=report, command=_command())
+        section = run_theory(out, chosen, n_seeds=seeds, n_items=items, n_jobs=jobs, report=report, command=command_line())
     _tell(section, out, quiet=quiet)
 
 
@@ -155,7 +155,7 @@ def speed(
     _make_folder(out)
     with counting("fits", n_runs(runners, chosen, numbers), quiet=quiet) as report:
         section = run_speed(
-            out, runners, methods=chosen, sizes=numbers, time_limit=time_limit, report=report, command=_command()
+            out, runners, methods=chosen, sizes=numbers, time_limit=time_limit, report=report, command=command_line()
         )
     _tell(section, out, quiet=quiet)
 
@@ -209,7 +209,7 @@ def _make_folder(out: Path) -> None:
         raise InputError(f"{out}: cannot be written to")
 
 
-def _command() -> str:
+def command_line() -> str:
     return shlex.join(["rarevote", *sys.argv[1:]])
 
 

@@ -140,13 +140,9 @@ def _counted(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray,
 def _from_cc_rasch(estimator: CCRasch) -> tuple[FloatArray, FloatArray]:
     """Ability ``s_k + g_rk`` against an item of average difficulty, and its standard error.
 
-    The information that the votes hold on the ability is that of labelled items, less what is lost because the
-    labels are only known as probabilities ``q`` (Louis' identity)::
-
-        W_rk = sum_i q_ik p (1 - p) - q_ik (1 - q_ik) (y_ir = k ? 1 - p : -p)^2
-
-    With the ridge ``t = 1/sigma_alpha^2`` on the deviations ``g`` and ``u`` on the intercept ``s``, eliminating
-    all other workers from the arrow-shaped Hessian leaves the variance of ``s_k + g_rk``::
+    With the information ``W`` that the votes hold (:func:`vote_information`), the ridge ``t = 1/sigma_alpha^2`` on
+    the deviations ``g`` and ``u`` on the intercept ``s``, eliminating all other workers from the arrow-shaped Hessian
+    leaves the variance of ``s_k + g_rk``::
 
         1/(W_r + t) + (t/(W_r + t))^2 / S,    S = u + sum_r W_r t/(W_r + t)
 
@@ -156,21 +152,41 @@ def _from_cc_rasch(estimator: CCRasch) -> tuple[FloatArray, FloatArray]:
     shape = (crowd.n_workers, crowd.n_classes)
     model = estimator._model(crowd)
     intercept = np.broadcast_to(estimator._parameter("intercept"), (crowd.n_classes,))
-    ability = intercept + np.broadcast_to(estimator._parameter("ability_deviation"), shape)
+    ability = np.array(intercept + np.broadcast_to(estimator._parameter("ability_deviation"), shape))
     deviation = np.broadcast_to(estimator._parameter("difficulty_deviation"), posterior.shape)
-    task = crowd.task_of_annotation()
-    information = np.zeros(shape)
-    for k in range(crowd.n_classes):
-        right = sigmoid(ability[crowd.worker, k] - deviation[task, k])
-        q = posterior[task, k]
-        score = (crowd.label == k) - right
-        weight = q * right * (1 - right) - q * (1 - q) * score**2
-        information[:, k] = np.bincount(crowd.worker, weights=weight, minlength=crowd.n_workers)
-    # Far from the optimum in one coordinate the second term may win; the prior's information remains.
-    information = np.maximum(information, 0.0)
+    # Where a posterior is torn between classes the votes may seem to hold less than nothing; the prior remains.
+    information = np.maximum(vote_information(crowd, posterior, ability, deviation), 0.0)
     ridge = 1 / model.sigma_alpha**2
     spread = model.sigma_beta_mu**2 if model.difficulty is not None else 0.0
     diagonal = information + ridge
     corner = 1 / (model.sigma_alpha_mu**2 + spread) + (information * ridge / diagonal).sum(axis=0)
-    variance = 1 / diagonal + (ridge / diagonal) ** 2 / corner
-    return np.array(ability), np.sqrt(variance)
+    return ability, np.sqrt(1 / diagonal + (ridge / diagonal) ** 2 / corner)
+
+
+def vote_information(
+    crowd: Annotations, posterior: FloatArray, ability: FloatArray, deviation: FloatArray
+) -> FloatArray:
+    """What the votes tell about every ability: minus the second derivative of their log likelihood.
+
+    That of labelled items, less what is lost because labels are only known as probabilities (Louis' identity)::
+
+        W_rk = sum_i q_ik p (1 - p) - q_ik (1 - q_ik) d^2,    d = 1 - p for a vote for k, else -p
+
+    Args:
+        crowd: the votes.
+        posterior: ``q``, (n_tasks, n_classes).
+        ability: ``s_k + g_rk``, (n_workers, n_classes).
+        deviation: ``h_ik``, difficulties relative to the mean of their class, (n_tasks, n_classes).
+
+    Returns:
+        (n_workers, n_classes).
+    """
+    task = crowd.task_of_annotation()
+    information = np.zeros(ability.shape)
+    for k in range(crowd.n_classes):
+        right = sigmoid(ability[crowd.worker, k] - deviation[task, k])
+        share = posterior[task, k]
+        score = (crowd.label == k) - right
+        weight = share * right * (1 - right) - share * (1 - share) * score**2
+        information[:, k] = np.bincount(crowd.worker, weights=weight, minlength=crowd.n_workers)
+    return information

@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from rarevote.errors import InputError
 from rarevote.io.streams import Compression, open_bytes, open_text, readable
@@ -21,7 +22,8 @@ DELIMITERS = ",\t;|"
 LONGEST_LINE = 2_000_000  # bytes; DuckDB's own limit
 _SAMPLE = 1 << 18  # bytes from which the dialect is found
 _PROBE = 1 << 16
-_QUOTING = (('"', '"'), ('"', "\\"), ("'", "'"))
+_ENDS = re.compile(rb"[\r\n]")
+_QUOTING = (("'", "'"), ('"', '"'), ('"', "\\"))  # the first is tried only where the text shows it
 _NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 
 
@@ -33,8 +35,10 @@ class Dialect:
     quote: str = '"'
     escape: str = '"'
 
-    def reader(self, lines: Iterable[str], *, strict: bool = False) -> Iterator[list[str]]:
+    def reader(self, lines: Iterable[str], *, strict: bool = False) -> Any:
         """Python's reader of this dialect."""
+        # The limit belongs to the process; it is only ever raised, to what one of our lines can hold.
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         doubled = self.escape == self.quote
         return csv.reader(
             lines,
@@ -121,35 +125,39 @@ def _detect(text: str, complete: bool, delimiter: str | None) -> tuple[Dialect, 
         return len(next(Dialect(mark).reader([line]), []))
 
     marks = sorted(delimiter or DELIMITERS, key=cells, reverse=True)
-    tried = [Dialect(mark, quote, escape) for mark in marks for quote, escape in _QUOTING]
-    fitting = [(dialect, rows) for dialect in tried if (rows := _records(text, dialect, complete)) is not None]
-    if not fitting:
-        best = Dialect(marks[0])
-        return best, next(best.reader([line]), [])
-    dialect, rows = fitting[0]
-    quoted = next((one for one in fitting if one[0] == Dialect(dialect.delimiter, "'", "'")), None)
-    if quoted is not None and _has_column_in(rows, "'"):
-        dialect, rows = quoted
-    return dialect, rows[0]
+    for mark in marks:
+        for quote, escape in _QUOTING:
+            dialect = Dialect(mark, quote, escape)
+            if _has_evidence(text, dialect) and (rows := _records(text, dialect, complete)):
+                return dialect, rows[0]
+    best = Dialect(marks[0])
+    return best, next(best.reader([line]), [])
+
+
+def _has_evidence(text: str, dialect: Dialect) -> bool:
+    """Whether the text shows unusual quoting, without which an apostrophe is one, and a backslash is one."""
+    if dialect.quote == "'":
+        mark = re.escape(dialect.delimiter)
+        opened = len(re.findall(rf"(?:^|{mark})'", text, re.MULTILINE))
+        closed = len(re.findall(rf"'(?:{mark}|\r?$)", text, re.MULTILINE))
+        lines = len(text.splitlines()) - 1
+        return opened >= max(lines, 1) and abs(opened - closed) <= 1
+    return dialect.escape == dialect.quote or f"{dialect.escape}{dialect.quote}" in text
 
 
 def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | None:
     """The records of the sample, or None if they do not fit the dialect."""
+    rows: list[list[str]] = []
     try:
-        rows = [row for row in dialect.reader(io.StringIO(text, newline=""), strict=complete) if row]
-    except csv.Error:
-        return None
+        for row in dialect.reader(io.StringIO(text, newline=""), strict=True):
+            if row:
+                rows.append(row)  # those before an error count
+    except csv.Error as error:
+        if complete or "unexpected end" not in str(error):
+            return None
     if not complete and len(rows) > 1:
         del rows[-1]  # the sample may end within a record
     return rows if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else None
-
-
-def _has_column_in(rows: list[list[str]], quote: str) -> bool:
-    """Whether all values of some column stand between these marks: then they are quotes and no apostrophes."""
-    return any(
-        len(rows) > 1 and all(len(value) > 1 and value[0] == value[-1] == quote for value in column[1:])
-        for column in zip(*rows, strict=True)
-    )
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -157,31 +165,57 @@ def _has_column_in(rows: list[list[str]], quote: str) -> bool:
 
 
 def check_lines(path: Path, compression: Compression, *, title: str) -> None:
-    """Refuse a file with a line beyond the limit, without reading most of it.
+    """Refuse a file with a line beyond the limit, without reading most of a file that has none.
 
-    Where a whole probe of 64 kB has no line end, the line is followed to its end. A line beyond the limit is longer
-    than the distance between two probes, so that none escapes. A compressed file can only be read from one end to the
-    other.
+    Probes lie so near to each other that one of them is wholly within any line beyond the limit; only where a probe
+    has no line end is the line around it measured. A packed file can only be read from one end to the other.
     """
-    step = LONGEST_LINE - 2 * _PROBE if compression == "none" else _PROBE
     with readable(title), open_bytes(path, compression) as handle:
-        at = 0
-        while True:
-            if compression == "none":
-                handle.seek(at)
-            probe = handle.read(_PROBE)
-            if len(probe) < _PROBE:
-                return
-            if b"\n" in probe or b"\r" in probe:
-                at += step
-                continue
-            length = _PROBE
-            while probe and b"\n" not in probe and b"\r" not in probe:
-                probe = handle.read(_PROBE)
-                length += len(probe)
-                if length > LONGEST_LINE:
-                    raise InputError(_too_long(title, 1 + _count_lines(path, compression, at)))
-            at += length if compression != "none" else step
+        begin = _long_line_in_stream(handle) if compression != "none" else _long_line_in_file(handle)
+    if begin is not None:
+        raise InputError(_too_long(title, 1 + _count_lines(path, compression, begin)))
+
+
+def _long_line_in_file(handle: IO[bytes]) -> int | None:
+    """Where the first line beyond the limit begins."""
+    at = 0
+    while len(probe := _probe(handle, at)) == _PROBE:
+        if not _ENDS.search(probe):
+            begin = at
+            while begin > 0 and at - begin <= LONGEST_LINE:
+                before = _probe(handle, max(0, begin - _PROBE))[: min(begin, _PROBE)]
+                found = max(before.rfind(b"\n"), before.rfind(b"\r"))
+                begin -= len(before) - found - 1
+                if found >= 0:
+                    break
+            end = at + _PROBE
+            while (more := _probe(handle, end)) and end - begin <= LONGEST_LINE:
+                found_end = _ENDS.search(more)
+                end += found_end.start() if found_end else len(more)
+                if found_end:
+                    break
+            if end - begin > LONGEST_LINE:
+                return begin
+        at += LONGEST_LINE - 2 * _PROBE
+    return None
+
+
+def _long_line_in_stream(handle: IO[bytes]) -> int | None:
+    begin = at = 0
+    while chunk := handle.read(_PROBE):
+        last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+        first = _ENDS.search(chunk)
+        if at + (first.start() if first else len(chunk)) - begin > LONGEST_LINE:
+            return begin
+        if last >= 0:
+            begin = at + last + 1
+        at += len(chunk)
+    return None
+
+
+def _probe(handle: IO[bytes], at: int) -> bytes:
+    handle.seek(at)
+    return handle.read(_PROBE)
 
 
 def _count_lines(path: Path, compression: Compression, size: int) -> int:
@@ -199,10 +233,8 @@ def lines_of_rows(
     """The line on which each of these rows (from 0, header not counted) begins; empty where it cannot be told."""
     wanted = set(rows)
     lines: list[int] = []
-    # The limit belongs to the process; it is only ever raised, to what one of our lines can hold.
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     with readable(title), open_text(path, compression) as handle:
-        reader = csv.reader(handle) if False else table.dialect.reader(handle)
+        reader = table.dialect.reader(handle)
         number = -1 if table.has_header else 0
         begin = 1
         try:
@@ -213,7 +245,7 @@ def lines_of_rows(
                         if len(lines) == len(wanted):
                             break
                     number += 1
-                begin = reader.line_num + 1  # type: ignore[attr-defined]
+                begin = reader.line_num + 1
         except (csv.Error, UnicodeDecodeError):
             return []
     return lines
@@ -253,7 +285,7 @@ def explain(error: Exception, table: TextTable, *, title: str, undecodable: int 
     if "unterminated quote" in text:
         return f"{where}: a quote is opened and not closed, or text follows a closing quote"
     if "state machine" in text:
-        return f"{title}: lines end in different ways (\\r\\n, \\n, \\r), or a quote stands where none may; mend the file"
+        return f"{title}: its lines end in different ways (\\r\\n, \\n), or a quote stands where none may"
     if "Maximum line size" in text:
         return _too_long(title, int(numbered[1]) if numbered else 0)
     return f"{where}: {text.strip().splitlines()[0][:200]}"

@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -18,6 +19,8 @@ Compression = Literal["none", "gzip", "zstd"]
 
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 COMPRESSED_ENDINGS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+# Small, because a few bytes can unpack to very many.
+_PACKED_CHUNK = 1 << 12
 
 
 def compression_of(path: Path) -> Compression:
@@ -57,7 +60,7 @@ def readable(title: str) -> Iterator[None]:
     """Turns what a damaged or forbidden file raises into an :class:`InputError` that names it."""
     try:
         yield
-    except (OSError, EOFError, zlib.error, *_zstd_errors()) as error:
+    except _damages() as error:
         reason = getattr(error, "strerror", None) or f"damaged or cut off: {error}"
         raise InputError(f"{title}: cannot be read ({reason})") from None
 
@@ -93,17 +96,15 @@ def keep_standard_input(folder: Path) -> Path:
 
 
 def _open_zstd(path: Path) -> IO[bytes]:
-    try:
-        from compression import zstd
-    except ImportError:
-        return io.BufferedReader(_ZstdBytes(path), 1 << 20)
-    return zstd.open(path, "rb")  # type: ignore[no-any-return]
+    if sys.version_info >= (3, 14):
+        return import_module("compression.zstd").open(path, "rb")  # type: ignore[no-any-return]
+    return io.BufferedReader(_ZstdBytes(path), 1 << 20)
 
 
-def _zstd_errors() -> tuple[type[Exception], ...]:
-    # Only a file that is packed so loads the library, and only such a file can raise its error.
+def _damages() -> tuple[type[Exception], ...]:
+    # Only a file that is packed by Zstandard loads the library, and only such a file can raise its error.
     loaded = [sys.modules.get(name) for name in ("compression.zstd", "zstandard")]
-    return tuple(module.ZstdError for module in loaded if module is not None)
+    return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
 
 
 class _ZstdBytes(io.RawIOBase):
@@ -123,7 +124,8 @@ class _ZstdBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            packed = (self._frame.unused_data if self._frame and self._frame.eof else b"") or self._handle.read(1 << 17)
+            left = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
+            packed = left or self._handle.read(_PACKED_CHUNK)
             if not packed:
                 if self._frame is not None and not self._frame.eof:
                     raise EOFError("the zstd stream has no end")

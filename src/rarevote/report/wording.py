@@ -30,18 +30,18 @@ def percent(share: float) -> str:
     """A share in percent: whole, but never rounded to none or all.
 
     >>> percent(0.953), percent(0.0), percent(0.0042), percent(0.9996), percent(0.00003), percent(float("nan"))
-    ('95 %', '0 %', '0.4 %', 'over 99.9 %', 'under 0.1 %', 'unknown')
+    ('95%', '0%', '0.4%', 'over 99.9%', 'under 0.1%', 'unknown')
     """
     if not isfinite(share):
         return "unknown"
     hundredths = 100 * share
     if 0 < hundredths < 0.05:
-        return "under 0.1 %"
+        return "under 0.1%"
     if 99.95 <= hundredths < 100:
-        return "over 99.9 %"
+        return "over 99.9%"
     if 0 < hundredths < 1 or 99 < hundredths < 100:
-        return f"{hundredths:.1f} %"
-    return f"{hundredths:.0f} %"
+        return f"{hundredths:.1f}%"
+    return f"{hundredths:.0f}%"
 
 
 def listed(names: list[str], limit: int = 4) -> str:
@@ -53,3 +53,8 @@ def listed(names: list[str], limit: int = 4) -> str:
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quoted(name: object) -> str:
+    """The name of a class in a sentence."""
+    return f"“{name}”"

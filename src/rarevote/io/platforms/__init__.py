@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.io.platforms import appen, argilla, doccano, label_studio, mturk, prodigy, toloka
+from rarevote.io.platforms.argilla_records import walk_records
 from rarevote.io.platforms.base import Export, Options
-from rarevote.io.platforms.json_records import json_records
+from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import NotUtf8Error, Part, find_parts
 from rarevote.io.platforms.table_records import open_table
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export"]
 
 _FIRST_RECORDS = 5
+_WITH_PREDICTIONS = (label_studio.NAME, argilla.NAME)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _beginning(path: Path) -> tuple[list[Any], list[str]]:
     """The first records of a JSON file, or the header of a table; both empty if it is neither."""
     if path.is_file() and path.suffix.lower() in (".parquet", ".pq"):
         try:
-            return [record for _, record in islice(argilla.argilla_records(path), _FIRST_RECORDS)], []
+            return [record for _, record in islice(walk_records(path), _FIRST_RECORDS)], []
         except InputError:
             return [], []
     try:
@@ -69,7 +71,7 @@ def _beginning(path: Path) -> tuple[list[Any], list[str]]:
     for encoding in ("utf-8", "cp1252"):
         try:
             records = []
-            for _, record in islice(json_records(part, encoding), _FIRST_RECORDS):
+            for _, record in islice(walk_json(part, encoding), _FIRST_RECORDS):
                 records.append(record)
             return records, []
         except NotUtf8Error:
@@ -127,6 +129,11 @@ def read_export(
     if not path.exists():
         raise InputError(f"{path}: no such file")
     reader = _reader(path, platform)
+    if include_predictions and not prediction_columns and reader.name not in _WITH_PREDICTIONS:
+        raise ParameterError(
+            f"an export of {reader.title} holds no predictions of models; name the column that does: "
+            "prediction_columns=[...] (--prediction-column NAME)"
+        )
     options = Options(
         question,
         multilabel,
@@ -156,6 +163,9 @@ def _reader(path: Path, name: str | None) -> Platform:
     found = detect(path)
     if name is None:
         if found is None:
+            part = find_parts(path)[0]
+            with part.open() as stream:
+                part.read(stream, 1 << 20)  # if it is damaged, that is what to say
             raise InputError(
                 f"{path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
                 "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"

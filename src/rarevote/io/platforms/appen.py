@@ -55,7 +55,9 @@ def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[s
     """Columns that hold answers."""
     own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((_GOLD, _REASON))]
     if wanted is not None:
-        return own
+        if wanted not in own:
+            raise InputError(f"{table.title}: no question {wanted!r}; it has {listed(own)}")
+        return [name for name in own if name == wanted or f"{name}{_GOLD}" in table.header]
     found = {name for name in own if f"{name}{_GOLD}" in table.header} | _varying(table, unit_at, own)
     if not found:
         raise InputError(

@@ -19,12 +19,13 @@ MODEL = "model:"
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
 # Why an answer is no row. The words are shown to people and counted in summaries.
-CANCELLED = "cancelled or skipped"
+CANCELLED = "cancelled"
+SKIPPED = "skipped"
 REJECTED = "rejected"
 DRAFT = "draft"
 NO_ANSWER = "no answer"
 NO_ANNOTATOR = "no annotator named"
-PREDICTION = "prediction of a model (include_predictions takes it in)"
+PREDICTION = "prediction of a model, not asked for"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
 
 

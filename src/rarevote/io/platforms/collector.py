@@ -210,7 +210,6 @@ class Collector:
             "left_out": dict(self._left_out.most_common()),
             "notes": tuple(self.notes),
             "n_records": self.n_records,
-            "n_repeated": _count_repeats(self._task, worker),
             "values": self.values,
             "details": self.details,
             "encoding": self.options.encoding,
@@ -224,6 +223,7 @@ class Collector:
             label=label,
             shown=self._shown,
             gold={task: chosen[0] for task, chosen in gold.items()},
+            n_repeated=_count_repeats(self._task, worker),
             **common,
         )
 
@@ -261,9 +261,10 @@ class Collector:
 
         pairs = [(row, choice) for row in range(len(self._task)) for choice in self._asked.get(row, choices)]
         shown = {name: [column[row] for row, _ in pairs] for name, column in self._shown.items()}
+        task, who = [problem(self._task[row], choice) for row, choice in pairs], [worker[row] for row, _ in pairs]
         return Export(
-            task=[problem(self._task[row], choice) for row, choice in pairs],
-            worker=[worker[row] for row, _ in pairs],
+            task=task,
+            worker=who,
             label=[YES if choice in self._choices[row] else NO for row, choice in pairs],
             shown={
                 **shown,
@@ -275,6 +276,7 @@ class Collector:
                 for item, known in gold.items()
                 for choice in choices
             },
+            n_repeated=_count_repeats(task, who),
             multilabel=True,
             choices=choices,
             **common,

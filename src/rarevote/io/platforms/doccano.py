@@ -15,7 +15,7 @@ from typing import Any
 from rarevote.errors import InputError
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.json_records import json_records
+from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import find_parts
 
 NAME = "doccano"
@@ -39,15 +39,18 @@ def _is_document(record: Mapping[str, Any]) -> bool:
     annotations = record.get("annotations")
     if isinstance(annotations, list):
         return all(isinstance(entry, Mapping) and {"label", "user"} <= entry.keys() for entry in annotations)
-    return any(isinstance(record.get(key), list) for key in (*_QUESTIONS, *_SPAN_QUESTIONS))
+    lists = [record[key] for key in (*_QUESTIONS, *_SPAN_QUESTIONS) if isinstance(record.get(key), list)]
+    foreign = any(isinstance(item, Mapping) and "user_id" in item for items in lists for item in items)
+    return bool(lists) and not foreign  # answers with a user_id are Argilla's
 
 
 def read(path: Path, options: Options) -> Export:
     """Read the files of all annotators."""
     collector = Collector(str(path), options)
     spans: dict[str, None] = {}
-    for part in find_parts(path):
-        for number, record in json_records(part, options.encoding):
+    parts = find_parts(path)
+    for part in parts:
+        for number, record in walk_json(part, options.encoding):
             collector.n_records += 1
             where = f"{part.title}: record {number:,}"
             if not isinstance(record, Mapping):
@@ -55,6 +58,8 @@ def read(path: Path, options: Options) -> Export:
             _read_document(record, part.stem, where, collector, spans)
     if options.question in spans and options.question not in collector.questions:
         raise InputError(f"{path}: {options.question!r} marks passages or boxes; votes on spans cannot be aggregated")
+    if len(parts) == 1 and not collector.details.get("users"):
+        collector.notes.append(f"one file is one annotator, here {parts[0].stem!r}; give the zip for all of them")
     marked = ", ".join(map(repr, spans))
     return collector.finish(
         NAME,
@@ -133,8 +138,9 @@ def _read_old(
         name = as_text(entry["label"], f"{where}: label")
         if name is not None:
             chosen.setdefault(user, []).append(name)
-    if collector.takes("label") if chosen or not spans else False:
+    if not chosen:
+        collector.leave_out("document without any annotation")
+    elif collector.takes("label"):
+        collector.details["users"] = True
         for user, names in chosen.items():
             collector.vote(task, user, names, where, find)
-        if not chosen:
-            collector.leave_out("document without any annotation")

@@ -23,7 +23,7 @@ _LONGEST_CUT = 16
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
-def json_records(part: Part, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
+def walk_json(part: Part, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
     """Number (from 1) and value of every record of a part.
 
     Raises:
@@ -50,7 +50,8 @@ class _Walker:
     # -- the grammar around the records ------------------------------------------------------------------------------
 
     def records(self) -> Iterator[tuple[int, Any]]:
-        self._more(_CHUNK)
+        while not self._buffer and not self._ended:
+            self._more(_CHUNK)
         self._buffer = self._buffer.removeprefix("\ufeff")
         mark = self._next_mark()
         if mark is None:
@@ -156,7 +157,9 @@ class _Walker:
         return self._n_bytes - pending - len(self._buffer[position:].encode(self._encoding)) + 1
 
     def _broken(self, what: str, position: int, number: int) -> InputError:
-        return InputError(f"{self._part.title}: broken JSON at byte {self._byte(position):,}, record {number:,}: {what}")
+        return InputError(
+            f"{self._part.title}: broken JSON at byte {self._byte(position):,}, record {number:,}: {what}"
+        )
 
     def _cut(self, number: int) -> InputError:
         return InputError(

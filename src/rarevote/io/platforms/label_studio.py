@@ -17,7 +17,7 @@ from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.json_records import json_records
+from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import one_part
 
 NAME = "label-studio"
@@ -35,14 +35,15 @@ _NOT_THE_EXPORT = (
 
 
 def recognises(records: list[Any], header: list[str]) -> bool:
-    """Whether the first records of a file are Label Studio's."""
+    """Whether the first records of a file are Label Studio's; JSON-MIN is known too, so that it can be refused."""
     del header
-    return bool(records) and all(
-        isinstance(record, Mapping)
-        and isinstance(record.get("data"), Mapping)
-        and any(isinstance(record.get(key), list) for key in ("annotations", "completions", "predictions"))
-        for record in records
-    )
+    return bool(records) and all(isinstance(record, dict) and _is_task(record) for record in records)
+
+
+def _is_task(record: Mapping[str, Any]) -> bool:
+    lists = ("annotations", "completions", "predictions")
+    is_full = isinstance(record.get("data"), dict) and any(isinstance(record.get(key), list) for key in lists)
+    return is_full or {"annotator", "annotation_id", "lead_time"} <= record.keys()
 
 
 @dataclass
@@ -58,7 +59,7 @@ def read(path: Path, options: Options) -> Export:
     part = one_part(path)
     collector = Collector(part.title, options)
     asked = _Asked()
-    for number, record in json_records(part, options.encoding):
+    for number, record in walk_json(part, options.encoding):
         collector.n_records = number
         _read_task(record, f"{part.title}: record {number:,}", collector, asked)
     wanted = options.question
@@ -85,10 +86,10 @@ def _listed(asked: _Asked) -> str:
 
 
 def _read_task(record: Any, where: str, collector: Collector, asked: _Asked) -> None:
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict):
         raise InputError(f"{where} is a {type(record).__name__}, not a task")
     annotations = record.get("annotations", record.get("completions"))
-    if annotations is None and not isinstance(record.get("data"), Mapping):
+    if annotations is None and not isinstance(record.get("data"), dict):
         raise InputError(f"{where} {_NOT_THE_EXPORT}")
     task = as_text(record.get("id"), f"{where}: id")
     if task is None:
@@ -106,6 +107,8 @@ def _read_task(record: Any, where: str, collector: Collector, asked: _Asked) -> 
     collector.leave_out(base.DRAFT, len(drafts) if isinstance(drafts, list) else 0)
     for prediction in _objects(record.get("predictions"), f"{where}: predictions"):
         choices = _choices(prediction.get("result"), f"{where}: a prediction", collector, asked)
+        if not choices and prediction.get("result"):
+            continue  # it answers another question
         model = as_text(prediction.get("model_version"), f"{where}: model_version")
         collector.prediction(task, model, choices, where, find)
     collector.predicted_columns(task, find, where)
@@ -118,7 +121,7 @@ def _objects(values: Any, where: str) -> list[Mapping[str, Any]]:
         return []
     if not isinstance(values, list):
         raise InputError(f"{where} is a {type(values).__name__}, not a list")
-    return [value for value in values if isinstance(value, Mapping)]
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _read_annotation(
@@ -130,7 +133,7 @@ def _read_annotation(
         collector.leave_out(base.CANCELLED)
     elif _is_rejected(annotation):
         collector.leave_out(base.REJECTED)
-    elif annotation.get("ground_truth") or annotation.get("honeypot"):
+    elif (annotation.get("ground_truth") or annotation.get("honeypot")) and (choices or collector.options.multilabel):
         collector.leave_out(base.TAKEN_AS_GOLD)
         collector.gold(task, choices)
     else:
@@ -142,12 +145,12 @@ def _is_rejected(annotation: Mapping[str, Any]) -> bool:
         return True
     reviews = annotation.get("reviews")
     last = reviews[-1] if isinstance(reviews, list) and reviews else None
-    return isinstance(last, Mapping) and last.get("accepted") is False and not last.get("fixed_annotation_history")
+    return isinstance(last, dict) and last.get("accepted") is False and not last.get("fixed_annotation_history")
 
 
 def _annotator(annotation: Mapping[str, Any], where: str, collector: Collector) -> str | None:
     completed_by = annotation.get("completed_by")
-    if isinstance(completed_by, Mapping):
+    if isinstance(completed_by, dict):
         number = as_text(completed_by.get("id"), f"{where}: completed_by.id")
         for key in ("email", "username"):
             name = as_text(completed_by.get(key), f"{where}: completed_by.{key}")
@@ -166,9 +169,9 @@ def _choices(results: Any, where: str, collector: Collector, asked: _Asked) -> l
     """What a result list answers to the question that is collected."""
     entries = _objects(results, f"{where}: result")
     regions = {
-        entry.get("id")
+        str(entry.get("id"))
         for entry in entries
-        if isinstance(entry.get("value"), Mapping) and not _REGION_KEYS.isdisjoint(entry["value"])
+        if isinstance(entry.get("value"), dict) and not _REGION_KEYS.isdisjoint(entry["value"])
     }
     chosen: list[str] = []
     for entry in entries:
@@ -177,9 +180,9 @@ def _choices(results: Any, where: str, collector: Collector, asked: _Asked) -> l
             continue
         asked.controls.setdefault(name, kind)
         on_request = kind in _ON_REQUEST and name == collector.options.question
-        if (kind not in _ASKED and not on_request) or not isinstance(value, Mapping):
+        if (kind not in _ASKED and not on_request) or not isinstance(value, dict):
             continue
-        if entry.get("id") is not None and entry.get("id") in regions:
+        if "id" in entry and str(entry["id"]) in regions:
             asked.of_regions.add(name)
             continue
         if collector.takes(name):

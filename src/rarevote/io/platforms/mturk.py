@@ -38,7 +38,9 @@ _split = partial(choices_in_cell, separator="|")
 def recognises(records: list[Any], header: list[str]) -> bool:
     """Whether a header is that of batch results."""
     del records
-    return any(name.startswith(_ANSWER) for name in header) and bool({"WorkerId", "AssignmentId", "HITId"} & set(header))
+    return any(name.startswith(_ANSWER) for name in header) and bool(
+        {"WorkerId", "AssignmentId", "HITId"} & set(header)
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -101,13 +103,11 @@ def _flat(entry: Mapping[str, Any], path: str = "") -> Iterator[tuple[tuple[str,
 
 def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Question]:
     """All questions by name, those of several items under one name."""
-    ticks: dict[tuple[str, str], bool] = {}
+    ticks: dict[tuple[str, str], bool] = {}  # only what somebody answered: a form may have fields nobody used
     for line, cells in table.rows():
         for key, value in answers.of(cells, line).items():
             if value:
                 ticks[key] = ticks.get(key, True) and value.lower() in _TICKS
-            else:
-                ticks.setdefault(key, True)
     single: dict[str, _Question] = {}
     for (name, option), is_tick in ticks.items():
         if option and is_tick:

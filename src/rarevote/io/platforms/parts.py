@@ -77,8 +77,9 @@ class _Limited(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        for opened in (self._stream, *self._behind):
-            opened.close()
+        self._stream.close()
+        for archive in self._behind:
+            archive.close()
         super().close()
 
 
@@ -167,5 +168,5 @@ def _zip_parts(path: Path) -> list[Part]:
 
 def _is_export_file(entry: zipfile.ZipInfo) -> bool:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
-    hidden = any(piece.startswith((".", "__MACOSX")) for piece in name.parts)
+    hidden = name.name.startswith(".") or "__MACOSX" in name.parts
     return not entry.is_dir() and not hidden and name.suffix.lower() in _TEXT_ENDINGS

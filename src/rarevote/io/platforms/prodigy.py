@@ -23,7 +23,7 @@ from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.json_records import json_records
+from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import one_part
 
 NAME = "prodigy"
@@ -50,7 +50,7 @@ def read(path: Path, options: Options) -> Export:
     part = one_part(path)
     collector = Collector(part.title, options)
     spans = 0
-    for number, record in json_records(part, options.encoding):
+    for number, record in walk_json(part, options.encoding):
         collector.n_records = number
         where = f"{part.title}: line {number:,}"
         if not isinstance(record, Mapping):
@@ -92,7 +92,7 @@ def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _
         return _Answer(wanted, _names(record[wanted], f"{where}: {wanted}", collector))
     if "options" in record or "accept" in record:
         return _Answer(CHOICE, _names(record.get("accept"), f"{where}: accept", collector))
-    if record.get("_view_id") in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
+    if str(record.get("_view_id")) in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
         return None
     label = as_text(record.get("label"), f"{where}: label") or BINARY
     verdict = record.get("answer")

@@ -133,6 +133,7 @@ class Finder:
         self.cells: list[str] = []
 
     def __call__(self, name: str) -> Any:
+        """The value of a column in the row at hand, ABSENT if there is no such column."""
         if name not in self._places:
             self._places[name] = self._table.find(name, *(prefix + name for prefix in self._prefixes))
         place = self._places[name]

@@ -23,7 +23,7 @@ TITLE = "Toloka"
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
 _COUNTED = frozenset({"", "APPROVED", "ACCEPTED", "SUBMITTED"})
-_REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.CANCELLED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
+_REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.SKIPPED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
 _BETWEEN_INPUTS = " | "
 
 
@@ -41,12 +41,24 @@ def read(path: Path, options: Options) -> Export:
     questions = [name.removeprefix(_OUTPUT) for name in table.header if name.startswith(_OUTPUT)]
     if not questions:
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
+    if options.question is None and len(questions) > 1:
+        questions = _answered(table, questions) or questions
     question = choose_question(table.title, questions, options.question, prefix=_OUTPUT)
     collector = Collector(table.title, replace(options, question=question))
     for name in questions:
         collector.takes(name)
     _read_rows(table, question, collector)
     return collector.finish(NAME, path, no_annotator=f"Download the results with {_ASSIGNMENT}worker_id.")
+
+
+def _answered(table: PlatformTable, questions: list[str]) -> list[str]:
+    """Questions that somebody answered: a project may have outputs that nobody used."""
+    open_ones = {name: table.need("the answer", _OUTPUT + name) for name in questions}
+    for _, cells in table.rows():
+        open_ones = {name: place for name, place in open_ones.items() if not cells[place].strip()}
+        if not open_ones:
+            break
+    return [name for name in questions if name not in open_ones]
 
 
 def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:

@@ -1,0 +1,33 @@
+"""Put the headline figure and table of a finished study into the README.
+
+    rarevote study paper --data DATASETS --out STUDY
+    python -m benchmarks.readme_headline STUDY
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.evidence import REPOSITORY
+from rarevote.study.headline import write_headline
+
+BEGIN = "<!-- headline: written by python -m benchmarks.readme_headline STUDY_FOLDER -->\n"
+END = "<!-- end of headline -->\n"
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    command = "rarevote study paper --out STUDY"
+    table = write_headline(Path(sys.argv[1]), REPOSITORY / "docs" / "headline.svg", command=command)
+    readme = REPOSITORY / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    figure = "![Minority recall and balanced accuracy of each method](docs/headline.svg)\n"
+    readme.write_text(f"{before}{BEGIN}\n{figure}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Rivals of CC-Rasch against the programs where users find them today, side by side in one run.
+
+    python -m benchmarks.rivals [--peer-python PYTHON] [--weights FILE] [--only dawid-skene,glad,crowdfm]
+
+Writes docs/evidence/rivals.csv. Dawid–Skene and GLAD: crowd-kit's class and ours on the same pandas frame with text
+ids, from the frame to labels, probabilities and parameters. CrowdFM: our network against one that materialises its
+N x 128 arrays in NumPy, one seed, the same weights. Times of ours are medians of runs before and after the rival's.
+
+The datasets are looked for in RAREVOTE_DATA; the weights are the authors' file, which RAREVOTE_CROWDFM or --weights
+names. Without --peer-python, crowd-kit is installed into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import evidence
+from benchmarks.crowdfm_numpy import task_option_logits_materialised
+from benchmarks.peers import DATASETS, crowdkit_python
+from rarevote import GLAD, DawidSkene, simulate_crowd
+from rarevote.io.frames import read_annotations
+from rarevote.methods.crowdfm import WEIGHTS_VARIABLE, load_weights
+from rarevote.methods.crowdfm_network import task_option_logits
+
+N_ANNOTATIONS, VOTES_PER_TASK, N_WORKERS = 1_000_000, 5, 2_000
+REPEATS = 3
+
+_CROWDKIT = """
+import json, sys, time, warnings
+warnings.filterwarnings("ignore")
+import pandas as pd
+from crowdkit import aggregation
+frame = pd.read_csv(sys.argv[2], dtype=str, keep_default_na=False)
+begin = time.perf_counter()
+model = getattr(aggregation, sys.argv[1])().fit(frame)
+seconds = time.perf_counter() - begin
+print(json.dumps({"seconds": seconds, "iterations": len(model.loss_history_), "labels": model.labels_.to_dict()}))
+"""
+
+
+def timed(action: Callable[[], object], repeats: int = REPEATS) -> list[float]:
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def result(what: str, rival: str, ours: list[float], theirs: float, wanted: float, **more: Any) -> dict[str, Any]:
+    row = {
+        "measure": what,
+        "rival": rival,
+        "seconds": f"{median(ours):.3g}",
+        "seconds_rival": f"{theirs:.3g}",
+        "ratio": f"{theirs / median(ours):.3g}",
+        "wanted": f"at least {wanted:g}",
+        **{"annotations": "", "iterations": "", "iterations_rival": "", "agreement": "", **more},
+    }
+    print(*row.values(), flush=True)
+    return row
+
+
+def against_crowdkit(what: str, method: Any, csv: Path, python: str, wanted: float) -> dict[str, Any]:
+    """One method on one file of votes, read by both beforehand."""
+    frame = pd.read_csv(csv, dtype=str, keep_default_na=False)
+
+    def fit() -> Any:
+        model = method().fit(frame)
+        # crowd-kit's fit makes all of these; ours waits until they are asked for.
+        for name in ("labels_", "probas_", "errors_", "priors_", "alphas_", "betas_"):
+            getattr(model, name, None)
+        return model
+
+    model = fit()  # compiles
+    ours = timed(fit)
+    shown = subprocess.run([python, "-c", _CROWDKIT, method.__name__, str(csv)], check=True, capture_output=True)
+    theirs = json.loads(shown.stdout)
+    ours += timed(fit)
+    labels = model.labels_
+    same = np.mean(labels.to_numpy() == pd.Series(theirs["labels"])[labels.index].to_numpy())
+    return result(
+        what,
+        "crowd-kit",
+        ours,
+        theirs["seconds"],
+        wanted,
+        annotations=len(frame),
+        iterations=model.n_iter_,
+        iterations_rival=theirs["iterations"],
+        agreement=f"{same:.4f} of labels",
+    )
+
+
+def measure_dawid_skene(folder: Path, python: str) -> list[dict[str, Any]]:
+    rows = []
+    for n_classes in (2, 5):
+        crowd = simulate_crowd(
+            N_ANNOTATIONS // VOTES_PER_TASK,
+            N_WORKERS,
+            n_classes=n_classes,
+            votes_per_task=VOTES_PER_TASK,
+            random_state=0,
+        )
+        csv = folder / f"simulated-{n_classes}.csv"
+        pd.DataFrame(dict(zip(("task", "worker", "label"), crowd.arrays, strict=True))).to_csv(csv, index=False)
+        rows.append(against_crowdkit(f"Dawid–Skene, simulated, K={n_classes}", DawidSkene, csv, python, 15))
+    return rows
+
+
+def measure_glad(python: str) -> list[dict[str, Any]]:
+    return [against_crowdkit("GLAD, dog", GLAD, DATASETS / "dog" / "labels.csv", python, 200)]
+
+
+def measure_crowdfm(weights: str) -> list[dict[str, Any]]:
+    network = load_weights(weights)
+    crowd, _ = read_annotations(str(DATASETS / "trec" / "labels.csv"))
+    graph = (crowd.task_ptr, crowd.worker, crowd.label, crowd.n_workers, crowd.n_classes)
+    vectors = np.random.default_rng(0).standard_normal((crowd.n_classes, 32))
+
+    def package() -> Any:
+        return task_option_logits(*graph, network, vectors)
+
+    def materialised() -> Any:
+        return task_option_logits_materialised(*graph, network, vectors)
+
+    gap = np.abs(package() - materialised()).max()
+    ours = timed(package)
+    theirs = timed(materialised)
+    ours += timed(package)
+    return [
+        result(
+            "CrowdFM, trec, one seed",
+            "NumPy with N x 128 arrays",
+            ours,
+            median(theirs),
+            5,
+            annotations=crowd.n_annotations,
+            agreement=f"logits to {gap:.0e}",
+        )
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer-python", default=None, help="a Python that has crowd-kit")
+    parser.add_argument("--weights", default=os.environ.get(WEIGHTS_VARIABLE), help="CrowdFM's weights file")
+    parser.add_argument("--only", default="dawid-skene,glad,crowdfm", help="which comparisons, by commas")
+    options = parser.parse_args()
+    chosen = options.only.split(",")
+    if "crowdfm" in chosen and not options.weights:
+        parser.error(f"name CrowdFM's weights with --weights or {WEIGHTS_VARIABLE}, or leave it out with --only")
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if "dawid-skene" in chosen or "glad" in chosen:
+            python = options.peer_python or crowdkit_python(folder)
+            if "dawid-skene" in chosen:
+                rows += measure_dawid_skene(folder, python)
+            if "glad" in chosen:
+                rows += measure_glad(python)
+    if "crowdfm" in chosen:
+        rows += measure_crowdfm(options.weights)
+    print(evidence.write("rivals", rows).relative_to(evidence.REPOSITORY))
+
+
+if __name__ == "__main__":
+    main()

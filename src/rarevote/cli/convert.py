@@ -1,0 +1,174 @@
+"""``rarevote convert``: a labelling platform's export as plain rows, without aggregating."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarevote.cli.options import Json, Quiet
+from rarevote.cli.show import aligned, say, share
+from rarevote.errors import InputError
+
+if TYPE_CHECKING:
+    from rarevote.io.platforms import Export
+
+EXAMPLES = """Examples:
+
+rarevote convert project-3.json --out labels.csv
+
+rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv
+
+rarevote convert export.zip --multilabel --out labels.parquet --json"""
+
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="NAME",
+        help="The platform: label-studio, argilla, prodigy, doccano, mturk, toloka or appen. Detected if not given.",
+    ),
+]
+Question = Annotated[
+    str | None,
+    typer.Option(help="Which question, if several were asked; with or without the platform's prefix."),
+]
+Multilabel = Annotated[
+    bool, typer.Option("--multilabel", help="Several choices per answer: make one yes/no problem per choice.")
+]
+IncludePredictions = Annotated[
+    bool,
+    typer.Option("--include-predictions", help="Take models' predictions in as further workers (model:<version>)."),
+]
+PredictionColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prediction-column",
+        metavar="COLUMN",
+        help="A column that holds what a model says, such as an LLM judge; a further worker. Repeatable.",
+    ),
+]
+Show = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="A column to carry along, such as the text or the image. Repeatable."),
+]
+GoldColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column with known answers, where the format names none.")
+]
+
+
+def convert(
+    export: Annotated[Path, typer.Argument(help="The export: a file, a zip, or a folder.", show_default=False)],
+    platform: From = None,
+    question: Question = None,
+    multilabel: Multilabel = False,
+    include_predictions: IncludePredictions = False,
+    prediction_columns: PredictionColumns = None,
+    show: Show = None,
+    gold_column: GoldColumn = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
+    ] = None,
+    gold_out: Annotated[Path | None, typer.Option(help="File for the known answers (task, label).")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
+    from rarevote.io.platforms import read_export
+    from rarevote.io.write import check_ending, write_columns, write_rows
+
+    for path in (out, gold_out):
+        if path is not None:
+            check_ending(path)
+            if not path.parent.is_dir():
+                raise InputError(f"{path}: cannot be written (no such folder)")
+    if out is None and as_json:
+        raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
+    found = read_export(
+        export,
+        platform=platform,
+        question=question,
+        multilabel=multilabel,
+        include_predictions=include_predictions,
+        prediction_columns=prediction_columns or (),
+        show=show or (),
+        gold_column=gold_column,
+    )
+    if gold_out is not None and not found.gold:
+        raise InputError(f"{export}: no known answers were found, so there is nothing for --gold-out")
+    rows = _as_arrays(found.columns())
+    if out is None:
+        write_rows(rows, sys.stdout)
+    else:
+        write_columns(rows, out)
+    if gold_out is not None:
+        write_columns(_as_arrays({"task": list(found.gold), "label": list(found.gold.values())}), gold_out)
+    summary = export_summary(found)
+    if as_json:
+        typer.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        tell_export(summary)
+        for path in (out, gold_out):
+            if path is not None:
+                say(f"wrote {path}")
+
+
+def _as_arrays(columns: dict[str, list[str]]) -> dict[str, Any]:
+    import numpy as np
+
+    return {name: np.array(values, dtype=object) for name, values in columns.items()}
+
+
+def export_summary(export: Export) -> dict[str, Any]:
+    """What was read from an export, and what was left out and why."""
+    from collections import Counter
+
+    from rarevote.io.platforms import PLATFORMS
+
+    return {
+        "file": str(export.path),
+        "platform": export.platform,
+        "platform_title": PLATFORMS[export.platform].title,
+        "question": export.question,
+        "questions": list(export.questions),
+        "n_records": export.n_records,
+        "n_rows": len(export),
+        "n_tasks": len(set(export.task)),
+        "n_workers": len(set(export.worker)),
+        "n_repeated": export.n_repeated,
+        "n_gold": len(export.gold),
+        "labels": dict(Counter(export.label).most_common()),
+        "multilabel": export.multilabel,
+        "choices": list(export.choices),
+        "left_out": export.left_out,
+        "notes": list(export.notes),
+    }
+
+
+def tell_export(summary: dict[str, Any]) -> None:
+    """The summary for a person, on stderr."""
+    others = [name for name in summary["questions"] if name != summary["question"]]
+    beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
+    say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
+    say(
+        f"{summary['n_records']:,} records: {summary['n_rows']:,} rows, {summary['n_tasks']:,} tasks, "
+        f"{summary['n_workers']:,} workers" + (f", {summary['n_gold']:,} known answers" if summary["n_gold"] else "")
+    )
+    if summary["multilabel"]:
+        say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")
+    if summary["n_repeated"]:
+        say(f"{summary['n_repeated']:,} rows repeat a (task, worker) pair; aggregate --keep last keeps the last")
+    if summary["left_out"]:
+        say()
+        say(aligned(["left out", "answers"], [[why, f"{count:,}"] for why, count in summary["left_out"].items()]))
+    for note in summary["notes"]:
+        say(f"rarevote: note: {note}")
+    say()
+    total = max(summary["n_rows"], 1)
+    labels = list(summary["labels"].items())
+    say(aligned(["label", "rows", "of rows"], [[name, f"{n:,}", share(n / total)] for name, n in labels[:20]]))
+    if len(labels) > 20:
+        say(f"... {len(labels) - 20:,} more labels")

@@ -1,0 +1,245 @@
+"""The votes a verb works on: one set of options for all verbs, and what they read.
+
+A verb that reads labels is decorated with :func:`takes_labels`; it gets a :class:`Reading` as its first argument, and
+its command line gets the argument LABELS and the options that say what the files are.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from rarevote.cli.convert import (
+    From,
+    GoldColumn,
+    IncludePredictions,
+    Multilabel,
+    PredictionColumns,
+    Question,
+    export_summary,
+    tell_export,
+)
+from rarevote.cli.options import (
+    Abstain,
+    Classes,
+    Columns,
+    FileFormat,
+    HasHeader,
+    Keep,
+    LabelsFiles,
+    Missing,
+    Sheet,
+    Show,
+    Wide,
+    parse_columns,
+)
+from rarevote.cli.show import say
+from rarevote.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rarevote.annotations import Annotations
+    from rarevote.io.platforms import Export
+
+PANEL = "What the labels are"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the command line says about the labels."""
+
+    labels: LabelsFiles
+    columns: Columns = None
+    show: Show = None
+    keep: Keep = "all"
+    missing: Missing = "error"
+    abstain: Abstain = None
+    classes: Classes = None
+    wide: Wide = False
+    file_format: FileFormat = None
+    has_header: HasHeader = True
+    sheet: Sheet = None
+    platform: From = None
+    question: Question = None
+    multilabel: Multilabel = False
+    include_predictions: IncludePredictions = False
+    prediction_columns: PredictionColumns = None
+    gold_column: GoldColumn = None
+
+    @property
+    def title(self) -> str:
+        """What messages call the input."""
+        first = "standard input" if self.labels[0] == "-" else self.labels[0]
+        return first + (f" and {len(self.labels) - 1} more" if len(self.labels) > 1 else "")
+
+    def read(self) -> Crowd:
+        """Read the votes; an input without any is an error."""
+        for name, value, known in (
+            ("keep", self.keep, ("all", "first", "last", "error")),
+            ("missing", self.missing, ("error", "drop")),
+        ):
+            if value not in known:
+                raise ParameterError(f"{name} must be {', '.join(known)}, got {value!r}")
+        platform = self.platform or self._detected()
+        crowd = self._read_files() if platform is None else self._read_export(platform)
+        if not crowd.annotations.n_annotations:
+            raise InputError(f"{self.title}: no annotations")
+        return crowd
+
+    # -- the two kinds of input --------------------------------------------------------------------------------------
+
+    def _read_files(self) -> Crowd:
+        from rarevote.io.files import read_label_files
+
+        for option, value in (
+            ("--question", self.question),
+            ("--multilabel", self.multilabel),
+            ("--include-predictions", self.include_predictions),
+            ("--prediction-column", self.prediction_columns),
+            ("--gold-column", self.gold_column),
+        ):
+            if value:
+                raise ParameterError(f"{option} is for a platform's export, and {self.title} is none; see --from")
+        found = read_label_files(
+            self.labels,
+            columns=parse_columns(self.columns),
+            file_format=self.file_format,
+            has_header=self.has_header,
+            sheet=self.sheet,
+            wide=self.wide,
+            show=self.show or (),
+            **self._policies(),
+        )
+        return Crowd(found.annotations, self.title, found.shown)
+
+    def _read_export(self, platform: str) -> Crowd:
+        import numpy as np
+
+        from rarevote.io.platforms import export_annotations, read_export
+
+        if len(self.labels) > 1 or self.labels[0] == "-":
+            raise InputError(f"{self.title}: give one export of {platform} at a time, as a file")
+        export = read_export(
+            self.labels[0],
+            platform=platform,
+            question=self.question,
+            multilabel=self.multilabel,
+            include_predictions=self.include_predictions,
+            prediction_columns=self.prediction_columns or (),
+            show=[name for names in self.show or () for name in names.split(",")],
+            gold_column=self.gold_column,
+        )
+        crowd, gold, by_task = export_annotations(export, **self._policies())
+        shown = {}
+        for name, texts in by_task.items():
+            shown[name] = np.empty(crowd.n_tasks, dtype=object)
+            shown[name][:] = [texts.get(task, "") for task in crowd.tasks.tolist()]
+        return Crowd(crowd, self.title, shown, gold, export)
+
+    def _policies(self) -> dict[str, Any]:
+        return {
+            "classes": self.classes,
+            "abstain": self.abstain or (),
+            "keep": self.keep,
+            "missing": self.missing,
+        }
+
+    def _detected(self) -> str | None:
+        """The platform, where nothing on the command line says that this is a plain table."""
+        plain = self.columns or self.wide or self.file_format or self.sheet or not self.has_header
+        if plain or len(self.labels) > 1 or not Path(self.labels[0]).exists():
+            return None
+        from rarevote.io.platforms import detect
+
+        return detect(self.labels[0])
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Votes as a verb gets them.
+
+    Attributes:
+        annotations: the encoded votes.
+        title: what messages call the input.
+        shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
+        gold: known answers that came with a platform's export.
+        export: the export, where the input is one.
+    """
+
+    annotations: Annotations
+    title: str
+    shown: dict[str, NDArray[Any]] = field(default_factory=dict)
+    gold: dict[Any, Any] = field(default_factory=dict)
+    export: Export | None = None
+
+    def tell(self) -> None:
+        """Say what was read."""
+        crowd = self.annotations
+        if self.export is not None:
+            tell_export(export_summary(self.export))
+            say()
+        say(
+            f"{self.title}: {crowd.n_annotations:,} annotations, {crowd.n_tasks:,} tasks, {crowd.n_workers:,} workers, "
+            f"{crowd.n_classes} classes ({crowd.n_annotations / crowd.n_tasks:.1f} votes per task)"
+        )
+        if crowd.n_dropped:
+            say(f"{crowd.n_dropped:,} rows left out (missing values or repeated pairs)")
+        if crowd.abstentions:
+            say(f"{sum(crowd.abstentions.values()):,} abstentions by {len(crowd.abstentions):,} workers")
+        if len(crowd.unanswered):
+            first = crowd.unanswered[0]
+            say(f"{len(crowd.unanswered):,} tasks got abstentions only and have no result (first: {first})")
+
+    def known(self, path: Path) -> dict[Any, Any]:
+        """Known labels from a file, with ids and labels of the kind that the votes have.
+
+        A table of text says "7" where Parquet or JSON says 7; they mean the same task.
+        """
+        from rarevote.io.files import read_truth_file
+
+        truth = read_truth_file(path)
+        tasks = _alike(list(truth), self.annotations.tasks.tolist())
+        labels = _alike(list(truth.values()), self.annotations.classes.tolist())
+        return dict(zip(tasks, labels, strict=True))
+
+
+def _alike(values: list[Any], names: Sequence[Any]) -> list[Any]:
+    """The values as whole numbers or as text if that is what all the names are and they are not."""
+    if names and all(type(name) is int for name in names) and all(isinstance(value, str) for value in values):
+        return [int(value) if value.lstrip("-").isdecimal() else value for value in values]
+    if names and all(isinstance(name, str) for name in names):
+        return [str(value) if type(value) is int else value for value in values]
+    return values
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the options of a verb
+
+
+def takes_labels(command: Callable[..., None]) -> Callable[..., None]:
+    """A verb whose first parameter is a :class:`Reading`, with the options of one."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    shared = list(inspect.signature(Reading, eval_str=True).parameters.values())
+    names = [parameter.name for parameter in shared]
+
+    def run(**given: Any) -> None:
+        command(Reading(**{name: given.pop(name) for name in names}), **given)
+
+    parameters = [shared[0], *own, *map(_in_panel, shared[1:])]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature([one.replace(kind=keyword) for one in parameters])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _in_panel(parameter: inspect.Parameter) -> inspect.Parameter:
+    kind, option = get_args(parameter.annotation)
+    option = copy.copy(option)
+    option.rich_help_panel = PANEL
+    return parameter.replace(annotation=Annotated[kind, option])

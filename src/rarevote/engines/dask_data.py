@@ -1,0 +1,334 @@
+"""From tables in many parts to encoded shards on disk, by dask: no machine ever holds all rows.
+
+1. Every part is looked through for the workers and labels that occur; the union, sorted, numbers them everywhere alike.
+2. Every part is encoded: workers and labels become numbers, tasks keep their names.
+3. Rows are shuffled once, so that all rows of a task are in one shard.
+4. Every shard is compressed (see :class:`~rarevote.annotations.Annotations`) and written: votes to one file, names of
+   tasks to another, which is read again only when results are written.
+
+The folder must be one that the driver and all workers see. Once ``crowd.json`` is there, it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import MAX_CLASSES, Annotations, Keep, as_name_array, sort_labels, sort_names
+from rarevote.checkpoint import make_folder, save_arrays, write_whole
+from rarevote.engines.dask_host import names_file, read_names, shard_file, write_names
+from rarevote.engines.dask_parts import Part, Parts, Rows, read_rows
+from rarevote.errors import InputError, RarevoteWarning
+
+# As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
+_ANNOTATIONS_PER_SHARD = 500_000
+# Beyond this many, shuffling costs more than larger shards do.
+_MOST_SHARDS = 20_000
+_UNITED_AT_ONCE = 16
+_ROW_BITS = 40  # of a row number; those above number the part
+
+
+@dataclass(frozen=True)
+class StagedCrowd:
+    """A crowd whose votes are in files; what the driver knows of it, in the words of ``Annotations``."""
+
+    folder: Path
+    n_shards: int
+    n_tasks: int
+    n_annotations: int
+    n_dropped: int
+    class_names: list[Any]
+    annotations_of_shard: list[int]
+
+    @cached_property
+    def workers(self) -> NDArray[Any]:
+        """Names of the workers, sorted."""
+        return as_name_array(read_names(_workers_file(self.folder)).tolist())
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """Names of the classes, sorted."""
+        return as_name_array(self.class_names)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers with at least one vote."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+
+@dataclass(frozen=True)
+class Staging:
+    """How to encode.
+
+    Attributes:
+        folder: where the shards go; seen by the driver and all workers.
+        n_shards: how many; None to go by the number of annotations.
+        partitioned: the parts are taken as the shards: all rows of a task are in one part already.
+        classes: classes that exist whether or not anybody voted for them.
+        abstain: answers that are no votes.
+        keep: which of repeated (task, worker) pairs count.
+        gold: known labels.
+    """
+
+    folder: Path
+    n_shards: int | None = None
+    partitioned: bool = False
+    classes: Sequence[Any] = ()
+    abstain: Sequence[Any] = ()
+    keep: Keep = "all"
+    gold: Mapping[Any, Any] | None = None
+
+
+def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
+    """Encode a table in parts into shards on disk.
+
+    Raises:
+        InputError: a part cannot be read or has missing values, nothing was voted, or the folder cannot be written to.
+    """
+    from dask import delayed
+
+    make_folder(how.folder)
+    _check_seen_by_all(client, how.folder)
+    survey = _survey(client, parts, how)
+    classes = _class_names(survey, how)
+    workers = sort_names(survey.workers)
+    write_names(_workers_file(how.folder), as_name_array(workers))
+    encoded = [
+        delayed(encode_part)(part, number, how, classes, pure=False) for number, part in enumerate(parts.delayed())
+    ]
+    if not how.partitioned:
+        encoded = _shuffled(encoded, survey, how.n_shards)
+    gold = None if how.gold is None else delayed(_gold_codes(how.gold, classes), pure=False)
+    written = client.gather(
+        client.compute(
+            [
+                delayed(write_shard)(rows, number, how.folder, how.keep, gold, len(workers), len(classes), pure=False)
+                for number, rows in enumerate(encoded)
+            ]
+        )
+    )
+    if how.gold is not None:
+        _check_gold(how.gold, sum(shard.n_known for shard in written))
+    n_annotations = sum(shard.n_annotations for shard in written)
+    crowd = StagedCrowd(
+        how.folder,
+        len(written),
+        sum(shard.n_tasks for shard in written),
+        n_annotations,
+        survey.n_given - n_annotations,
+        [name.item() if isinstance(name, np.generic) else name for name in classes],
+        [shard.n_annotations for shard in written],
+    )
+    text = json.dumps({name: value for name, value in vars(crowd).items() if name in _KEPT})
+    write_whole(how.folder / "crowd.json", lambda handle: handle.write(text.encode()))
+    return crowd
+
+
+_KEPT = ("n_shards", "n_tasks", "n_annotations", "n_dropped", "class_names", "annotations_of_shard")
+
+
+def staged(folder: Path) -> StagedCrowd | None:
+    """The crowd that was encoded into ``folder``, or None if there is none or it is not whole."""
+    path = folder / "crowd.json"
+    if not path.is_file():
+        return None
+    try:
+        return StagedCrowd(folder, **json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: damaged ({error}); remove {folder} to begin anew") from None
+
+
+def _workers_file(folder: Path) -> Path:
+    return folder / "workers.parquet"
+
+
+def _check_seen_by_all(client: Any, folder: Path) -> None:
+    mark = folder / ".seen"
+    write_whole(mark, lambda handle: handle.write(b""))
+    blind = [address for address, seen in client.run(Path.is_file, mark.resolve()).items() if not seen]
+    mark.unlink()
+    if blind:
+        raise InputError(
+            f"{folder}: {len(blind)} of the dask workers do not see this folder (first: {blind[0]}); choose one on a "
+            "file system that the driver and all workers share"
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# names
+
+
+class Survey(NamedTuple):
+    """What occurs in some parts."""
+
+    workers: set[Any]
+    labels: set[Any]
+    n_given: int
+    n_votes: int
+
+
+def survey_part(part: Part, abstain: Sequence[Any]) -> Survey:
+    """Who voted and for what, in one part."""
+    rows = read_rows(part)
+    voted = rows.without(abstain)
+    return Survey(set(voted.names("worker")), set(voted.names("label")), rows.n_given, len(voted))
+
+
+def unite(surveys: Sequence[Survey]) -> Survey:
+    """What occurs in several parts."""
+    workers, labels, given, votes = zip(*surveys, strict=True)
+    return Survey(set().union(*workers), set().union(*labels), sum(given), sum(votes))
+
+
+def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
+    from dask import delayed
+
+    found = [delayed(survey_part)(part, how.abstain, pure=False) for part in parts.delayed()]
+    while len(found) > 1:
+        found = [
+            delayed(unite)(found[begin : begin + _UNITED_AT_ONCE], pure=False)
+            for begin in range(0, len(found), _UNITED_AT_ONCE)
+        ]
+    survey: Survey = client.compute(found[0]).result()
+    if not survey.n_votes:
+        raise InputError(f"{parts.title}: no annotations")
+    return survey
+
+
+def _class_names(survey: Survey, how: Staging) -> list[Any]:
+    known = dict.fromkeys([*survey.labels, *how.classes])
+    extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
+    if extra:
+        warnings.warn(
+            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes",
+            RarevoteWarning,
+            stacklevel=4,
+        )
+    names = sort_labels([*known, *extra])
+    if len(names) > MAX_CLASSES:
+        raise InputError(
+            f"{len(names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column free text or "
+            "a number? Map it to classes first."
+        )
+    return names
+
+
+def _gold_codes(gold: Mapping[Any, Any], classes: Sequence[Any]) -> dict[Any, int]:
+    code = {name: k for k, name in enumerate(classes)}
+    return {task: code[label] for task, label in gold.items()}
+
+
+def _check_gold(gold: Mapping[Any, Any], n_known: int) -> None:
+    if gold and not n_known:
+        first = next(iter(gold))
+        raise InputError(f"none of the {len(gold):,} gold tasks is in the annotations (first: {first!r}): check ids")
+    if n_known < len(gold):
+        warnings.warn(
+            f"gold for {len(gold) - n_known:,} tasks without annotations is left out", RarevoteWarning, stacklevel=4
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# rows
+
+
+@lru_cache(maxsize=4)
+def _worker_index(path: Path, changed: int) -> Any:
+    """The workers' numbers by name, once per process."""
+    import pandas
+
+    del changed  # the time of the file's last change: another file of that name is another index
+    return pandas.Index(read_names(path))
+
+
+def encode_part(part: Part, number: int, how: Staging, classes: Sequence[Any]) -> Any:
+    """The votes of a part as a pandas frame: task by name, worker and label by number, and where each row came from."""
+    import pandas
+
+    rows = read_rows(part).without(how.abstain)
+    path = _workers_file(how.folder)
+    workers = _worker_index(path, path.stat().st_mtime_ns)
+    labels = pandas.Index(as_name_array(list(classes)))
+    return pandas.DataFrame(
+        {
+            "task": rows.frame["task"].reset_index(drop=True),
+            "worker": rows.codes("worker", workers).astype(np.uint32),
+            "label": rows.codes("label", labels).astype(np.uint16),
+            # Shuffling mixes rows up; by this number they find back into the order in which they were given.
+            "row": (number << _ROW_BITS) + np.arange(len(rows), dtype=np.int64),
+        }
+    )
+
+
+def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[Any]:
+    """The same rows, those of a task together."""
+    import dask.dataframe
+    import pandas
+
+    count = n_shards or min(max(math.ceil(survey.n_votes / _ANNOTATIONS_PER_SHARD), 1), _MOST_SHARDS)
+    if count == 1 and len(encoded) == 1:
+        return encoded
+    kind = "int64" if survey.integer_tasks else "str"
+    dtypes = {"task": kind, "worker": "uint32", "label": "uint16", "row": "int64"}
+    meta = pandas.DataFrame({name: pandas.Series(dtype=dtype) for name, dtype in dtypes.items()})
+    frame = dask.dataframe.from_delayed(encoded, meta=meta, verify_meta=False)
+    shuffled = frame.shuffle("task", npartitions=count, ignore_index=True, shuffle_method="p2p")
+    return list(shuffled.to_delayed())
+
+
+class WrittenShard(NamedTuple):
+    """What the driver is told of a shard."""
+
+    n_tasks: int
+    n_annotations: int
+    n_known: int
+
+
+def write_shard(
+    frame: Any,
+    number: int,
+    folder: Path,
+    keep: Keep,
+    gold: Mapping[Any, int] | None,
+    n_workers: int,
+    n_classes: int,
+) -> WrittenShard:
+    """Compress the rows of a shard and write them."""
+    import pandas
+
+    frame = frame.sort_values("row", ignore_index=True)
+    task_codes, tasks = pandas.factorize(frame["task"])
+    crowd = Annotations.from_encoded(
+        {
+            "task": (task_codes, as_name_array(tasks.tolist())),
+            "worker": (frame["worker"].to_numpy(), np.arange(n_workers)),
+            "label": (frame["label"].to_numpy(), np.arange(n_classes)),
+        },
+        keep=keep,
+    )
+    known = np.empty(0, dtype=np.int32)
+    n_known = 0
+    if gold is not None:
+        known = np.full(crowd.n_tasks, -1, dtype=np.int32)
+        place = pandas.Index(crowd.tasks).get_indexer(as_name_array(list(gold)))
+        here = place >= 0
+        known[place[here]] = np.fromiter(gold.values(), dtype=np.int32, count=len(gold))[here]
+        n_known = int(here.sum())
+    votes = {"task_ptr": crowd.task_ptr, "worker": crowd.worker, "label": crowd.label, "gold": known}
+    write_names(names_file(folder, number), crowd.tasks)
+    save_arrays(shard_file(folder, number), votes)
+    return WrittenShard(crowd.n_tasks, crowd.n_annotations, n_known)

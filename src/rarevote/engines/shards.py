@@ -1,0 +1,186 @@
+"""What every engine does with a shard: its local state in rotating buffers, and sums that are added in a fixed order.
+
+The order in which shards are added is that of a binary tree over their numbers::
+
+    ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
+
+A holder of neighbouring shards can add up its part of the tree on its own, and the parts of several holders fit
+together: the sum is the same to the last bit however the shards are spread over threads and machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em import Local, Model, Offsets, Shard, Shared, Stats
+
+# Extrapolation works through this many tasks at a time, so that its temporaries stay in the cache.
+_ROWS_AT_ONCE = 8192
+
+_Point = tuple[NDArray[Any], NDArray[Any]]
+Node = tuple[int, int]  # height in the tree, number at that height: (2, 1) is the sum of the shards 4 to 7
+_Sums = TypeVar("_Sums", bound=tuple[Any, ...])
+
+
+class ShardState(Generic[Shared, Local, Stats]):
+    """A shard with its local state: as it was, as it is, as proposed, and as kept aside."""
+
+    def __init__(self, model: Model[Shared, Local, Stats], shard: Shard) -> None:
+        self.shard = shard
+        self.current: Local = model.start_local(shard)
+        self.proposed = _like(self.current)
+        self._previous = _like(self.current)
+        self._aside: Local | None = None  # made when the first step is lengthened
+        self._model = model
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return self.shard.task_ptr.size - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the votes and of all local state."""
+        states = 3 if self._aside is None else 4
+        return int(sum(array.nbytes for array in self.shard) + states * sum(array.nbytes for array in self.current))
+
+    # -- what an engine asks -----------------------------------------------------------------------------------------
+
+    def run(self, shared: Shared, stats: Stats, *, refresh: bool, damping: float) -> float:
+        """One pass: fills ``stats``, proposes local state, returns the largest change of a posterior probability."""
+        for array in stats:
+            array.fill(0.0)
+        return self._model.step(shared, self.shard, self.current, self.proposed, stats, refresh, damping)
+
+    def advance(self) -> None:
+        """Make the proposed state the current one."""
+        self._previous, self.current, self.proposed = self.current, self.proposed, self._previous
+
+    def retreat(self) -> None:
+        """Go back to the state before the last advance."""
+        self._previous, self.current, self.proposed = self.proposed, self._previous, self.current
+
+    def distances(self, offsets: Offsets) -> tuple[float, float]:
+        """Squared norms of the first and second differences of the local parameters."""
+        first = second = 0.0
+        for t0, t1, t2 in self._points(offsets):
+            for begin in range(0, len(t0[0]), _ROWS_AT_ONCE):
+                r, v = _differences(slice(begin, begin + _ROWS_AT_ONCE), t0, t1, t2)
+                first += float(np.vdot(r, r))
+                second += float(np.vdot(v, v))
+        return first, second
+
+    def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
+        """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
+        if self._aside is None:
+            self._aside = _like(self.current)
+        far_state, sums = self._aside, []
+        far_state[0][:] = self.proposed[0]
+        for out, (t0, t1, t2) in zip(far_state[1:], self._points(offsets), strict=True):
+            total = np.zeros(out.shape[1:])
+            for begin in range(0, len(out), _ROWS_AT_ONCE):
+                rows = slice(begin, begin + _ROWS_AT_ONCE)
+                r, v = _differences(rows, t0, t1, t2)
+                far = t0[0][rows] + t0[1] + 2.0 * length * r + length**2 * v
+                out[rows] = far
+                total += far.sum(0)
+            sums.append(total)
+        self.proposed, self._aside = far_state, self.proposed
+        return sums
+
+    def take_plain(self) -> None:
+        """After an advance to the far point: make what was kept aside the current state instead."""
+        assert self._aside is not None
+        self.current, self._aside = self._aside, self.current
+
+    def _points(self, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
+        """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
+        states = (self._previous, self.current, self.proposed)
+        columns = [zip(state[1:], offset, strict=True) for state, offset in zip(states, offsets, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def arrays(self, *, everything: bool = False) -> dict[str, NDArray[Any]]:
+        """The current state by name; with ``everything`` also what only a running acceleration cycle needs.
+
+        What is proposed is left out: the next pass writes it anew.
+        """
+        states = {"current": self.current}
+        if everything:
+            states["previous"] = self._previous
+            if self._aside is not None:
+                states["aside"] = self._aside
+        return {f"{name}.{number}": array for name, state in states.items() for number, array in enumerate(state)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what :meth:`arrays` gave.
+
+        Raises:
+            ValueError: the arrays are of other shapes.
+        """
+        if "aside.0" in arrays and self._aside is None:
+            self._aside = _like(self.current)
+        states = {"current": self.current, "previous": self._previous, "aside": self._aside}
+        for key, array in arrays.items():
+            name, _, number = key.partition(".")
+            state = states.get(name)
+            place = None if state is None else state[int(number)]
+            if place is None or place.shape != array.shape:
+                raise ValueError(f"{key} has shape {array.shape}, which fits nothing here")
+            place[...] = array
+
+
+def _differences(rows: slice, t0: _Point, t1: _Point, t2: _Point) -> tuple[NDArray[Any], NDArray[Any]]:
+    """First and second difference of three consecutive points, over some rows."""
+    r = (t1[0][rows] + t1[1]) - (t0[0][rows] + t0[1])
+    return r, (t2[0][rows] + t2[1]) - (t1[0][rows] + t1[1]) - r
+
+
+def _like(local: Local) -> Local:
+    return type(local)(*(np.empty_like(array) for array in local))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# sums in a fixed order
+
+
+def combine(nodes: Mapping[Node, _Sums], n_shards: int, add: Callable[[_Sums, _Sums], _Sums]) -> dict[Node, _Sums]:
+    """Add neighbours in the tree as long as both are there; with all shards, one node is left.
+
+    >>> combine({(0, 0): ("a",), (0, 1): ("b",), (0, 2): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(2, 0): ('((ab)c)',)}
+    >>> combine({(0, 1): ("b",), (0, 2): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(0, 1): ('b',), (1, 1): ('c',)}
+    """
+    found = dict(nodes)
+    height = 0
+    while 1 << height < n_shards:
+        for node in sorted(node for node in found if node[0] == height and node[1] % 2 == 0):
+            number = node[1]
+            if (height, number + 1) in found:
+                found[height + 1, number // 2] = add(found.pop(node), found.pop((height, number + 1)))
+            elif (number + 1) << height >= n_shards:
+                found[height + 1, number // 2] = found.pop(node)  # nothing stands to its right
+        height += 1
+    return found
+
+
+def added(first: _Sums, second: _Sums) -> _Sums:
+    """The sums of two parts, both left as they are."""
+    return _made(first, [one + other for one, other in zip(first, second, strict=True)])
+
+
+def add_to(first: _Sums, second: _Sums) -> _Sums:
+    """The sums of two parts, in the place of the first."""
+    for one, other in zip(first, second, strict=True):
+        one += other
+    return first
+
+
+def _made(like: _Sums, arrays: list[Any]) -> _Sums:
+    return type(like)(*arrays) if hasattr(like, "_fields") else type(like)(arrays)

@@ -1,0 +1,52 @@
+"""Arrow IPC files (``.arrow``, ``.feather``) in and out, through the extra ``arrow``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rarevote.errors import InputError, MissingExtraError
+
+_numbers = count()
+
+
+def need_pyarrow(what: str) -> Any:
+    """The library pyarrow, or the error that names the extra."""
+    try:
+        return import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError(f"{what}: Arrow files need pyarrow: pip install 'rarevote[arrow]'") from None
+
+
+def open_arrow(path: Path, title: str) -> tuple[str, Any, list[str]]:
+    """A name for DuckDB, the object behind it, and the columns of an IPC file or stream."""
+    pyarrow = need_pyarrow(title)
+    ipc = import_module("pyarrow.ipc")
+    try:
+        with path.open("rb") as handle:
+            is_file = handle.read(6) == b"ARROW1"
+        if is_file:
+            found = import_module("pyarrow.dataset").dataset(str(path), format="ipc")
+            columns = list(found.schema.names)
+        else:
+            # A stream has no index to go back by; mapped into memory it is read again without being loaded.
+            found = ipc.open_stream(pyarrow.memory_map(str(path))).read_all()
+            columns = list(found.column_names)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{title}: not a readable Arrow file ({str(error).splitlines()[0][:200]})") from None
+    return f"arrow_{next(_numbers)}", found, columns
+
+
+def write_arrow(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Write columns of one type each as an IPC file."""
+    pyarrow = need_pyarrow(str(path))
+    table = pyarrow.table(
+        {name: pyarrow.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}
+    )
+    with import_module("pyarrow.ipc").new_file(str(path), table.schema) as writer:
+        writer.write_table(table)

@@ -1,0 +1,55 @@
+"""DuckDB as this package uses it: in memory, spilling to a temporary folder, never fetching an extension."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def connection() -> Iterator[Any]:
+    """A database that lives as long as the block."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as folder:
+        database = duckdb.connect()
+        try:
+            # Reading a file must never download anything, and what does not fit into memory must not go to the folder
+            # that the user happens to be in.
+            database.execute("SET autoinstall_known_extensions = false")
+            database.execute("SET autoload_known_extensions = false")
+            database.execute("SET enable_progress_bar = false")
+            database.execute("SET temp_directory = ?", [folder])
+            yield database
+        finally:
+            database.close()
+
+
+def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:
+    """The database, knowing these Python objects as tables."""
+    for name, value in objects.items():
+        database.register(name, value)
+    return database
+
+
+def identifier(name: str) -> str:
+    """A name as SQL writes it, between quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(path: str) -> str:
+    """A path in which nothing is a pattern.
+
+    >>> literal("labels[1].csv")
+    'labels[[]1].csv'
+    """
+    if "://" in path:
+        return path
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message, which says what is wrong; the others are advice on SQL."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,243 @@
+"""From files to integers, by DuckDB: rows are loaded, checked and encoded without Python seeing one of them.
+
+Text is kept as it is written (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
+by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel and out of core.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import as_name_array, encode_column
+from rarevote.errors import InputError
+from rarevote.io.csv_text import explain, undecodable_line
+from rarevote.io.duck import connection, first_line, identifier, with_objects
+from rarevote.io.sources import Source, explain_json
+
+Encoded = dict[str, tuple[NDArray[Any], NDArray[Any]]]
+
+# Types that NumPy has; what is not among them and not nested becomes text.
+_NATIVE = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE",
+    "BOOLEAN", "VARCHAR", "JSON", "DATE", "TIMESTAMP",
+}  # fmt: skip
+_NESTED = ("STRUCT", "MAP", "UNION")
+# Longer than any column's name could be by chance.
+_TASK = "rarevote task of a wide table"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to read of a source.
+
+    Attributes:
+        roles: the column of each role; a wide table has only the role "task".
+        answers: the columns that are annotators, of a wide table.
+    """
+
+    roles: Mapping[str, str]
+    answers: Sequence[str] = field(default_factory=tuple)
+
+
+@contextmanager
+def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any]:
+    """A database with the chosen columns of all sources in a table ``rows``, in order, named by role."""
+    import duckdb
+
+    with connection() as database:
+        for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
+            with_objects(database, source.objects)
+            try:
+                query = _rows_query(database, source, choice)
+                verb = "INSERT INTO rows" if number else "CREATE TEMP TABLE rows AS"
+                database.execute(f"{verb} {query}", source.parameters)
+            except duckdb.OutOfMemoryException as error:
+                raise InputError(f"{source.title}: not enough memory or disk ({first_line(error)[:200]})") from None
+            except duckdb.Error as error:
+                raise _translated(source, error) from None
+        yield database
+
+
+def _rows_query(database: Any, source: Source, choice: Choice) -> str:
+    kinds = _kinds(database, source)
+
+    def column(name: str) -> str:
+        return _readable(name, kinds[name], source.title)
+
+    if not choice.answers:
+        selected = ", ".join(f"{column(name)} AS {role}" for role, name in choice.roles.items())
+        return f"SELECT {selected} FROM {source.reader}"
+    task = identifier(_TASK)
+    # Answers stand in one column afterwards and need one type.
+    same = len({kinds[name] for name in choice.answers}) == 1
+    answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
+    named = ", ".join(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True))
+    columns = ", ".join(identifier(name) for name in choice.answers)
+    empty = "trim(CAST(label AS VARCHAR)) NOT IN ('', '\"\"')" if source.form == "json" else _not_blank("label")
+    return (
+        f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
+        f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {empty}"
+    )
+
+
+def rows_without_task(sources: Sequence[Source], choices: Sequence[Choice], most: int = 5) -> list[int]:
+    """The first rows of wide tables (from 0, over all sources) that name no task."""
+    rows: list[int] = []
+    begin = 0
+    with connection() as database:
+        for source, choice in zip(sources, choices, strict=True):
+            with_objects(database, source.objects)
+            task = identifier(choice.roles["task"])
+            numbered = f"SELECT {task} AS task, row_number() OVER () - 1 AS n FROM {source.reader}"
+            found = database.execute(
+                f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {_not_blank('task')} ORDER BY n LIMIT {most}",
+                source.parameters,
+            ).fetchall()
+            rows += [begin + n for (n,) in found]
+            begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+    return rows[:most]
+
+
+def _not_blank(expression: str) -> str:
+    return f"trim(CAST({expression} AS VARCHAR)) <> ''"
+
+
+def _kinds(database: Any, source: Source) -> dict[str, str]:
+    if source.form == "csv":
+        return dict.fromkeys(source.columns, "VARCHAR")
+    if source.form == "json":
+        return dict.fromkeys(source.columns, "JSON")
+    described = database.execute(f"DESCRIBE SELECT * FROM {source.reader}", source.parameters).fetchall()
+    return {row[0]: row[1] for row in described}
+
+
+def _readable(name: str, kind: str, title: str) -> str:
+    """The expression that gives a column in a type that can be encoded."""
+    if kind.endswith("]") or kind.startswith(_NESTED):
+        raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels")
+    return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
+
+
+def _translated(source: Source, error: Exception) -> InputError:
+    text = str(error)
+    # The message of several files names the one it is about.
+    file = next((one for one in source.files if one.path in text), source.files[0])
+    if source.form == "json":
+        return InputError(f"{file.title}: {explain_json(error)}")
+    if source.table is None:
+        return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
+    line = None
+    if ("unicode" in text.lower() or "utf-8" in text.lower()) and "://" not in file.path:
+        line = undecodable_line(Path(file.path), source.compression)
+    return InputError(explain(error, source.table, title=file.title, undecodable=line))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# encoding
+
+
+def encode_rows(database: Any) -> Encoded:
+    """Codes and distinct values of every column of ``rows``, in order; missing values are -1."""
+    kinds = dict(
+        database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'rows'").fetchall()
+    )
+    encoded: Encoded = {}
+    selected, joined = [], []
+    for role, kind in kinds.items():
+        if kind not in ("VARCHAR", "JSON"):
+            encoded[role] = _encode_masked(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role])
+            continue
+        database.execute(
+            f"CREATE TEMP TABLE {role}_names AS SELECT {role} AS name, "
+            f"(row_number() OVER (ORDER BY {role}) - 1)::INTEGER AS code "
+            f"FROM (SELECT DISTINCT CAST({role} AS VARCHAR) AS {role} FROM rows WHERE {role} IS NOT NULL)"
+        )
+        selected.append(f"coalesce({role}_names.code, -1) AS {role}")
+        joined.append(f"LEFT JOIN {role}_names ON CAST(rows.{role} AS VARCHAR) = {role}_names.name")
+    if selected:
+        codes = database.execute(
+            f"SELECT {', '.join(selected)} FROM rows {' '.join(joined)} ORDER BY rows.rowid"
+        ).fetchnumpy()
+        for role, column in codes.items():
+            names = database.execute(f"SELECT name FROM {role}_names ORDER BY code").fetchnumpy()["name"]
+            encoded[role] = _from_json(np.asarray(column), names, role) if kinds[role] == "JSON" else (
+                np.asarray(column), np.asarray(names, dtype=object)
+            )  # fmt: skip
+    return {role: encoded[role] for role in kinds}
+
+
+def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if isinstance(fetched, np.ma.MaskedArray):
+        present = ~np.ma.getmaskarray(fetched)
+        if not present.all():
+            codes = np.full(fetched.size, -1, dtype=np.int64)
+            codes[present], values = encode_column(fetched.data[present])
+            return codes, values
+    return encode_column(np.asarray(fetched))
+
+
+def from_json_text(names: Sequence[str], what: str) -> list[Any]:
+    """The values of JSON texts that are a name, a number or a truth value each."""
+    values = json.loads(f"[{','.join(names)}]")
+    for value in values:
+        if isinstance(value, (list, dict)):
+            kind = "a list" if isinstance(value, list) else "an object"
+            shown = json.dumps(value, ensure_ascii=False)[:60]
+            raise InputError(f"the {what} {shown} is {kind}, not a name or a number")
+    return list(values)
+
+
+def _from_json(codes: NDArray[Any], names: NDArray[Any], role: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Decode the distinct values only; 1 and 1.0 are two texts and one value."""
+    values = from_json_text(names.tolist(), role)
+    distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    if len(distinct) < len(values):
+        renumber = np.array([distinct[value] for value in values] + [-1], dtype=np.int64)
+        codes = renumber[codes]
+    return codes, as_name_array(list(distinct))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# columns carried along
+
+
+def shown_values(sources: Sequence[Source], task_columns: Sequence[str], column: str) -> dict[Any, str]:
+    """For each task the first value of a column that is not blank, as text.
+
+    The files are read once more rather than kept: only one text per task is ever in memory.
+    """
+    import duckdb
+
+    found: dict[Any, str] = {}
+    with connection() as database:
+        for source, task in zip(sources, task_columns, strict=True):
+            if column not in source.columns:
+                continue
+            with_objects(database, source.objects)
+            kinds = _kinds(database, source)
+            text = (
+                f"{identifier(column)} ->> '$'" if source.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
+            )
+            try:
+                rows = database.execute(
+                    f"SELECT task, arg_min(shown, n) AS shown FROM (SELECT {_readable(task, kinds[task], source.title)}"
+                    f" AS task, {text} AS shown, row_number() OVER () AS n FROM {source.reader}) "
+                    f"WHERE task IS NOT NULL AND {_not_blank('shown')} GROUP BY task",
+                    source.parameters,
+                ).fetchnumpy()
+            except duckdb.Error as error:
+                raise _translated(source, error) from None
+            tasks = np.asarray(rows["task"]).tolist()
+            if source.form == "json":
+                tasks = from_json_text(tasks, "task")
+            for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
+                found.setdefault(name, value)
+    return found

@@ -1,0 +1,265 @@
+"""Argilla's records in every form in which they leave it, and the way back into each.
+
+* ``flat``, version 2 ``to_list(flatten=True)`` or a dataset on the hub: ``<q>.responses``, ``<q>.responses.users`` and
+  ``<q>.responses.status`` are parallel lists; ``<q>.suggestion`` comes with ``.agent`` and ``.score``;
+* ``nested``, version 2 ``to_disk`` or ``to_list()``: ``responses.<q>`` is a list of ``{value, user_id}`` and has no
+  status, because only submitted answers are written;
+* ``server``, what its API gives: ``responses`` is a list of ``{user_id, status, values: {<q>: {value}}}``;
+* ``version 1``, on the hub: ``<q>`` is a list of ``{user_id, value, status}`` or an object of such lists, and
+  ``<q>-suggestion`` stands beside it.
+
+Files are JSON (records, columns, or records by id), JSON lines, Parquet, or the folder that ``to_disk`` makes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms.base import as_text, shown_text
+from rarevote.io.platforms.json_records import walk_json
+from rarevote.io.platforms.parts import one_part
+
+
+@dataclass(frozen=True)
+class Response:
+    """One answer of one user to one question."""
+
+    user: Any
+    value: Any
+    status: Any = None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a model suggests for one question."""
+
+    value: Any
+    agent: Any = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of any form: its answers and suggestions by question."""
+
+    form: str
+    responses: dict[str, list[Response]] = field(default_factory=dict)
+    suggestions: dict[str, Suggestion] = field(default_factory=dict)
+
+
+def walk_records(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number (from 1) and keys of every record, from JSON in any orientation, JSON lines or Parquet."""
+    if path.is_file() and path.suffix.lower() in (".parquet", ".pq"):
+        yield from _parquet_records(path)
+        return
+    part = one_part(path)
+    for number, value in walk_json(part, encoding):
+        if not isinstance(value, dict):
+            raise InputError(f"{part.title}: record {number:,} is a {type(value).__name__}, not an object")
+        if number == 1 and form_of(value) is None:
+            turned = _turned(value)
+            if turned is not None:
+                yield from enumerate(turned, 1)
+                continue
+        elif isinstance(value.get("id"), list):  # to_dict(flatten=True): columns instead of records
+            yield from enumerate(_turned(value) or [], 1)
+            continue
+        yield number, value
+
+
+def is_turned(value: dict[str, Any]) -> bool:
+    """Whether an object holds all records at once, as columns or by id."""
+    return _turned(value) is not None
+
+
+def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Records of an object of columns or of an object by id (``to_dict``), None if it is neither."""
+    if isinstance(value.get("id"), list) and any(key.endswith(".responses") or key == "responses" for key in value):
+        columns = {key: column for key, column in value.items() if isinstance(column, list)}
+        if len({len(column) for column in columns.values()}) == 1:
+            return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if value and all(isinstance(item, dict) and form_of(item) is not None for item in value.values()):
+        return [{"id": key, **item} for key, item in value.items()]
+    return None
+
+
+def _parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    import duckdb
+
+    connection = duckdb.connect()
+    try:
+        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        try:
+            connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        except duckdb.Error as error:
+            raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
+        names = [column[0] for column in connection.description or ()]
+        number = 0
+        while rows := connection.fetchmany(1_000):
+            for row in rows:
+                number += 1
+                yield number, dict(zip(names, row, strict=True))
+    finally:
+        connection.close()
+
+
+def record_id(fields: Mapping[str, Any], number: int, where: str) -> str:
+    """The id of a record; version 1 exports often have none, then its number is the id."""
+    for key in ("id", "external_id", "_server_id"):
+        name = as_text(fields.get(key), f"{where}: {key}")
+        if name is not None:
+            return name
+    return str(number)
+
+
+def form_of(fields: Mapping[str, Any]) -> str | None:
+    """Which of the forms a record has."""
+    responses = fields.get("responses")
+    if isinstance(fields.get("fields"), Mapping) and isinstance(responses, (Mapping, list)):
+        return "nested" if isinstance(responses, Mapping) else "server"
+    if any(key.endswith((".responses", ".suggestion")) for key in fields) and not isinstance(fields.get("id"), list):
+        return "flat"
+    if any(f"{key}-suggestion" in fields for key in fields) or any(map(_is_version_1, fields.values())):
+        return "version 1"
+    return None
+
+
+def _is_version_1(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, Mapping) and {"user_id", "value"} <= item.keys() for item in value)
+    return isinstance(value, Mapping) and {"user_id", "value"} <= value.keys() and isinstance(value["value"], list)
+
+
+def as_record(fields: Mapping[str, Any]) -> Record:
+    """The answers and suggestions of a record of any form."""
+    form = form_of(fields) or "nested"
+    return {"nested": _nested, "server": _server, "flat": _flat, "version 1": _version_1}[form](fields)
+
+
+def _nested(fields: Mapping[str, Any]) -> Record:
+    responses = {
+        name: [
+            Response(answer.get("user_id"), answer.get("value"), answer.get("status"))
+            for answer in answers
+            if isinstance(answer, Mapping)
+        ]
+        for name, answers in fields["responses"].items()
+        if isinstance(answers, list)
+    }
+    suggestions = {
+        name: Suggestion(suggestion.get("value"), suggestion.get("agent"))
+        for name, suggestion in as_object(fields.get("suggestions")).items()
+        if isinstance(suggestion, Mapping)
+    }
+    return Record("nested", responses, suggestions)
+
+
+def _server(fields: Mapping[str, Any]) -> Record:
+    responses: dict[str, list[Response]] = {}
+    for answer in fields["responses"]:
+        for name, value in as_object(as_object(answer).get("values")).items():
+            given = value.get("value") if isinstance(value, Mapping) else value
+            responses.setdefault(name, []).append(Response(answer.get("user_id"), given, answer.get("status")))
+    listed = fields.get("suggestions")
+    suggestions = {
+        str(suggestion["question_name"]): Suggestion(suggestion.get("value"), suggestion.get("agent"))
+        for suggestion in (listed if isinstance(listed, list) else [])
+        if isinstance(suggestion, Mapping) and "question_name" in suggestion
+    }
+    return Record("server", responses, suggestions)
+
+
+def _flat(fields: Mapping[str, Any]) -> Record:
+    responses, suggestions = {}, {}
+    for key, value in fields.items():
+        if key.endswith(".responses"):
+            name = key.removesuffix(".responses")
+            values = value if isinstance(value, list) else []
+            users, statuses = (_as_long(fields.get(f"{key}.{what}"), len(values)) for what in ("users", "status"))
+            responses[name] = [Response(*answer) for answer in zip(users, values, statuses, strict=True)]
+        elif key.endswith(".suggestion"):
+            suggestions[key.removesuffix(".suggestion")] = Suggestion(value, fields.get(f"{key}.agent"))
+    return Record("flat", responses, suggestions)
+
+
+def _version_1(fields: Mapping[str, Any]) -> Record:
+    responses, suggestions = {}, {}
+    for key, value in fields.items():
+        if f"{key}-suggestion" not in fields and not _is_version_1(value):
+            continue
+        if isinstance(value, Mapping) and _is_version_1(value):
+            size = len(value["value"])
+            parallel = (_as_long(value.get(what), size) for what in ("user_id", "value", "status"))
+            responses[key] = [Response(*answer) for answer in zip(*parallel, strict=True)]
+        else:
+            responses[key] = [
+                Response(answer.get("user_id"), answer.get("value"), answer.get("status"))
+                for answer in (value if isinstance(value, list) else ())
+                if isinstance(answer, Mapping)
+            ]
+        about = as_object(fields.get(f"{key}-suggestion-metadata"))
+        suggestions[key] = Suggestion(fields.get(f"{key}-suggestion"), about.get("agent"))
+    return Record("version 1", responses, suggestions)
+
+
+def _as_long(values: Any, size: int) -> list[Any]:
+    if values is None:
+        return [None] * size
+    if not isinstance(values, list) or len(values) != size:
+        raise InputError(f"{size} answers do not go with these users or statuses: {shown_text(values)[:60]}")
+    return values
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """An object, also where it is written as text (the metadata of version 1)."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the way back
+
+
+def without_answers(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record in its own form with its answers taken out."""
+    form = form_of(fields)
+    if form in ("nested", "server"):
+        return {**fields, "responses": {} if form == "nested" else []}
+    if form == "flat":
+        return {key: value for key, value in fields.items() if not re.search(r"\.responses(\.users|\.status)?$", key)}
+    questions = as_record(fields).responses
+    return {key: [] if key in questions else value for key, value in fields.items()}
+
+
+def with_suggestion(
+    fields: Mapping[str, Any], question: str, value: Any, score: Any, agent: str | None
+) -> dict[str, Any]:
+    """A record without its answers and with a suggestion, in the record's own form; value None for none."""
+    form, record = form_of(fields), without_answers(fields)
+    if form == "flat":
+        # All records of this form have the same keys.
+        named = {"": value, ".score": score, ".agent": agent}
+        return {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
+    if value is None:
+        return record
+    if form == "nested":
+        suggestion = {"value": value, "score": score, "agent": agent}
+        return {**record, "suggestions": {**as_object(record.get("suggestions")), question: suggestion}}
+    if form == "server":
+        given = record.get("suggestions")
+        others = [entry for entry in given or () if as_object(entry).get("question_name") != question]
+        own = {"question_name": question, "type": "model", "value": value, "score": score, "agent": agent}
+        return {**record, "suggestions": [*others, own]}
+    # Version 1 knows one score per suggestion.
+    known = [entry for entry in (score if isinstance(score, list) else [score]) if entry is not None]
+    about = {"type": "model", "score": min(known, default=None), "agent": agent}
+    return {**record, f"{question}-suggestion": value, f"{question}-suggestion-metadata": about}

@@ -1,0 +1,131 @@
+"""Tables in files as DuckDB reads them: the expression of SQL, the columns, and where a row is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rarevote.io.csv_text import TextTable
+from rarevote.io.duck import connection, first_line, literal, with_objects
+from rarevote.io.streams import Compression
+
+
+@dataclass(frozen=True)
+class File:
+    """One file that DuckDB reads.
+
+    Attributes:
+        path: where it is.
+        title: what messages call it.
+        place: the noun and the numbers under which a person finds rows (from 0) in it.
+    """
+
+    path: str
+    title: str
+    place: Callable[[Sequence[int]], tuple[str, Sequence[int]]] = lambda rows: ("row", [row + 1 for row in rows])
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that are read by one and the same expression.
+
+    Attributes:
+        files: the files, in order.
+        form: "csv" (text as it is written), "json" (values as JSON text) or "typed" (columns with types).
+        reader: the table function of SQL; its first parameter is the list of paths.
+        arguments: its further parameters.
+        columns: names of the columns.
+        table: header and dialect of delimited text.
+        objects: Python objects that the reader names.
+        compression: how the files are packed.
+    """
+
+    files: tuple[File, ...]
+    form: str
+    reader: str
+    arguments: tuple[Any, ...]
+    columns: list[str]
+    table: TextTable | None = None
+    objects: dict[str, Any] = field(default_factory=dict)
+    compression: Compression = "none"
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.files[0].title + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else "")
+
+    @property
+    def parameters(self) -> list[Any]:
+        """The parameters of :attr:`reader`."""
+        paths = [] if self.objects else [[literal(file.path) for file in self.files]]
+        return [*paths, *self.arguments]
+
+
+def place_of_rows(sources: Sequence[Source], rows: Sequence[int]) -> str:
+    """Where rows (from 0, counted over all sources) are, in words."""
+    files = [(source, file) for source in sources for file in source.files]
+    if len(files) == 1:
+        noun, numbers = files[0][1].place(rows)
+        # Rows of tables without lines are named in the plural, as other tables' rows are.
+        return f"{noun if noun == 'line' and len(numbers) == 1 else noun + 's'} {', '.join(map(str, numbers))}"
+    places, begin, left = [], 0, sorted(int(row) for row in rows)
+    with connection() as database:
+        for source, file in files:
+            if not left:
+                break
+            alone = replace(source, files=(file,))
+            (size,) = (
+                with_objects(database, alone.objects)
+                .execute(f"SELECT count(*) FROM {alone.reader}", alone.parameters)
+                .fetchone()
+            )
+            here = [row - begin for row in left if row < begin + size]
+            left, begin = left[len(here) :], begin + size
+            if here:
+                noun, numbers = file.place(here)
+                places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
+    return "; ".join(places)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# how DuckDB reads them
+
+
+def csv_source(file: File, table: TextTable, compression: Compression, options: str = "") -> Source:
+    """Delimited text: every column as text."""
+    # NULs and comment signs in cells are text; a cell that is empty is missing, and nothing else is.
+    reader = (
+        "read_csv(?, auto_detect=false, header=?, delim=?, quote=?, escape=?, nullstr='', comment='', "
+        f"strict_mode=true, compression=?, columns=?{options})"
+    )
+    dialect = table.dialect
+    arguments = (
+        table.has_header,
+        dialect.delimiter,
+        dialect.quote,
+        dialect.escape,
+        compression,
+        dict.fromkeys(table.columns, "VARCHAR"),
+    )
+    return Source((file,), "csv", reader, arguments, table.columns, table=table, compression=compression)
+
+
+def json_source(file: File, layout: str, compression: Compression, columns: list[str]) -> Source:
+    """JSON objects: every value as JSON text, so that its type is known and nothing is guessed."""
+    reader = f"read_json(?, format='{layout}', compression=?, columns=?)"
+    kinds = dict.fromkeys(columns, "JSON")
+    return Source((file,), "json", reader, (compression, kinds), columns, compression=compression)
+
+
+def explain_json(error: Exception) -> str:
+    """DuckDB's complaint about JSON in words for the person who has the file."""
+    text = first_line(error)
+    for place in ("Malformed JSON in file", "JSON transform error in file"):
+        if place in text:
+            reason = text.partition('",')[2].strip() or text
+            kind = "damaged or cut-off JSON" if place.startswith("Malformed") else "not the JSON of a table"
+            return f"{kind} ({reason[:200]})"
+    if "maximum_object_size" in text:
+        return "a JSON record of more than 16 MB: this is no table of votes, or not JSON at all"
+    return f"cannot be read as JSON ({text[:200]})"

@@ -1,0 +1,121 @@
+"""Spreadsheets (``.xlsx``) in and out, through the extra ``excel``. Text is text: no cell is ever a formula."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from rarevote.errors import InputError, MissingExtraError
+
+MOST_ROWS = 1_048_576
+_LONGEST_TEXT = 32_767
+_LARGEST_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
+
+
+def need_openpyxl(what: str) -> Any:
+    """The library openpyxl, or the error that names the extra."""
+    try:
+        return import_module("openpyxl")
+    except ImportError:
+        raise MissingExtraError(f"{what}: spreadsheets need openpyxl: pip install 'rarevote[excel]'") from None
+
+
+def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -> tuple[list[str], list[int]]:
+    """Write a sheet as JSON lines to ``copy``; returns its columns and the numbers of its blank rows.
+
+    Raises:
+        InputError: this is no spreadsheet, there is no such sheet, or its first row names a column twice.
+    """
+    openpyxl = need_openpyxl(title)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
+        raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
+    try:
+        if sheet is not None and sheet not in book.sheetnames:
+            raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, book.sheetnames))}")
+        chosen = book[sheet] if sheet is not None else book.worksheets[0]
+        chosen.reset_dimensions()  # the size that the file claims may be wrong
+        rows = chosen.iter_rows(values_only=True)
+        columns = _header(next(rows, ()), title)
+        return list(columns), _copy_rows(rows, columns, copy)
+    finally:
+        book.close()
+
+
+def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
+    """Position by name, of the columns that have a name."""
+    names = [_plain(cell) for cell in cells]
+    texts = ["" if name is None else str(name).strip() for name in names]
+    if not any(texts):
+        raise InputError(f"{title}: the first row is empty; it must name the columns")
+    repeated = sorted({text for text in texts if text and texts.count(text) > 1})
+    if repeated:
+        raise InputError(f"{title}: the first row names {', '.join(map(repr, repeated))} more than once")
+    return {text: position for position, text in enumerate(texts) if text}
+
+
+def _copy_rows(rows: Iterator[tuple[Any, ...]], columns: Mapping[str, int], copy: Path) -> list[int]:
+    blank: list[int] = []
+    with copy.open("w", encoding="utf-8") as handle:
+        for number, row in enumerate(rows, 2):
+            record = {
+                name: _plain(row[position]) if position < len(row) else None for name, position in columns.items()
+            }
+            if all(value is None or value == "" for value in record.values()):
+                blank.append(number)
+                continue
+            handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return blank
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it: whole numbers whole, dates as text."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def check_fits(path: Path, n_rows: int) -> None:
+    """Refuse more rows than a sheet can hold."""
+    if n_rows >= MOST_ROWS:
+        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MOST_ROWS - 1:,}; write .csv or .parquet")
+
+
+def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Write columns as the only sheet of a workbook."""
+    openpyxl = need_openpyxl(str(path))
+    check_fits(path, len(next(iter(columns.values()))) if columns else 0)
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("result")
+    make_cell = import_module("openpyxl.cell").WriteOnlyCell
+
+    def text_cell(text: str) -> Any:
+        if len(text) > _LONGEST_TEXT:
+            raise InputError(f"{path}: a text of {len(text):,} letters does not fit into a cell; write .csv")
+        try:
+            cell = make_cell(sheet, value=text)
+        except ValueError:
+            raise InputError(f"{path}: a spreadsheet cannot hold the control characters in {text[:40]!r}") from None
+        cell.data_type = "s"  # text that begins with = would be a formula otherwise
+        return cell
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, str):
+            return text_cell(value)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGEST_EXACT:
+            return text_cell(str(value))
+        return value if value is None or isinstance(value, (bool, int, float)) else text_cell(str(value))
+
+    sheet.append([cell(name) for name in columns])
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        sheet.append([cell(value) for value in row])
+    book.save(path)

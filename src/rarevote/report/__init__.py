@@ -1,0 +1,138 @@
+"""One page for a person who decides: from a fitted method to a single HTML file, and its charts as files.
+
+>>> from rarevote import CCRasch                                                            # doctest: +SKIP
+>>> from rarevote.report import write_report                                                # doctest: +SKIP
+>>> write_report(CCRasch().fit("labels.csv"), "report.html", source="labels.csv")           # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote import __version__
+from rarevote.diagnose import diagnose, reference_fit
+from rarevote.errors import InputError
+from rarevote.estimator import Estimator
+from rarevote.report.page import all_charts, build_page, export_charts, write_page
+from rarevote.report.sentences import About, headline
+from rarevote.report.tables import Shown
+from rarevote.study.printed import method_title
+
+__all__ = ["Report", "check_page_path", "write_example_report", "write_report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+        page: the HTML file.
+        n_bytes: its size.
+        headline: the answer in one sentence.
+        charts: files of the exported charts.
+    """
+
+    page: Path
+    n_bytes: int
+    headline: str
+    charts: list[Path]
+
+
+def write_report(
+    estimator: Estimator,
+    path: str | Path,
+    *,
+    source: str = "your data",
+    truth: Mapping[Any, Any] | None = None,
+    gold: Mapping[Any, Any] | None = None,
+    rare: Any = None,
+    shown: Shown | None = None,
+    labels: NDArray[Any] | None = None,
+    decision: str | None = None,
+    shares: Sequence[NDArray[np.float64]] | None = None,
+    charts: str | Path | None = None,
+) -> Report:
+    """Write the page of a fitted method.
+
+    Args:
+        estimator: the fitted method.
+        path: where to write; ends in ``.html``.
+        source: what the page calls the data.
+        truth: known answers to check the result against.
+        gold: known answers that the fit was given.
+        rare: the class that matters; the one with the fewest expected items if not given.
+        shown: columns that say what an item shows, each with one value per item in the order of the crowd.
+        labels: class numbers of another decision than the method's own, (n_tasks).
+        decision: how these labels were decided on, in a sentence.
+        shares: lower and upper ends of the share of items that have each class, if known.
+        charts: a folder for every chart as SVG and PNG.
+
+    Raises:
+        InputError: there are no votes, the truth names none of the tasks, or a file cannot be written.
+        ParameterError: ``rare`` is no class.
+    """
+    page_path = check_page_path(Path(path))
+    reference = reference_fit(estimator, gold)
+    found = diagnose(estimator, reference=reference, labels=labels, shares=shares, rare=rare, truth=truth, gold=gold)
+    about = About(
+        source=source,
+        method=method_title(estimator.method_name),
+        parameters=repr(estimator).partition("(")[2].removesuffix(")"),
+        decision=decision or _decision(estimator, reference),
+        probabilities=(
+            "those of the method" if reference is estimator else "the same model with the class shares estimated"
+        ),
+        n_gold=len(gold or ()),
+        date=datetime.now(UTC).date().isoformat(),
+        version=__version__,
+        reference_converged=reference.converged_,
+    )
+    drawn = all_charts(found)
+    page = build_page(found, about, shown=shown, drawn=drawn)
+    files = [] if charts is None else export_charts(Path(charts), drawn)
+    write_page(page_path, page)
+    return Report(page_path, len(page.encode()), headline(found), files)
+
+
+def _decision(estimator: Estimator, reference: Estimator) -> str:
+    if reference is estimator:
+        return "the most probable class"
+    return "the most probable class, with all classes taken as equally likely beforehand"
+
+
+def check_page_path(path: Path) -> Path:
+    """The path, if a page can be written there: better known before a long fit than after it.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: the page is HTML; give it a name that ends in .html")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written (there is no folder {path.parent})")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written (no permission for the folder {path.parent})")
+    return path
+
+
+def write_example_report(path: str | Path) -> Path:
+    """Write the page of the example that comes with the package: simulated rail inspections, checked against truth."""
+    from rarevote.example import example_files
+    from rarevote.io.frames import read_truth
+    from rarevote.methods.cc_rasch import CCRasch
+
+    files = example_files()
+    made = write_report(
+        CCRasch().fit(files.labels), path, source="Rail inspection (simulated)", truth=read_truth(files.truth)
+    )
+    return made.page

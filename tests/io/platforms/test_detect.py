@@ -1,0 +1,92 @@
+"""Platforms are known by what their files hold, not by their names."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms import PLATFORMS, _beginning, detect, read_export
+from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
+
+
+@pytest.mark.parametrize("name", PLATFORM_OF)
+def test_each_fixture_is_recognised_as_itself_only(name: str) -> None:
+    records, header = _beginning(FIXTURES / name)
+    found = [platform.name for platform in PLATFORMS.values() if platform.recognises(records, header)]
+    assert found == ([PLATFORM_OF[name]] if PLATFORM_OF[name] else [])
+    assert detect(FIXTURES / name) == PLATFORM_OF[name]
+
+
+def test_all_fixtures_are_in_the_matrix() -> None:
+    assert {path.name for path in FIXTURES.iterdir()} == set(PLATFORM_OF)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("other", PLATFORMS)
+def test_a_wrong_platform_is_named(platform: str, other: str) -> None:
+    name, question = MAIN[platform]
+    if platform != other:
+        with pytest.raises(InputError, match=f"this is an export of .*: --from {platform}"):
+            read_export(FIXTURES / name, platform=other, question=question)
+
+
+def test_names_and_packing_do_not_matter(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "toloka.tsv", tmp_path / "x.csv")
+    assert detect(tmp_path / "x.csv") == "toloka"
+    packed = tmp_path / "x.json.gz"
+    packed.write_bytes(gzip.compress((FIXTURES / "label_studio.json").read_bytes()))
+    assert detect(packed) == "label-studio"
+    assert (
+        read_export(packed, question="damage").task
+        == read_export(FIXTURES / "label_studio.json", question="damage").task
+    )
+    assert detect(zipped(FIXTURES / "doccano", tmp_path / "d.zip")) == "doccano"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " \n", "[]", "{}", "[1, 2]", '"text"', "not json", "task,worker,label\n",
+        '{"task": 1, "worker": "a", "label": "x"}\n', '[{"id": 1, "text": "a", "label": "x"}]', "worker,answer\na,b\n",
+    ],
+)  # fmt: skip
+def test_other_files_are_no_export(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    assert detect(path) is None
+    with pytest.raises(InputError, match=r"not recognised as an export of label-studio, .*rarevote aggregate"):
+        read_export(path)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    assert detect(tmp_path / "absent") is None
+    assert detect(tmp_path) is None
+    with pytest.raises(InputError, match="no such file"):
+        read_export(tmp_path / "absent")
+    with pytest.raises(ParameterError, match="no platform is called 'excel'; there is label-studio, argilla"):
+        read_export(FIXTURES / "plain.csv", platform="excel")
+
+
+def test_a_huge_file_of_nothing_is_told_apart_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.csv"
+    path.touch()
+    os.truncate(path, 2 << 30)
+    begin = time.perf_counter()
+    assert detect(path) is None
+    for platform in PLATFORMS:
+        with pytest.raises(InputError):
+            read_export(path, platform=platform)
+    assert time.perf_counter() - begin < 10
+
+
+def test_json_min_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "min.json"
+    path.write_text('[{"id": 1, "text": "a", "q": "x", "annotator": 1, "annotation_id": 2, "lead_time": 1.0}]')
+    with pytest.raises(InputError, match="Export as JSON, not as JSON-MIN"):
+        read_export(path)

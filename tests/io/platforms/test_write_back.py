@@ -1,0 +1,158 @@
+"""Export, aggregate, import: labels go back in the platform's own form."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rarevote import MajorityVote
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms import Export, export_annotations, read_export
+from rarevote.io.platforms.write_back import check_way_back, write_back
+from tests.io.platforms.exports import FIXTURES
+
+
+def aggregated(export: Export) -> dict[str, tuple[str, float]]:
+    crowd, _, _ = export_annotations(export)
+    model = MajorityVote().fit(crowd)
+    codes = model.label_codes()
+    best = model.posterior_[range(len(codes)), codes]
+    return dict(zip(crowd.tasks.tolist(), zip(crowd.classes[codes].tolist(), best.tolist(), strict=True), strict=True))
+
+
+def sent_back(export: Export, path: Path) -> dict[str, tuple[str, float]]:
+    results = aggregated(export)
+    labels, scores = zip(*results.values(), strict=True)
+    n_labelled = write_back(export, results, labels, scores, path)
+    assert n_labelled == len(
+        {export.shown["item"][export.task.index(task)] if export.multilabel else task for task in results}
+    )
+    return results
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("question", ["damage", "kind"])
+def test_label_studio_round_trip(tmp_path: Path, question: str) -> None:
+    source = FIXTURES / "label_studio.json"
+    export = read_export(source, question=question)
+    results = sent_back(export, tmp_path / "back.json")
+    original, written = load(source), load(tmp_path / "back.json")
+    assert [task["id"] for task in written] == [task["id"] for task in original]
+    assert [task["data"] for task in written] == [task["data"] for task in original]
+    assert [task["meta"] for task in written] == [task["meta"] for task in original]
+    asked = {
+        entry["from_name"]: entry
+        for task in original
+        for annotation in task["annotations"]
+        for entry in annotation["result"]
+    }[question]
+    for task in written:
+        if str(task["id"]) not in results:
+            assert task["predictions"] == []
+            continue
+        (prediction,) = task["predictions"]
+        (entry,) = prediction["result"]
+        assert {key: entry[key] for key in ("from_name", "to_name", "type")} == {
+            key: asked[key] for key in ("from_name", "to_name", "type")
+        }
+        assert type(entry["value"][asked["type"]][0]) is type(asked["value"][asked["type"]][0])
+        assert prediction["model_version"] == "rarevote"
+        assert prediction["score"] == pytest.approx(results[str(task["id"])][1], abs=1e-6)
+    again = read_export(tmp_path / "back.json", question=question, include_predictions=True)
+    assert set(again.worker) == {"model:rarevote"}
+    assert dict(zip(again.task, again.label, strict=True)) == {task: label for task, (label, _) in results.items()}
+
+
+def test_label_studio_round_trip_of_several_choices(tmp_path: Path) -> None:
+    export = read_export(FIXTURES / "label_studio_multi.json", multilabel=True)
+    results = sent_back(export, tmp_path / "back.json")
+    first, second = load(tmp_path / "back.json")
+    assert first["predictions"][0]["result"][0]["value"] == {"choices": ["money"]}
+    assert first["predictions"][0]["score"] == pytest.approx(2 / 3, abs=1e-6)
+    assert second["predictions"][0]["result"][0]["value"] == {"choices": ["sport"]}
+    again = read_export(tmp_path / "back.json", multilabel=True, include_predictions=True)
+    ticked = {task for task, label in zip(again.task, again.label, strict=True) if label == "yes"}
+    assert ticked == {task for task, (label, _) in results.items() if label == "yes"}
+
+
+def test_label_studio_ratings_go_back_as_numbers(tmp_path: Path) -> None:
+    export = read_export(FIXTURES / "label_studio_regions.json", question="stars")
+    write_back(export, ["1"], ["4"], [float("nan")], tmp_path / "back.json", model_version="v2")
+    (task,) = load(tmp_path / "back.json")
+    assert task["predictions"][0]["result"][0]["value"] == {"rating": 4}
+    assert task["predictions"][0].keys() == {"model_version", "result"}
+
+
+@pytest.mark.parametrize("name", ["argilla_flat.json", "argilla_disk"])
+@pytest.mark.parametrize("question", ["toxicity", "severity"])
+def test_argilla_round_trip(tmp_path: Path, name: str, question: str) -> None:
+    export = read_export(FIXTURES / name, question=question)
+    out = tmp_path / "back.json"
+    results = sent_back(export, out)
+    source = FIXTURES / name
+    original, written = load(source / "records.json" if source.is_dir() else source), load(out)
+    assert [record["id"] for record in written] == [record["id"] for record in original]
+    for before, after in zip(original, written, strict=True):
+        for key in ("fields", "metadata", "text", "source", "_server_id"):
+            assert after.get(key) == before.get(key)
+        assert not after.get("responses")
+        assert not any(".responses" in key for key in after)
+    again = read_export(out, question=question, include_predictions=True)
+    rows = zip(again.task, again.worker, again.label, strict=True)
+    found = {task: label for task, worker, label in rows if worker == "model:rarevote"}
+    assert found == {task: label for task, (label, _) in results.items()}
+    if name == "argilla_disk":
+        suggestion = written[0]["suggestions"][question]
+        assert suggestion.keys() == {"value", "score", "agent"}
+        assert type(suggestion["value"]) is (int if question == "severity" else str)
+
+
+def test_argilla_version_1_and_server_forms(tmp_path: Path) -> None:
+    export = read_export(FIXTURES / "argilla_v1.jsonl", question="topics", multilabel=True)
+    sent_back(export, tmp_path / "back.jsonl")
+    first = json.loads((tmp_path / "back.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert first["topics-suggestion"] == ["a", "b"]
+    assert first["topics-suggestion-metadata"] == {"type": "model", "score": 1.0, "agent": "rarevote"}
+    assert first["topics"] == first["toxicity"] == []
+    record = {
+        "id": "x",
+        "fields": {"text": "a"},
+        "responses": [{"user_id": "u", "status": "submitted", "values": {"q": {"value": "yes"}}}],
+        "suggestions": [{"question_name": "other", "value": 1}, {"question_name": "q", "value": "no", "agent": "m"}],
+    }
+    (tmp_path / "server.json").write_text(json.dumps([record]))
+    sent_back(read_export(tmp_path / "server.json", question="q"), tmp_path / "back.json")
+    (back,) = load(tmp_path / "back.json")
+    assert back["responses"] == []
+    assert back["suggestions"] == [
+        {"question_name": "other", "value": 1},
+        {"question_name": "q", "type": "model", "value": "yes", "score": 1.0, "agent": "rarevote"},
+    ]
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="labels can go back to label-studio and argilla, not to toloka"):
+        check_way_back("toloka", tmp_path / "x.json")
+    with pytest.raises(InputError, match="labels go back as JSON"):
+        check_way_back("argilla", tmp_path / "x.csv")
+    copy = tmp_path / "export.json"
+    shutil.copy(FIXTURES / "label_studio.json", copy)
+    export = read_export(copy, question="damage")
+    with pytest.raises(ParameterError, match="is the export itself"):
+        write_back(export, ["101"], ["crack"], [1.0], copy)
+    out = tmp_path / "back.json"
+    out.write_text("old")
+    copy.write_text(copy.read_text(encoding="utf-8")[:-200], encoding="utf-8")
+    with pytest.raises(InputError, match="ends too early"):
+        write_back(export, ["101"], ["crack"], [1.0], out)
+    assert out.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"export.json", "back.json"}
+    with pytest.raises(InputError, match="cannot be written"):
+        write_back(export, ["101"], ["crack"], [1.0], tmp_path / "nowhere" / "x.json")
