@@ -22,12 +22,14 @@ LAYERS: list[tuple[str, ...]] = [
     ("io",),
     ("estimator",),
     ("methods",),
-    ("metrics", "task_blocks", "simulate", "jury"),
+    ("metrics", "task_blocks", "simulate", "jury", "compare"),
     ("example", "io.crowd_files", "datasets"),
     ("study",),
     ("cli", "__main__"),
 ]
-ONLY_NUMPY = {"errors", "numerics", "annotations", "em", "engines", "metrics", "simulate", "task_blocks", "jury"}
+ONLY_NUMPY = {
+    "errors", "numerics", "annotations", "em", "engines", "metrics", "simulate", "task_blocks", "jury", "compare",
+}  # fmt: skip
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer"}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from typing import Annotated
 
 import typer
 
-from rarevote.cli import aggregate, demo, methods, simulate
+from rarevote.cli import aggregate, compare, convert, demo, methods, simulate
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
@@ -24,9 +25,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
+app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command("methods")(methods.methods)
-app.command("demo")(demo.demo)
+app.command("methods", epilog="Example:\n\nrarevote methods --json")(methods.methods)
+app.command("demo", epilog="Example:\n\nrarevote demo")(demo.demo)
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(study_app, name="study")
 
@@ -55,6 +58,8 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def run() -> int:
     """Run the command line and return its exit code."""
     warnings.showwarning = _show_warning
+    # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app()
     except ParameterError as error:

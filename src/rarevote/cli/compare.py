@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,8 +81,10 @@ def compare(
         learned = crowd.known(gold) if gold is not None else crowd.gold or None
     if rare is not None:
         find_class(rare, crowd.annotations.classes.tolist())
+    crowd = _with_classes_of(learned, crowd)
     if not quiet:
         crowd.tell()
+        say()
     fitted = _fit_all(names, crowd, learned, quiet=quiet, verbose=verbose)
     different = differing_tasks({name: one.labels for name, one in fitted.items()})
     summary = _summary(crowd, fitted, different, rare)
@@ -97,18 +100,19 @@ def compare(
         say(f"wrote {out}: {len(different):,} items on which the methods differ")
 
 
+def _with_classes_of(gold: dict[Any, Any] | None, crowd: Crowd) -> Crowd:
+    """The crowd with classes that only the gold names: all methods must number classes alike."""
+    from rarevote.estimator import add_classes
+
+    known = set(crowd.annotations.classes.tolist())
+    extra = [name for name in dict.fromkeys((gold or {}).values()) if name not in known]
+    return replace(crowd, annotations=add_classes(crowd.annotations, extra)) if extra else crowd
+
+
 def _fit_all(
     names: list[str], crowd: Crowd, gold: dict[Any, Any] | None, *, quiet: bool, verbose: bool
 ) -> dict[str, Fitted]:
     """Fit every method on the same votes; one that cannot run is an error only if none can."""
-    from rarevote.estimator import add_classes
-    from rarevote.io.frames import Source  # noqa: F401
-
-    votes = crowd.annotations
-    # Classes that only the gold names must be the same for all methods, or their numbers could not be compared.
-    extra = [name for name in dict.fromkeys((gold or {}).values()) if name not in set(votes.classes.tolist())]
-    if extra:
-        votes = add_classes(votes, extra)
     fitted: dict[str, Fitted] = {}
     refused: list[str] = []
     for number, name in enumerate(names, 1):
@@ -116,10 +120,9 @@ def _fit_all(
         begin = time.perf_counter()
         try:
             with fitting(f"fitting {name} ({number} of {len(names)})", quiet=quiet, verbose=verbose) as callback:
-                estimator.fit(votes, gold if estimator.uses_gold else None, callback=callback)
+                estimator.fit(crowd.annotations, gold if estimator.uses_gold else None, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
-            warn(f"{name} was left out: {error}")
             continue
         fitted[name] = Fitted(
             estimator.label_codes(),
@@ -130,6 +133,8 @@ def _fit_all(
         )
     if not fitted:
         raise InputError(f"no method could run: {'; '.join(refused)}")
+    for reason in refused:
+        warn(f"left out: {reason}")
     return fitted
 
 
@@ -141,14 +146,14 @@ def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], r
     from rarevote.compare import agreements, proportions
 
     labels = {name: one.labels for name, one in fitted.items()}
-    classes = _classes(crowd, fitted)
-    shares = proportions(labels, [str(name) for name in classes])
+    votes = crowd.annotations
+    shares = proportions(labels, [str(name) for name in votes.classes.tolist()])
     if rare is None:
-        rare = min(shares[next(iter(shares))], key=lambda name: sum(one[name] for one in shares.values()))
+        rare = min(next(iter(shares.values())), key=lambda name: sum(one[name] for one in shares.values()))
     return {
         "rare_class": rare,
-        "n_tasks": crowd.annotations.n_tasks,
-        "n_annotations": crowd.annotations.n_annotations,
+        "n_tasks": votes.n_tasks,
+        "n_annotations": votes.n_annotations,
         "methods": {
             name: {
                 "seconds": one.seconds,
@@ -158,18 +163,14 @@ def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], r
             }
             for name, one in fitted.items()
         },
-        "agreement": [asdict(one) for one in agreements(labels, len(classes))],
+        "agreement": [asdict(one) for one in agreements(labels, votes.n_classes)],
         "n_different": len(different),
         "different": [_item(crowd, fitted, task) for task in different[:_SHOWN_ITEMS].tolist()],
     }
 
 
-def _classes(crowd: Crowd, fitted: dict[str, Fitted]) -> list[Any]:
-    del fitted
-    return crowd.annotations.classes.tolist()
-
-
 def _item(crowd: Crowd, fitted: dict[str, Fitted], task: int) -> dict[str, Any]:
+    """One item on which the methods differ: how the votes fell, and what each method makes of them."""
     votes = crowd.annotations
     given = votes.label[votes.task_ptr[task] : votes.task_ptr[task + 1]]
     counts = {str(name): int((given == k).sum()) for k, name in enumerate(votes.classes.tolist())}
@@ -177,5 +178,132 @@ def _item(crowd: Crowd, fitted: dict[str, Fitted], task: int) -> dict[str, Any]:
         "task": votes.tasks[task],
         "votes": {name: count for name, count in counts.items() if count},
         "labels": {name: str(votes.classes[one.labels[task]]) for name, one in fitted.items()},
-        **{name: texts[task] for name, texts in crowd.shown.items()},
+        "shown": {name: texts[task] for name, texts in crowd.shown.items()},
     }
+
+
+def _rows(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any]) -> dict[str, Any]:
+    """All items on which the methods differ: the label and the confidence of each method, and what is shown."""
+    votes = crowd.annotations
+    rows: dict[str, Any] = {"task": votes.tasks[different]}
+    for name, one in fitted.items():
+        chosen = one.labels[different]
+        rows[name] = votes.classes[chosen]
+        rows[f"confidence:{name}"] = one.posterior[different, chosen]
+    for name, texts in crowd.shown.items():
+        rows[name if name not in rows else f"show:{name}"] = texts[different]
+    return rows
+
+
+def _scores(
+    crowd: Crowd, fitted: dict[str, Fitted], known: dict[Any, Any], gold: dict[Any, Any]
+) -> dict[str, dict[str, Any]]:
+    """Every method against the truth; items that any method may have learned from do not count."""
+    from rarevote.compare import score_posterior
+
+    votes = crowd.annotations
+    position = {name: number for number, name in enumerate(votes.tasks.tolist())}
+    truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
+    if not truth:
+        raise InputError("the truth names none of the tasks that are not gold: check ids")
+    classes = votes.classes.tolist()
+    return {name: _as_json(score_posterior(one.posterior, classes, truth, one.labels)) for name, one in fitted.items()}
+
+
+def _as_json(scores: MethodScores) -> dict[str, Any]:
+    found = asdict(scores)
+    for figure in ("recall", "precision"):
+        found[figure] = {str(name): value for name, value in found[figure].items()}
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what a person sees
+
+
+def _tell(summary: dict[str, Any]) -> None:
+    rare = summary["rare_class"]
+    if "scores" in summary:
+        _tell_scores(summary, rare)
+    classes = _rare_first(summary["methods"][next(iter(summary["methods"]))]["share_of_tasks"], rare)
+    typer.echo(f"share of the {summary['n_tasks']:,} items that each method gives to a class")
+    header = ["method", *(f"{name} (rare)" if name == rare else name for name in classes), "iterations", "seconds"]
+    rows = [
+        [
+            name + ("" if entry["converged"] else " (not converged)"),
+            *(share(entry["share_of_tasks"][one]) for one in classes),
+            str(entry["n_iter"]),
+            f"{entry['seconds']:.2f}",
+        ]
+        for name, entry in summary["methods"].items()
+    ]
+    typer.echo(aligned(header, rows))
+    if summary["agreement"]:
+        _tell_agreement(summary)
+
+
+def _tell_scores(summary: dict[str, Any], rare: str) -> None:
+    scores = summary["scores"]
+    first = next(iter(scores.values()))
+
+    def figure(value: float | None) -> str:
+        return "-" if value is None else share(value)
+
+    typer.echo(f"against the truth of {first['n_items']:,} items")
+    typer.echo(
+        aligned(
+            [
+                "method", f"recall {rare}", f"precision {rare}", "bal. accuracy", "macro-F1", "accuracy", "log loss",
+                "calibration error",
+            ],
+            [
+                [
+                    name,
+                    figure(one["recall"].get(rare)),
+                    figure(one["precision"].get(rare)),
+                    *(share(one[key]) for key in ("balanced_accuracy", "macro_f1", "accuracy", "log_loss")),
+                    share(one["calibration_error"]),
+                ]
+                for name, one in scores.items()
+            ],
+        )
+    )  # fmt: skip
+    typer.echo("")
+    classes = _rare_first(first["recall"], rare)
+    if len(classes) > 1:
+        typer.echo("recall of every class")
+        rows = [[name, *(figure(one["recall"].get(k)) for k in classes)] for name, one in scores.items()]
+        typer.echo(aligned(["method", *classes], rows))
+        typer.echo("")
+
+
+def _tell_agreement(summary: dict[str, Any]) -> None:
+    typer.echo("\nagreement of methods")
+    typer.echo(
+        aligned(
+            ["methods", "equal", "kappa", "different items"],
+            [
+                [
+                    f"{one['first']} / {one['second']}",
+                    share(one["share_equal"]),
+                    "-" if one["kappa"] is None else share(one["kappa"]),
+                    f"{one['n_different']:,}",
+                ]
+                for one in summary["agreement"]
+            ],
+        )
+    )
+    typer.echo(f"\nnot all methods agree on {summary['n_different']:,} items")
+    for item in summary["different"]:
+        votes = ", ".join(f"{name} x{count}" for name, count in item["votes"].items())
+        answers = ", ".join(f"{name} {label}" for name, label in item["labels"].items())
+        shown = "".join(f" [{text[:60]}]" for text in item["shown"].values() if text)
+        typer.echo(f"  {item['task']}{shown}: votes {votes}; {answers}")
+    left = summary["n_different"] - len(summary["different"])
+    if left > 0:
+        typer.echo(f"  ... {left:,} more (--out FILE writes them all)")
+
+
+def _rare_first(classes: Iterable[str], rare: str) -> list[str]:
+    """The classes that fit on a line, the rare one first."""
+    return sorted(classes, key=lambda name: name != rare)[:_SHOWN_CLASSES]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import Json, Quiet
+from rarevote.cli.options import Json, Quiet, Show
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import InputError
 
@@ -51,10 +51,6 @@ PredictionColumns = Annotated[
         help="A column that holds what a model says, such as an LLM judge; a further worker. Repeatable.",
     ),
 ]
-Show = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="A column to carry along, such as the text or the image. Repeatable."),
-]
 GoldColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The column with known answers, where the format names none.")
 ]
@@ -94,7 +90,7 @@ def convert(
         multilabel=multilabel,
         include_predictions=include_predictions,
         prediction_columns=prediction_columns or (),
-        show=show or (),
+        show=[name for names in show or () for name in names.split(",")],
         gold_column=gold_column,
     )
     if gold_out is not None and not found.gold:

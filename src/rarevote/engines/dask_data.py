@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rarevote.annotations import MAX_CLASSES, Annotations, Keep, as_name_array, sort_labels, sort_names
 from rarevote.checkpoint import make_folder, save_arrays, write_whole
 from rarevote.engines.dask_host import names_file, read_names, shard_file, write_names
-from rarevote.engines.dask_parts import Part, Parts, Rows, read_rows
+from rarevote.engines.dask_parts import Parts, Rows
 from rarevote.errors import InputError, RarevoteWarning
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
@@ -42,12 +42,17 @@ class StagedCrowd:
     """A crowd whose votes are in files; what the driver knows of it, in the words of ``Annotations``."""
 
     folder: Path
+    identity: str
     n_shards: int
     n_tasks: int
     n_annotations: int
     n_dropped: int
     class_names: list[Any]
     annotations_of_shard: list[int]
+
+    # Some methods ask for these when they are given something per task, which they are not here.
+    task_ptr: ClassVar[NDArray[np.int64]] = np.zeros(1, dtype=np.int64)
+    tasks: ClassVar[NDArray[Any]] = np.empty(0, dtype=object)
 
     @cached_property
     def workers(self) -> NDArray[Any]:
@@ -76,6 +81,7 @@ class Staging:
 
     Attributes:
         folder: where the shards go; seen by the driver and all workers.
+        identity: tells the crowd from others.
         n_shards: how many; None to go by the number of annotations.
         partitioned: the parts are taken as the shards: all rows of a task are in one part already.
         classes: classes that exist whether or not anybody voted for them.
@@ -85,6 +91,7 @@ class Staging:
     """
 
     folder: Path
+    identity: str = ""
     n_shards: int | None = None
     partitioned: bool = False
     classes: Sequence[Any] = ()
@@ -99,7 +106,7 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     Raises:
         InputError: a part cannot be read or has missing values, nothing was voted, or the folder cannot be written to.
     """
-    from dask import delayed
+    from dask.delayed import delayed
 
     make_folder(how.folder)
     _check_seen_by_all(client, how.folder)
@@ -108,7 +115,8 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     workers = sort_names(survey.workers)
     write_names(_workers_file(how.folder), as_name_array(workers))
     encoded = [
-        delayed(encode_part)(part, number, how, classes, pure=False) for number, part in enumerate(parts.delayed())
+        delayed(encode_part)(rows, number, how.folder, how.abstain, classes, pure=False)
+        for number, rows in enumerate(parts.readers)
     ]
     if not how.partitioned:
         encoded = _shuffled(encoded, survey, how.n_shards)
@@ -126,6 +134,7 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     n_annotations = sum(shard.n_annotations for shard in written)
     crowd = StagedCrowd(
         how.folder,
+        how.identity,
         len(written),
         sum(shard.n_tasks for shard in written),
         n_annotations,
@@ -138,7 +147,7 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     return crowd
 
 
-_KEPT = ("n_shards", "n_tasks", "n_annotations", "n_dropped", "class_names", "annotations_of_shard")
+_KEPT = ("identity", "n_shards", "n_tasks", "n_annotations", "n_dropped", "class_names", "annotations_of_shard")
 
 
 def staged(folder: Path) -> StagedCrowd | None:
@@ -177,27 +186,28 @@ class Survey(NamedTuple):
 
     workers: set[Any]
     labels: set[Any]
+    task_kinds: set[str]
     n_given: int
     n_votes: int
 
 
-def survey_part(part: Part, abstain: Sequence[Any]) -> Survey:
+def survey_part(rows: Rows, abstain: Sequence[Any]) -> Survey:
     """Who voted and for what, in one part."""
-    rows = read_rows(part)
     voted = rows.without(abstain)
-    return Survey(set(voted.names("worker")), set(voted.names("label")), rows.n_given, len(voted))
+    kinds = {voted.frame["task"].dtype.name} if len(voted) else set()
+    return Survey(set(voted.names("worker")), set(voted.names("label")), kinds, rows.n_given, len(voted))
 
 
 def unite(surveys: Sequence[Survey]) -> Survey:
     """What occurs in several parts."""
-    workers, labels, given, votes = zip(*surveys, strict=True)
-    return Survey(set().union(*workers), set().union(*labels), sum(given), sum(votes))
+    workers, labels, kinds, given, votes = zip(*surveys, strict=True)
+    return Survey(set().union(*workers), set().union(*labels), set().union(*kinds), sum(given), sum(votes))
 
 
 def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
-    from dask import delayed
+    from dask.delayed import delayed
 
-    found = [delayed(survey_part)(part, how.abstain, pure=False) for part in parts.delayed()]
+    found = [delayed(survey_part)(rows, how.abstain, pure=False) for rows in parts.readers]
     while len(found) > 1:
         found = [
             delayed(unite)(found[begin : begin + _UNITED_AT_ONCE], pure=False)
@@ -206,6 +216,8 @@ def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
     survey: Survey = client.compute(found[0]).result()
     if not survey.n_votes:
         raise InputError(f"{parts.title}: no annotations")
+    if len(survey.task_kinds) > 1:
+        raise InputError(f"{parts.title}: tasks are whole numbers in some parts and text in others; make them alike")
     return survey
 
 
@@ -221,8 +233,8 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
     names = sort_labels([*known, *extra])
     if len(names) > MAX_CLASSES:
         raise InputError(
-            f"{len(names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column free text or "
-            "a number? Map it to classes first."
+            f"{len(names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column free text "
+            "or a number? Map it to classes first."
         )
     return names
 
@@ -255,21 +267,21 @@ def _worker_index(path: Path, changed: int) -> Any:
     return pandas.Index(read_names(path))
 
 
-def encode_part(part: Part, number: int, how: Staging, classes: Sequence[Any]) -> Any:
+def encode_part(rows: Rows, number: int, folder: Path, abstain: Sequence[Any], classes: Sequence[Any]) -> Any:
     """The votes of a part as a pandas frame: task by name, worker and label by number, and where each row came from."""
     import pandas
 
-    rows = read_rows(part).without(how.abstain)
-    path = _workers_file(how.folder)
+    voted = rows.without(abstain)
+    path = _workers_file(folder)
     workers = _worker_index(path, path.stat().st_mtime_ns)
     labels = pandas.Index(as_name_array(list(classes)))
     return pandas.DataFrame(
         {
-            "task": rows.frame["task"].reset_index(drop=True),
-            "worker": rows.codes("worker", workers).astype(np.uint32),
-            "label": rows.codes("label", labels).astype(np.uint16),
+            "task": voted.frame["task"].reset_index(drop=True),
+            "worker": voted.codes("worker", workers).astype(np.uint32),
+            "label": voted.codes("label", labels).astype(np.uint16),
             # Shuffling mixes rows up; by this number they find back into the order in which they were given.
-            "row": (number << _ROW_BITS) + np.arange(len(rows), dtype=np.int64),
+            "row": (number << _ROW_BITS) + np.arange(len(voted), dtype=np.int64),
         }
     )
 
@@ -282,8 +294,13 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
     count = n_shards or min(max(math.ceil(survey.n_votes / _ANNOTATIONS_PER_SHARD), 1), _MOST_SHARDS)
     if count == 1 and len(encoded) == 1:
         return encoded
-    kind = "int64" if survey.integer_tasks else "str"
-    dtypes = {"task": kind, "worker": "uint32", "label": "uint16", "row": "int64"}
+    (kind,) = survey.task_kinds
+    dtypes = {
+        "task": "int64" if kind == "int64" else "string[pyarrow]",
+        "worker": "uint32",
+        "label": "uint16",
+        "row": "int64",
+    }
     meta = pandas.DataFrame({name: pandas.Series(dtype=dtype) for name, dtype in dtypes.items()})
     frame = dask.dataframe.from_delayed(encoded, meta=meta, verify_meta=False)
     shuffled = frame.shuffle("task", npartitions=count, ignore_index=True, shuffle_method="p2p")

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.checkpoint import load_arrays, save_arrays, write_whole
+from rarevote.checkpoint import load_arrays, write_whole
 from rarevote.em import Model, Offsets, Shard
-from rarevote.engines.shards import Node, ShardState, add_to, added, combine
+from rarevote.engines.shards import Node, ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 from rarevote.numerics import first_of_best
 
@@ -72,11 +72,6 @@ def shard_file(folder: Path, number: int) -> Path:
 def names_file(folder: Path, number: int) -> Path:
     """Where the names of a shard's tasks are; they are read only when results are written."""
     return folder / f"shard-{number:05d}.parquet"
-
-
-def local_file(folder: Path, number: int) -> Path:
-    """Where the local state of a shard is kept."""
-    return folder / f"local-{number:05d}.npz"
 
 
 def read_names(path: Path) -> NDArray[Any]:
@@ -284,11 +279,7 @@ class Save(Operation):
     def perform(self, host: Host) -> None:
         """Every file is there whole or not at all."""
 
-        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> None:
-            number, state = numbered
-            save_arrays(local_file(self.folder, number), state.arrays(everything=self.everything))
-
-        host.each(one, host.numbered())
+        host.each(lambda entry: write_local(self.folder, *entry, everything=self.everything), host.numbered())
 
 
 @dataclass(frozen=True)
@@ -299,18 +290,7 @@ class Load(Operation):
 
     def perform(self, host: Host) -> None:
         """One file per shard."""
-
-        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> None:
-            number, state = numbered
-            path = local_file(self.folder, number)
-            try:
-                state.restore(load_arrays(path))
-            except ValueError as error:
-                if isinstance(error, InputError):
-                    raise
-                raise InputError(f"{path}: of other data or another method ({error})") from None
-
-        host.each(one, host.numbered())
+        host.each(lambda entry: read_local(self.folder, *entry), host.numbered())
 
 
 @dataclass(frozen=True)

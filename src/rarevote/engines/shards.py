@@ -11,12 +11,15 @@ together: the sum is the same to the last bit however the shards are spread over
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.checkpoint import load_arrays, save_arrays
 from rarevote.em import Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.errors import InputError
 
 # Extrapolation works through this many tasks at a time, so that its temporaries stay in the cache.
 _ROWS_AT_ONCE = 8192
@@ -143,6 +146,29 @@ def _differences(rows: slice, t0: _Point, t1: _Point, t2: _Point) -> tuple[NDArr
 
 def _like(local: Local) -> Local:
     return type(local)(*(np.empty_like(array) for array in local))
+
+
+def write_local(folder: Path, number: int, state: ShardState[Any, Any, Any], *, everything: bool = False) -> None:
+    """Write the local state of a shard to its file."""
+    save_arrays(_local_file(folder, number), state.arrays(everything=everything))
+
+
+def read_local(folder: Path, number: int, state: ShardState[Any, Any, Any]) -> None:
+    """Take the local state of a shard from its file.
+
+    Raises:
+        InputError: the file is absent, damaged, or of something else.
+    """
+    path = _local_file(folder, number)
+    arrays = load_arrays(path)
+    try:
+        state.restore(arrays)
+    except ValueError as error:
+        raise InputError(f"{path}: of other data or another method ({error})") from None
+
+
+def _local_file(folder: Path, number: int) -> Path:
+    return folder / f"local-{number:05d}.npz"
 
 
 # --------------------------------------------------------------------------------------------------------------------

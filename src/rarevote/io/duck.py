@@ -23,6 +23,11 @@ def connection() -> Iterator[Any]:
             database.execute("SET enable_progress_bar = false")
             database.execute("SET temp_directory = ?", [folder])
             yield database
+        except RuntimeError as error:
+            # So DuckDB reports that Ctrl-C was pressed while it was at work.
+            if "Query interrupted" in str(error):
+                raise KeyboardInterrupt from None
+            raise
         finally:
             database.close()
 

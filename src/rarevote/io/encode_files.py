@@ -81,10 +81,10 @@ def _rows_query(database: Any, source: Source, choice: Choice) -> str:
     answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
     named = ", ".join(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True))
     columns = ", ".join(identifier(name) for name in choice.answers)
-    empty = "trim(CAST(label AS VARCHAR)) NOT IN ('', '\"\"')" if source.form == "json" else _not_blank("label")
+    blank = _not_blank("label ->> '$'" if source.form == "json" else "label")
     return (
         f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
-        f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {empty}"
+        f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {blank}"
     )
 
 
@@ -131,7 +131,7 @@ def _translated(source: Source, error: Exception) -> InputError:
     # The message of several files names the one it is about.
     file = next((one for one in source.files if one.path in text), source.files[0])
     if source.form == "json":
-        return InputError(f"{file.title}: {explain_json(error)}")
+        return InputError(f"{file.title}: {explain_json(error, file.path, source.compression)}")
     if source.table is None:
         return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
     line = None

@@ -259,13 +259,14 @@ class _Opener:
 
         try:
             found = self.database.execute(
-                "SELECT key FROM (SELECT unnest(json_keys(json)) AS key, row_number() OVER () AS n FROM "
-                f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?) {limit})"
-                ") GROUP BY key ORDER BY min(n)",
+                "SELECT key FROM (SELECT unnest(keys) AS key, generate_subscripts(keys, 1) AS place, n FROM "
+                "(SELECT json_keys(json) AS keys, row_number() OVER () AS n FROM "
+                f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?) {limit}))) "
+                "GROUP BY key ORDER BY min(n), arg_min(place, n)",
                 [[literal(file.path)], compression],
             ).fetchall()
         except duckdb.Error as error:
-            raise InputError(f"{file.title}: {explain_json(error)}") from None
+            raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
 
     def _parquet(self, path: str, title: str) -> Source:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rarevote.io.csv_text import TextTable
 from rarevote.io.duck import connection, first_line, literal, with_objects
-from rarevote.io.streams import Compression
+from rarevote.io.streams import Compression, open_bytes
+
+_LONGEST_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
 
 
 @dataclass(frozen=True)
@@ -118,14 +123,31 @@ def json_source(file: File, layout: str, compression: Compression, columns: list
     return Source((file,), "json", reader, (compression, kinds), columns, compression=compression)
 
 
-def explain_json(error: Exception) -> str:
+def explain_json(error: Exception, path: str, compression: Compression) -> str:
     """DuckDB's complaint about JSON in words for the person who has the file."""
     text = first_line(error)
     for place in ("Malformed JSON in file", "JSON transform error in file"):
         if place in text:
-            reason = text.partition('",')[2].strip() or text
             kind = "damaged or cut-off JSON" if place.startswith("Malformed") else "not the JSON of a table"
-            return f"{kind} ({reason[:200]})"
+            reason = text.partition(": ")[2].rpartition(place)[2].partition(": ")[2] or text
+            line = re.search(r"in line (\d+)", text)
+            where = _broken_line(path, compression, int(line[1])) if line and "://" not in path else None
+            return f"{f'line {where:,}: ' if where else ''}{kind} ({reason.strip()[:200]})"
     if "maximum_object_size" in text:
         return "a JSON record of more than 16 MB: this is no table of votes, or not JSON at all"
     return f"cannot be read as JSON ({text[:200]})"
+
+
+def _broken_line(path: str, compression: Compression, near: int) -> int | None:
+    """The line that is no JSON object; DuckDB's number may be one too high."""
+    with open_bytes(Path(path), compression) as handle:
+        for number, line in enumerate(iter(lambda: handle.readline(_LONGEST_RECORD), b""), 1):
+            if near - 2 <= number <= near and line.strip():
+                try:
+                    if not isinstance(json.loads(line), dict):
+                        return number
+                except ValueError:
+                    return number
+            if number > near:
+                break
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from rarevote.errors import InputError, MissingExtraError
 
 MOST_ROWS = 1_048_576
 _LONGEST_TEXT = 32_767
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LARGEST_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 
@@ -33,9 +35,11 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
         InputError: this is no spreadsheet, there is no such sheet, or its first row names a column twice.
     """
     openpyxl = need_openpyxl(title)
+    handle = path.open("rb")  # by its name openpyxl would refuse a file without the ending
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
     except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
+        handle.close()
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
     try:
         if sheet is not None and sheet not in book.sheetnames:
@@ -47,6 +51,7 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
         return list(columns), _copy_rows(rows, columns, copy)
     finally:
         book.close()
+        handle.close()
 
 
 def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
@@ -84,38 +89,43 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
-def check_fits(path: Path, n_rows: int) -> None:
-    """Refuse more rows than a sheet can hold."""
-    if n_rows >= MOST_ROWS:
-        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MOST_ROWS - 1:,}; write .csv or .parquet")
-
-
 def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Write columns as the only sheet of a workbook."""
+    """Write columns as the only sheet of a workbook.
+
+    Raises:
+        InputError: a sheet cannot hold that many rows, or a cell that text.
+    """
     openpyxl = need_openpyxl(str(path))
-    check_fits(path, len(next(iter(columns.values()))) if columns else 0)
+    lists = {name: column.tolist() for name, column in columns.items()}
+    _check_fits(lists, path)
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("result")
     make_cell = import_module("openpyxl.cell").WriteOnlyCell
 
-    def text_cell(text: str) -> Any:
-        if len(text) > _LONGEST_TEXT:
-            raise InputError(f"{path}: a text of {len(text):,} letters does not fit into a cell; write .csv")
-        try:
-            cell = make_cell(sheet, value=text)
-        except ValueError:
-            raise InputError(f"{path}: a spreadsheet cannot hold the control characters in {text[:40]!r}") from None
-        cell.data_type = "s"  # text that begins with = would be a formula otherwise
-        return cell
-
     def cell(value: Any) -> Any:
-        if isinstance(value, str):
-            return text_cell(value)
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGEST_EXACT:
-            return text_cell(str(value))
-        return value if value is None or isinstance(value, (bool, int, float)) else text_cell(str(value))
+        if value is None or isinstance(value, (bool, float)):
+            return value
+        if isinstance(value, int) and abs(value) < _LARGEST_EXACT:
+            return value
+        made = make_cell(sheet, value=str(value))
+        made.data_type = "s"  # text that begins with = would be a formula otherwise
+        return made
 
-    sheet.append([cell(name) for name in columns])
-    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+    sheet.append([cell(name) for name in lists])
+    for row in zip(*lists.values(), strict=True):
         sheet.append([cell(value) for value in row])
     book.save(path)
+
+
+def _check_fits(lists: Mapping[str, list[Any]], path: Path) -> None:
+    n_rows = max((len(values) for values in lists.values()), default=0)
+    if n_rows >= MOST_ROWS:
+        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MOST_ROWS - 1:,}; write .csv or .parquet")
+    for values in ([*lists], *lists.values()):
+        for value in values:
+            if not isinstance(value, str):
+                continue
+            if len(value) > _LONGEST_TEXT:
+                raise InputError(f"{path}: a text of {len(value):,} letters does not fit into a cell; write .csv")
+            if _FORBIDDEN.search(value):
+                raise InputError(f"{path}: a spreadsheet cannot hold the control characters in {value[:40]!r}")

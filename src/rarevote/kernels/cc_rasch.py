@@ -20,6 +20,7 @@ import numpy as np
 
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
+from rarevote.kernels.posterior import posterior_of_block
 
 _BLOCK = 64
 _SMALLEST_PRODUCT = 1e-150
@@ -64,7 +65,6 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         K = unrolled if unrolled > 0 else odds.shape[1]
         n = task_ptr.shape[0] - 1
         log_others = log(K - 1.0) if K > 2 else 0.0
-        has_gold = gold.shape[0] > 0
         most = 0
         for begin in range(0, n, _BLOCK):
             most = max(most, task_ptr[min(begin + _BLOCK, n)] - task_ptr[begin])
@@ -174,32 +174,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                         product[i * K + label[a]] += log_others
 
             if refresh:
-                for i in range(size):
-                    highest = product[i * K]
-                    for k in range(1, K):
-                        highest = max(highest, product[i * K + k])
-                    top[i] = highest
-                    for k in range(K):
-                        q[i * K + k] = product[i * K + k] - highest
-                for cell in range(cells):
-                    q[cell] = exp_fast(q[cell])
-                for i in range(size):
-                    mass = 0.0
-                    for k in range(K):
-                        mass += q[i * K + k]
-                    total[i] = mass
-                    scale = 1.0 / mass
-                    for k in range(K):
-                        q[i * K + k] *= scale
-                for i in range(size):
-                    top[i] += log_fast(total[i])
-                if has_gold:
-                    for i in range(size):
-                        known = gold[begin + i]
-                        if known >= 0:
-                            top[i] = product[i * K + known]
-                            for k in range(K):
-                                q[i * K + k] = 1.0 if k == known else 0.0
+                posterior_of_block(product, gold, begin, size, K, q, top, total)
                 for i in range(size):
                     loglik += top[i]
             else:

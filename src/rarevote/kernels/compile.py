@@ -39,18 +39,25 @@ def _private_temporary_folder() -> str | None:
     return str(folder)
 
 
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+
+
+def inlined(function: Function) -> Function:
+    """A piece of a kernel that is copied into its callers, so that what they know at compile time reaches it."""
+    return numba.njit(inline="always", **_OPTIONS)(function)  # type: ignore[no-any-return]
+
+
 def kernel(function: Function) -> Function:
     """Compile ``function`` with numba in nopython mode, releasing the GIL, cached where possible."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
     except RuntimeError:
         pass
     folder = _private_temporary_folder()
     if folder is not None:
         config.CACHE_DIR = folder
         try:
-            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+            return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
         except RuntimeError:
             pass
-    return numba.njit(**options)(function)  # type: ignore[no-any-return]
+    return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
+from rarevote.kernels.posterior import posterior_of_block
 
 _BLOCK = 64
 _LARGEST_PRODUCT = 1e150
@@ -58,7 +59,6 @@ def glad_pass(
     K = log_prior.shape[0]
     n = task_ptr.shape[0] - 1
     log_others = log(K - 1.0) if K > 2 else 0.0
-    has_gold = gold.shape[0] > 0
     own_mean = easiness_mean.shape[0] > 1
     most = 0
     for begin in range(0, n, _BLOCK):
@@ -90,7 +90,6 @@ def glad_pass(
     for begin in range(0, n, _BLOCK):
         end = min(begin + _BLOCK, n)
         size = end - begin
-        cells = size * K
         first = task_ptr[begin]
         votes = task_ptr[end] - first
         for i in range(size):
@@ -109,32 +108,7 @@ def glad_pass(
             for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
                 score[i * K + label[a]] += log_odds[a - first] + log_others
         if refresh:
-            for i in range(size):
-                highest = score[i * K]
-                for k in range(1, K):
-                    highest = max(highest, score[i * K + k])
-                top[i] = highest
-                for k in range(K):
-                    q[i * K + k] = score[i * K + k] - highest
-            for cell in range(cells):
-                q[cell] = exp_fast(q[cell])
-            for i in range(size):
-                mass = 0.0
-                for k in range(K):
-                    mass += q[i * K + k]
-                total[i] = mass
-                scale = 1.0 / mass
-                for k in range(K):
-                    q[i * K + k] *= scale
-            for i in range(size):
-                top[i] += log_fast(total[i])
-            if has_gold:
-                for i in range(size):
-                    known = gold[begin + i]
-                    if known >= 0:
-                        top[i] = score[i * K + known]
-                        for k in range(K):
-                            q[i * K + k] = 1.0 if k == known else 0.0
+            posterior_of_block(score, gold, begin, size, K, q, top, total)
         else:
             for i in range(size):
                 top[i] = 0.0

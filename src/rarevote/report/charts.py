@@ -34,6 +34,7 @@ _MOST_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
 _MOST_INTERVALS = 80
 _MOST_WORKERS = 2_000
+_TENFOLD_FROM = 8
 
 PROFILE_WORDS: dict[Profile, str] = {
     Profile.BOTH: "both classes",
@@ -74,18 +75,15 @@ def class_counts(found: Diagnosis) -> Chart:
         for k in shown
         for key, column in zip(keys, columns, strict=True)
     ]  # fmt: skip
-    largest = max(float(column[k]) for column in columns for k in shown)
-    ticks = [0, *(10**power for power in range(ceil(log10(max(largest, 10))) + 1))]
-    scale = alt.Scale(type="symlog", constant=1, domain=[0, max(largest * 3.5, 10)], nice=False)
-    axis = alt.Axis(values=ticks, labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value")
+    counts = [float(column[k]) for column in columns for k in shown]
+    x = _count_axis("items", counts)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("class:N", sort=[str(classes.names[k]) for k in shown], title=None, axis=row_axis()),
         yOffset=alt.YOffset("source:N", sort=[key.words for key in keys]),
     )
-    x = alt.X("items:Q", title="items (each step is ten times as many)", scale=scale, axis=axis)
     colour, shape = colours("source", keys), shapes("source", keys)
     layers = alt.layer(
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour),
+        base.mark_rule(strokeWidth=2).encode(x=_count_axis("low", counts), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=colour, shape=shape),
         base.mark_text(align="left", dx=9, fontSize=12).encode(x=x, text="words:N", color=alt.value(light("ink"))),
     ).properties(height=alt.Step(17))
@@ -95,6 +93,21 @@ def class_counts(found: Diagnosis) -> Chart:
     if len(shown) < len(classes.names):
         notes.append(f"Of {len(classes.names):,} classes, {_MOST_CLASSES} are shown.")
     return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers))
+
+
+def _count_axis(field: str, counts: list[float]) -> alt.X:
+    """Counts along an axis: in tenfold steps where the largest class would press the others against its foot."""
+    largest, smallest = max(counts), min(counts)
+    if largest <= _TENFOLD_FROM * smallest:
+        # The room on the right is for the numbers beside the marks.
+        return alt.X(f"{field}:Q", title="items", scale=alt.Scale(domain=[0, largest * 1.2], nice=False))
+    ticks = [0, *(10**power for power in range(ceil(log10(max(largest, 10))) + 1))]
+    return alt.X(
+        f"{field}:Q",
+        title="items (each step is ten times as many)",
+        scale=alt.Scale(type="symlog", constant=1, domain=[0, max(largest * 3.5, 10)], nice=False),
+        axis=alt.Axis(values=ticks, labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"),
+    )
 
 
 def rescued(found: Diagnosis) -> Chart | None:
@@ -130,7 +143,7 @@ def rescued(found: Diagnosis) -> Chart | None:
     chart = chart.encode(
         x=x,
         x2="to:Q",
-        y=alt.Y("items:Q", title=f"items labelled {short(name)}", stack="zero", axis=alt.Axis(tickMinStep=1)),
+        y=alt.Y("items:Q", title="items", stack="zero", axis=alt.Axis(tickMinStep=1)),
         color=colours("kind", keys),
         description=alt.Description("words:N"),
     )

@@ -11,6 +11,8 @@ from rarevote.diagnose import Diagnosis, TradeOff
 from rarevote.report.wording import count, counted, listed, percent, quoted
 
 _MOST_TILES = 6
+# A crowd that would have to grow beyond this many times its size is not going to.
+_MOST_NEWCOMERS = 10
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,12 @@ def headline(found: Diagnosis) -> str:
         return f"{start}."
     about = "" if best.from_truth else "about "
     finds = f"{start}: this finds {about}{percent(best.chosen.recall)} of all that are"
-    if not found.overruled.items.size:
-        return f"{finds}, and so does a majority vote."
-    return f"{finds}, where a majority vote finds {percent(best.majority.recall)}."
+    ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
+    return (
+        f"{finds}, and so does a majority vote."
+        if ours == theirs
+        else f"{finds}, where a majority vote finds {theirs}."
+    )
 
 
 def lead(found: Diagnosis) -> str:
@@ -180,7 +185,9 @@ def jury_sentences(found: Diagnosis) -> list[str]:
     for k in lacking[:3]:
         missing = jury.missing_specialists[k]
         cure = "Nobody here recognises it more often than not."
-        if isfinite(missing):
+        if isfinite(missing) and missing > _MOST_NEWCOMERS * jury.n_workers:
+            cure = "Only newcomers far better at it than anybody here would change that."
+        elif isfinite(missing):
             people, best = counted(missing, "more annotator"), counted(jury.n_good[k], "best person", "best people")
             cure = f"It would take about {people} as good at it as its {best}."
         said.append(

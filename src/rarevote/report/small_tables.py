@@ -14,6 +14,7 @@ from rarevote.report.sentences import leading_trade_off
 from rarevote.report.wording import count, counted, percent, quoted
 
 _MOST_ROWS = 12
+_MOST_MOVES = 8
 # Up to this many classes a confusion matrix fits a page.
 _LARGEST_MATRIX = 10
 _SHADES = 6
@@ -54,12 +55,12 @@ def moves_table(found: Diagnosis) -> Table | None:
     rows = [
         [f"{names[a]} → {names[b]}", count(number), count(expected)]
         for a, b, number, expected in zip(
-            moved.majority[:_MOST_ROWS], moved.label[:_MOST_ROWS], moved.count, moved.expected, strict=False
+            moved.majority[:_MOST_MOVES], moved.label[:_MOST_MOVES], moved.count, moved.expected, strict=False
         )
     ]
-    left = int(moved.count[_MOST_ROWS:].sum())
+    left = int(moved.count[_MOST_MOVES:].sum())
     if left:
-        rows.append(["all other moves", count(left), count(moved.expected[_MOST_ROWS:].sum())])
+        rows.append(["all other moves", count(left), count(moved.expected[_MOST_MOVES:].sum())])
     return Table("Majority vote → this result", ["move", "items", "expected right"], rows)
 
 

@@ -66,6 +66,13 @@ def test_cut_in_the_middle(tmp_path: Path, platform: str) -> None:
         read_export(path, question=question)
 
 
+def test_cut_within_the_first_record(tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    path.write_bytes((FIXTURES / "label_studio.json").read_bytes()[:300])
+    with pytest.raises(InputError, match="the JSON ends too early, at byte 300 in record 1"):
+        read_export(path)
+
+
 def test_windows_encoding_is_read_with_a_warning(tmp_path: Path) -> None:
     for name, question in (("doccano/7.jsonl", "label"), ("mturk.csv", "sentiment")):
         text = (FIXTURES / name).read_text(encoding="utf-8").replace("很好", "naïf").replace("料理", "Café")
@@ -105,7 +112,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     path = zipped(FIXTURES / "doccano", tmp_path / "x.zip")
     data = bytearray(path.read_bytes())
     path.write_bytes(bytes(data[: len(data) // 2]))
-    with pytest.raises(InputError, match="not a readable zip file"):
+    with pytest.raises(InputError, match="damaged or cut off: File is not a zip file"):
         read_export(path, platform="doccano")
     data[60:70] = b"\0" * 10
     path.write_bytes(bytes(data))

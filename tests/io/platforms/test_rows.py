@@ -285,8 +285,8 @@ def test_doccano_several_labels() -> None:
     assert [task for task, label in zip(export.task, export.label, strict=True) if label == "yes"] == [
         "1:travel", "2:greet", "1:order", "1:travel",
     ]  # fmt: skip
-    assert export.left_out == {"no answer": 1}  # an empty list is a document that Béa has not labelled
-    with pytest.raises(InputError, match=r"béa\.jsonl: record 1 \(id 1\): several choices"):
+    assert export.left_out == {"no answer": 1}  # an empty list is a document that Bea has not labelled
+    with pytest.raises(InputError, match=r"bea\.jsonl: record 1 \(id 1\): several choices"):
         read_export(FIXTURES / "doccano_slots")
 
 

@@ -163,9 +163,7 @@ def _reader(path: Path, name: str | None) -> Platform:
     found = detect(path)
     if name is None:
         if found is None:
-            part = find_parts(path)[0]
-            with part.open() as stream:
-                part.read(stream, 1 << 20)  # if it is damaged, that is what to say
+            _check_whole(find_parts(path)[0])
             raise InputError(
                 f"{path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
                 "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"
@@ -176,6 +174,15 @@ def _reader(path: Path, name: str | None) -> Platform:
             f"{path}: this is an export of {PLATFORMS[found].title}, not of {PLATFORMS[name].title}: --from {found}"
         )
     return PLATFORMS[name]
+
+
+def _check_whole(part: Part) -> None:
+    """Raise what is wrong with a file, where it is not known because it is damaged or cut off."""
+    with part.guarded(), part.open() as stream:
+        begin = stream.read(1 << 20)
+    if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"):
+        for _ in islice(walk_json(part), _FIRST_RECORDS):
+            pass
 
 
 def export_annotations(

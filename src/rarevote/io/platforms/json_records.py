@@ -92,7 +92,8 @@ class _Walker:
 
     def _more(self, size: int) -> None:
         """Let go of what was read and append up to ``size`` bytes."""
-        data = self._part.read(self._stream, size)
+        with self._part.guarded():
+            data = self._stream.read(size)
         pending = len(self._incremental.getstate()[0])
         try:
             text = self._incremental.decode(data, final=not data)

@@ -7,20 +7,31 @@ whatever size the archive claims.
 
 from __future__ import annotations
 
-import gzip
 import io
 import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rarevote.errors import InputError
+from rarevote.io.streams import compression_of, open_bytes, readable
 
 MOST_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
 _TEXT_ENDINGS = (".jsonl", ".ndjson", ".json")
-_DAMAGED = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+# What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password.
+_NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError)
+
+
+@contextmanager
+def _whole(title: str) -> Iterator[None]:
+    """Damage as an :class:`InputError`."""
+    try:
+        with readable(title):
+            yield
+    except _NOT_UNZIPPED as error:
+        raise InputError(f"{title}: cannot be read (damaged or cut off: {error})") from None
 
 
 class NotUtf8Error(InputError):
@@ -41,19 +52,9 @@ class Part:
     stem: str
     open: Callable[[], IO[bytes]]
 
-    def read(self, stream: IO[bytes], size: int) -> bytes:
-        """``stream.read`` with damage as an :class:`InputError`."""
-        try:
-            return stream.read(size)
-        except _DAMAGED as error:
-            raise InputError(f"{self.title}: cannot be read: damaged or cut off ({error})") from None
-
-    def read_line(self, stream: IO[bytes], size: int) -> bytes:
-        """``stream.readline`` with damage as an :class:`InputError`."""
-        try:
-            return stream.readline(size)
-        except _DAMAGED as error:
-            raise InputError(f"{self.title}: cannot be read: damaged or cut off ({error})") from None
+    def guarded(self) -> AbstractContextManager[None]:
+        """Turns what a damaged stream raises into an :class:`InputError`."""
+        return _whole(self.title)
 
 
 class _Limited(io.RawIOBase):
@@ -100,10 +101,10 @@ def find_parts(path: Path) -> list[Part]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if magic.startswith(b"PK\x03\x04"):
         return _zip_parts(path)
-    if magic.startswith(b"\x1f\x8b"):
-        stem = Path(path.stem).stem
-        return [Part(str(path), stem, lambda: _buffered(gzip.open(path, "rb")))]  # type: ignore[arg-type]
-    return [_file_part(path)]
+    compression = compression_of(path)
+    if compression == "none":
+        return [_file_part(path)]
+    return [Part(str(path), Path(path.stem).stem, lambda: _buffered(open_bytes(path, compression)))]
 
 
 def one_part(path: Path) -> Part:
@@ -142,11 +143,8 @@ def _folder_parts(path: Path) -> list[Part]:
 
 
 def _zip_parts(path: Path) -> list[Part]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [entry for entry in archive.infolist() if _is_export_file(entry)]
-    except _DAMAGED as error:
-        raise InputError(f"{path}: not a readable zip file ({error})") from None
+    with _whole(str(path)), zipfile.ZipFile(path) as archive:
+        members = [entry for entry in archive.infolist() if _is_export_file(entry)]
     locked = [entry.filename for entry in members if entry.flag_bits & 1]
     if locked:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
@@ -155,11 +153,9 @@ def _zip_parts(path: Path) -> list[Part]:
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:
-            try:
+            with _whole(f"{path}: {entry.filename}"):
                 archive = zipfile.ZipFile(path)
                 return _buffered(archive.open(entry), archive)
-            except _DAMAGED as error:
-                raise InputError(f"{path}: {entry.filename} cannot be read ({error})") from None
 
         return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
 

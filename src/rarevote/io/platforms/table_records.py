@@ -109,18 +109,19 @@ def _chained(first: Iterator[str], rest: Iterator[str]) -> Iterator[str]:
 
 def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
     number = 0
-    while raw := part.read_line(stream, LONGEST_LINE):
-        number += 1
-        if len(raw) >= LONGEST_LINE and not raw.endswith(b"\n"):
-            raise InputError(f"{part.title}: line {number:,} is longer than {LONGEST_LINE >> 20} MB")
-        try:
-            text = raw.decode(encoding)
-        except UnicodeDecodeError:
-            raise NotUtf8Error(
-                f"{part.title}: line {number:,} is not {encoding} text; convert the file first "
-                "(for example: iconv -f cp1252 -t utf-8)"
-            ) from None
-        yield text.removeprefix("\ufeff") if number == 1 else text
+    with part.guarded():
+        while raw := stream.readline(LONGEST_LINE):
+            number += 1
+            if len(raw) >= LONGEST_LINE and not raw.endswith(b"\n"):
+                raise InputError(f"{part.title}: line {number:,} is longer than {LONGEST_LINE >> 20} MB")
+            try:
+                text = raw.decode(encoding)
+            except UnicodeDecodeError:
+                raise NotUtf8Error(
+                    f"{part.title}: line {number:,} is not {encoding} text; convert the file first "
+                    "(for example: iconv -f cp1252 -t utf-8)"
+                ) from None
+            yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 class Finder:

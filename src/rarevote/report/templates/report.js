@@ -13,7 +13,7 @@
     return (isNearEnd ? fine : percent).format(value);
   };
   const className = (code) => (typeof code === "number" ? (code < 0 ? "other" : data.classes[code]) : String(code ?? ""));
-  const votesInWords = (votes) => votes.map(([code, n]) => `${n} ${className(code)}`).join(", ");
+  const votesInWords = (votes) => votes.map(([code, n]) => `${className(code)} ×${n}`).join(", ");
 
   // What a cell of each kind says, and what it sorts by.
   const kinds = {

@@ -1,0 +1,168 @@
+"""Results out: every format comes back as it was, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import stat
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rarevote.errors import InputError
+from rarevote.io.spreadsheet import MOST_ROWS
+from rarevote.io.write import check_output, write_columns, write_rows
+
+NAMES = ["a,b", "=SUM(A1)", "ü", "-5", "+1", "@x", "'quoted'", ' "', "two\nlines", "007", "\ttab"]
+COLUMNS: dict[str, Any] = {
+    "task": np.array(NAMES, dtype=object),
+    "label": np.arange(len(NAMES)),
+    "p": np.linspace(0, 1, len(NAMES)) / 3,
+    "yes": np.arange(len(NAMES)) % 2 == 0,
+    "mixed": np.array([1, "a", 2.5, *["x"] * (len(NAMES) - 3)], dtype=object),
+}
+
+
+def unpacked(path: Path) -> str:
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    elif path.suffix == ".zst":
+        content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
+    return content.decode()
+
+
+def read_back(path: Path) -> list[dict[str, Any]]:
+    kind = path.name.split(".")[1]
+    if kind in ("csv", "tsv"):
+        return list(csv.DictReader(io.StringIO(unpacked(path), newline=""), delimiter="," if kind == "csv" else "\t"))
+    if kind == "json":
+        found: list[dict[str, Any]] = json.loads(unpacked(path))
+        return found
+    if kind in ("ndjson", "jsonl"):
+        return [json.loads(line) for line in unpacked(path).splitlines()]
+    if kind == "parquet":
+        return list(pl.read_parquet(path).to_dicts())
+    if kind == "xlsx":
+        rows = list(import_module("openpyxl").load_workbook(path).active.iter_rows(values_only=True))
+        return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    return list(import_module("pyarrow.feather").read_table(path).to_pylist())
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "csv",
+        "tsv",
+        "csv.gz",
+        "tsv.zst",
+        "json",
+        "json.gz",
+        "ndjson",
+        "jsonl.zst",
+        "parquet",
+        "xlsx",
+        "arrow",
+        "feather",
+    ],
+)
+def test_round_trip(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"result.{ending}"
+    write_columns(COLUMNS, path)
+    found = read_back(path)
+    assert [row["task"] for row in found] == NAMES
+    assert [int(row["label"]) for row in found] == list(range(len(NAMES)))
+    assert [float(row["p"]) for row in found] == pytest.approx(COLUMNS["p"].tolist(), rel=1e-5)
+    assert [str(row["yes"]) for row in found] == [str(value) for value in COLUMNS["yes"]]
+    assert [row["mixed"] for row in found] == ["1", "a", "2.5", *["x"] * (len(NAMES) - 3)]
+    assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=20))
+def test_any_text_comes_back_from_csv(tmp_path: Path, texts: list[str]) -> None:
+    path = tmp_path / "x.csv"
+    write_columns({"task": np.array(texts, dtype=object), "n": np.arange(len(texts))}, path)
+    assert [row["task"] for row in read_back(path)] == texts
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "xlsx", "arrow"])
+def test_no_rows(tmp_path: Path, ending: str) -> None:
+    write_columns({"task": np.empty(0, dtype=object), "p": np.empty(0)}, tmp_path / f"x.{ending}")
+    assert read_back(tmp_path / f"x.{ending}") == []
+
+
+def test_formulas_are_text_in_a_spreadsheet(tmp_path: Path) -> None:
+    write_columns(COLUMNS, tmp_path / "x.xlsx")
+    sheet = import_module("openpyxl").load_workbook(tmp_path / "x.xlsx").active
+    assert {cell.data_type for cell in sheet["A"]} == {"s"}
+
+
+def test_formulas_are_made_harmless_in_csv_on_request(tmp_path: Path) -> None:
+    columns = {**COLUMNS, "=head": COLUMNS["task"]}
+    write_columns(columns, tmp_path / "x.csv", spreadsheet_safe=True)
+    found = read_back(tmp_path / "x.csv")
+    expected = ["'" + name if name[0] in "=+-@\t" else name for name in NAMES]
+    assert [row["task"] for row in found] == expected
+    assert [row["'=head"] for row in found] == expected
+    assert [float(row["p"]) for row in found] == pytest.approx(COLUMNS["p"].tolist(), rel=1e-5)
+    write_columns(columns, tmp_path / "x.json", spreadsheet_safe=True)
+    assert [row["task"] for row in read_back(tmp_path / "x.json")] == NAMES
+
+
+def test_what_no_spreadsheet_can_hold(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a text of 40,000 letters does not fit"):
+        write_columns({"task": np.array(["x" * 40_000], dtype=object)}, tmp_path / "x.xlsx")
+    with pytest.raises(InputError, match="cannot hold the control characters"):
+        write_columns({"task": np.array(["a\x01b"], dtype=object)}, tmp_path / "x.xlsx")
+    with pytest.raises(InputError, match="a sheet holds 1,048,575"):
+        write_columns({"task": np.arange(MOST_ROWS)}, tmp_path / "x.xlsx")
+    assert not list(tmp_path.iterdir())
+    write_columns({"task": np.array([12345678901234567890 // 10], dtype=np.int64)}, tmp_path / "x.xlsx")
+    assert read_back(tmp_path / "x.xlsx") == [{"task": "1234567890123456789"}]
+
+
+def test_numbers_that_json_lacks(tmp_path: Path) -> None:
+    write_columns({"p": np.array([np.nan, np.inf, 0.5])}, tmp_path / "x.json")
+    assert [row["p"] for row in read_back(tmp_path / "x.json")] == [None, None, 0.5]
+
+
+def test_times_become_text(tmp_path: Path) -> None:
+    write_columns({"task": np.array(["2026-11-16"], dtype="datetime64[D]")}, tmp_path / "x.csv")
+    assert read_back(tmp_path / "x.csv") == [{"task": "2026-11-16"}]
+
+
+def test_rows_on_a_stream() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    write_rows(COLUMNS, stream)
+    rows = csv.DictReader(io.StringIO(stream.buffer.getvalue().decode(), newline=""))
+    assert [row["task"] for row in rows] == NAMES
+
+
+def test_output_is_checked_before_the_work(tmp_path: Path) -> None:
+    check_output(tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"cannot be written \(no folder .*absent\)"):
+        check_output(tmp_path / "absent" / "x.csv")
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        check_output(tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"cannot write .gz; use .csv"):
+        check_output(tmp_path / "x.parquet.gz")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(InputError, match="no permission to write"):
+        check_output(tmp_path / "x.csv")
+    tmp_path.chmod(stat.S_IRWXU)
