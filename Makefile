@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types check wheel-check fidelity clean
+.PHONY: demo test lint types check wheel-check docs fidelity clean
 
 demo: $(VENV)/.package
 	@$(BIN)/rarevote demo
@@ -19,6 +19,11 @@ types: $(VENV)/.development
 	$(BIN)/mypy
 
 check: test lint types wheel-check
+
+# The documentation as a site, in site/index.html.
+docs: $(VENV)/.development
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/index.html"
 
 # The wheel alone, in an empty environment outside the checkout, must run the demo.
 wheel-check: $(VENV)/.development

@@ -65,7 +65,7 @@ def result(what: str, rival: str, ours: list[float], theirs: float, wanted: floa
         "rival": rival,
         "seconds": f"{median(ours):.3g}",
         "seconds_rival": f"{theirs:.3g}",
-        "ratio": f"{theirs / median(ours):.3g}",
+        "ratio": f"{theirs / median(ours):.4g}",
         "wanted": f"at least {wanted:g}",
         **{"annotations": "", "iterations": "", "iterations_rival": "", "agreement": "", **more},
     }

@@ -211,7 +211,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         InputError: the file is absent, cannot be read, or is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             return dict(file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None

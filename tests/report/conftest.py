@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rarevote import CCRasch
+from rarevote.calibrate import calibrated
 from rarevote.report import write_report
 from tests.report.crowds import HOSTILE_CLASS, hostile_crowd
 
@@ -39,6 +41,14 @@ def find_browser() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_chains() -> Iterator[None]:
+    """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rarevote.diagnose.calibrated", partial(calibrated, n_sweeps=300))
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     program = find_browser()
@@ -58,7 +68,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_page(short_chains: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page whose data try to be markup, with truth, gold, and texts to show."""
     crowd, truth, texts = hostile_crowd()
     gold = {task: truth[task] for task in crowd.tasks[-3:].tolist()}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, isnan, log
-from typing import Any
 
 import numpy as np
 import pytest
 
-from rarevote import CCRasch, DawidSkene, MajorityVote, simulate_cc_rasch
+from rarevote import CCRasch, DawidSkene, MajorityVote, simulate_crowd
 from rarevote.annotations import Annotations
-from rarevote.diagnose import Diagnosis, Profile, diagnose, reference_fit
+from rarevote.calibrate import calibrated
+from rarevote.diagnose import Diagnosis, Profile, calibrate_fit, diagnose
 from rarevote.diagnose.items import relative_entropy
-from rarevote.diagnose.truth import calibrated, wilson
-from rarevote.diagnose.workers import sigmoid, vote_information
+from rarevote.diagnose.truth import calibration_groups, wilson
+from rarevote.diagnose.workers import recognition
 from rarevote.errors import InputError, ParameterError
 from tests.report.crowds import random_crowd
 
@@ -55,93 +56,79 @@ def test_profiles_follow_from_the_accuracies(found: Diagnosis) -> None:
         assert workers.profile[r] == wanted
     assert sum(workers.count(profile) for profile in Profile) == len(workers.names)
     assert ((workers.low < workers.accuracy) & (workers.accuracy < workers.high)).all()
+    assert workers.ability == pytest.approx(np.log(workers.accuracy / (1 - workers.accuracy)))
 
 
-def test_counted_accuracies() -> None:
+def test_accuracies_with_certain_classes_are_counted() -> None:
+    """With every class known, the draws are the truth: hits and misses, and four votes of the average person."""
+    crowd, truth = random_crowd(2)
+    code = {name: k for k, name in enumerate(crowd.classes.tolist())}
+    known = np.array([code[truth[name]] for name in crowd.tasks.tolist()], dtype=np.int32)
+    certain = np.eye(2)[known]
+    for draws in (np.tile(known.astype(np.uint8), (50, 1)), np.empty((0, 0), dtype=np.uint8)):
+        calibration = replace(calibrated(certain), posterior=certain, draws=draws, drawn_tasks=np.arange(crowd.n_tasks))
+        accuracy, low, high = recognition(crowd, calibration)
+        for k in range(2):
+            own = [(r, label == k) for i, r, label in rows_of(crowd) if known[i] == k]
+            average = (sum(hit for _, hit in own) + 1) / (len(own) + 2)
+            for r in range(crowd.n_workers):
+                hits = [hit for worker, hit in own if worker == r]
+                right, wrong = sum(hits) + 4 * average, len(hits) - sum(hits) + 4 * (1 - average)
+                assert accuracy[r, k] == pytest.approx(right / (right + wrong))
+                assert low[r, k] == pytest.approx(beta_quantile(0.025, right, wrong), abs=0.06)
+                assert high[r, k] == pytest.approx(beta_quantile(0.975, right, wrong), abs=0.06)
+
+
+def beta_quantile(share: float, right: float, wrong: float) -> float:
+    from scipy.stats import beta
+
+    return float(beta.ppf(share, right, wrong))
+
+
+def test_draws_of_some_tasks_only() -> None:
     crowd, _ = random_crowd(2)
-    model = DawidSkene().fit(crowd)
-    workers = diagnose(model).workers
-    assert not workers.modelled
-    for r in range(crowd.n_workers):
-        for k in range(crowd.n_classes):
-            weights = [(model.posterior_[i, k], label == k) for i, worker, label in rows_of(crowd) if worker == r]
-            hits, seen = sum(w for w, hit in weights if hit), sum(w for w, _ in weights)
-            assert workers.accuracy[r, k] == pytest.approx((hits + 1) / (seen + 2))
+    whole = calibrated(MajorityVote().fit(crowd).posterior_, annotations=crowd, n_sweeps=100)
+    part = replace(whole, draws=whole.draws[:, :30], drawn_tasks=np.arange(30))
+    smaller = Annotations(
+        crowd.task_ptr[:31], crowd.worker[: crowd.task_ptr[30]], crowd.label[: crowd.task_ptr[30]],
+        crowd.tasks[:30], crowd.workers, crowd.classes,
+    )  # fmt: skip
+    alone = replace(part, posterior=whole.posterior[:30])
+    assert recognition(crowd, part)[0] == pytest.approx(recognition(smaller, alone)[0])
 
 
-def test_abilities_are_those_of_the_model() -> None:
-    crowd, _ = random_crowd(4)
-    model = CCRasch(prior="estimate").fit(crowd)
-    found = diagnose(model)
-    assert found.workers.modelled
-    alpha = np.column_stack([model.abilities_[name] for name in crowd.classes.tolist()])
-    mean = np.array(list(model.mu_beta_.to_dict().values()))
-    assert found.workers.ability == pytest.approx(alpha - mean)
-    assert found.workers.accuracy == pytest.approx(1 / (1 + np.exp(mean - alpha)))
-
-
-def log_likelihood(
-    crowd: Annotations, ability: Any, deviation: Any, log_prior: Any
-) -> tuple[float, np.ndarray[Any, Any]]:
-    """Of all votes, and the posterior, by loops."""
-    total, posterior = 0.0, np.zeros((crowd.n_tasks, crowd.n_classes))
-    scores = np.tile(log_prior, (crowd.n_tasks, 1))
-    for i, r, label in rows_of(crowd):
-        for k in range(crowd.n_classes):
-            right = 1 / (1 + exp(deviation[i, k] - ability[r, k]))
-            scores[i, k] += log(right) if label == k else log((1 - right) / (crowd.n_classes - 1))
-    for i in range(crowd.n_tasks):
-        part = np.exp(scores[i] - scores[i].max())
-        total += scores[i].max() + log(part.sum())
-        posterior[i] = part / part.sum()
-    return total, posterior
-
-
-@pytest.mark.parametrize("classes", CLASSES)
-def test_information_is_the_second_derivative_of_the_log_likelihood(classes: tuple[str, ...]) -> None:
-    crowd, _ = random_crowd(5, n_tasks=12, n_workers=4, classes=classes, votes=3)
-    draw = np.random.default_rng(0)
-    ability = draw.normal(0.7, 0.5, size=(crowd.n_workers, crowd.n_classes))
-    deviation = draw.normal(0, 0.5, size=(crowd.n_tasks, crowd.n_classes))
-    log_prior = np.log(draw.dirichlet(np.ones(crowd.n_classes)))
-    at_point, posterior = log_likelihood(crowd, ability, deviation, log_prior)
-    found = vote_information(crowd, posterior, ability, deviation)
-    step = 1e-3
-    for r, k in np.ndindex(ability.shape):
-        around = []
-        for sign in (-1, 1):
-            moved = ability.copy()
-            moved[r, k] += sign * step
-            around.append(log_likelihood(crowd, moved, deviation, log_prior)[0])
-        assert found[r, k] == pytest.approx(-(sum(around) - 2 * at_point) / step**2, abs=1e-4)
-
-
-def test_intervals_of_abilities_cover_the_truth() -> None:
+def test_intervals_of_accuracies_cover_the_truth() -> None:
     inside = []
-    for seed in range(3):
-        crowd = simulate_cc_rasch(1500, 40, mu_alpha=[2.0, 0.8], mu_beta=0.0, random_state=seed)
-        workers = diagnose(CCRasch().fit((crowd.task, crowd.worker, crowd.label))).workers
-        inside.append((workers.low <= crowd.accuracy) & (crowd.accuracy <= workers.high))
+    for seed in range(2):
+        crowd = simulate_crowd(1200, 30, votes_per_task=6, random_state=seed)
+        votes = (crowd.task, crowd.worker, crowd.label)
+        workers = diagnose(CCRasch().fit(votes)).workers
+        # What a worker would reach over all items of a class, easy and hard as they come.
+        chance = np.clip(crowd.accuracy, 0.01, 0.99) - 0.3 * 0.15
+        inside.append((workers.low <= chance) & (chance <= workers.high))
     assert np.mean(inside) > 0.88
 
 
-def test_the_reference_estimates_the_class_shares() -> None:
-    crowd = simulate_cc_rasch(3000, 40, imbalance=15, mu_alpha=[2.0, 0.8], mu_beta=0.0, random_state=1)
+def test_expectations_come_from_the_calibration_and_not_from_the_uniform_prior() -> None:
+    crowd = simulate_crowd(2000, 30, imbalance=15, p_bad=0.1, p_good=0.4, votes_per_task=6, random_state=3)
     model = CCRasch().fit((crowd.task, crowd.worker, crowd.label))
     found = diagnose(model)
     true_count = int((crowd.truth == 1).sum())
     assert abs(model.posterior_[:, 1].sum() - true_count) > 3 * abs(found.classes.n_expected[1] - true_count)
-    assert found.classes.n_expected[1] == pytest.approx(true_count, rel=0.35)
+    assert found.classes.expected_low[1] <= true_count <= found.classes.expected_high[1]
     chosen = found.trade_offs[0].chosen
     label = model.label_codes() == 1
     assert chosen.recall == pytest.approx((label & (crowd.truth == 1)).sum() / true_count, abs=0.12)
 
 
-def test_methods_that_know_the_shares_are_their_own_reference() -> None:
+def test_many_workers_and_classes_are_calibrated_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, _ = random_crowd(1)
-    for model in (DawidSkene(), MajorityVote(), CCRasch(prior="estimate"), CCRasch(prior=[0.7, 0.3])):
-        assert reference_fit(model.fit(crowd)) is model
-    assert reference_fit(CCRasch().fit(crowd)).get_params()["prior"] == "estimate"
+    model = MajorityVote().fit(crowd)
+    assert calibrate_fit(model).draws.size
+    monkeypatch.setattr("rarevote.diagnose._MOST_CELLS", 10)
+    held = calibrate_fit(model)
+    assert not held.draws.size
+    assert diagnose(model).workers.accuracy.shape == (crowd.n_workers, 2)
 
 
 def test_items(found: Diagnosis) -> None:
@@ -160,16 +147,20 @@ def test_items(found: Diagnosis) -> None:
 
 def test_difficulty_is_that_of_the_label() -> None:
     crowd, _ = random_crowd(4)
-    model = CCRasch(prior="estimate").fit(crowd)
-    items = diagnose(model).items
+    model = CCRasch().fit(crowd)
+    found = diagnose(model)
+    items, workers = found.items, found.workers
     assert items.difficulty is not None
     assert items.typical_accuracy is not None
     beta = np.column_stack([model.difficulties_[name] for name in crowd.classes.tolist()])
-    mean, average = (np.array(list(part.to_dict().values())) for part in (model.mu_beta_, model.mu_alpha_))
+    mean = np.array(list(model.mu_beta_.to_dict().values()))
+    typical = (workers.seen * workers.accuracy).sum(axis=0) / workers.seen.sum(axis=0)
     for i, k in enumerate(items.label.tolist()):
         assert items.difficulty[i] == pytest.approx(beta[i, k] - mean[k])
-        assert items.typical_accuracy[i] == pytest.approx(float(sigmoid(np.array(average[k] - beta[i, k]))))
+        odds = typical[k] / (1 - typical[k]) * exp(mean[k] - beta[i, k])
+        assert items.typical_accuracy[i] == pytest.approx(odds / (1 + odds))
     assert diagnose(CCRasch(difficulty=None).fit(crowd)).items.difficulty is None
+    assert diagnose(MajorityVote().fit(crowd)).items.typical_accuracy is None
 
 
 def test_entropy_of_certain_even_and_single_classes() -> None:
@@ -195,7 +186,8 @@ def test_classes_and_moves(found: Diagnosis) -> None:
         assert classes.n_majority[k] == sum(items.majority == k)
         assert classes.n_expected[k] == pytest.approx(sum(items.probabilities[:, k]))
         assert classes.n_votes[k] == sum(label == k for _, _, label in rows_of(crowd))
-    assert isnan(classes.expected_low[0])
+    assert (classes.expected_low <= classes.n_expected).all()
+    assert (classes.n_expected <= classes.expected_high).all()
     assert sorted(moved.items.tolist()) == [i for i in range(crowd.n_tasks) if items.label[i] != items.majority[i]]
     for a, b, number, expected in zip(moved.majority, moved.label, moved.count, moved.expected, strict=True):
         own = [i for i in moved.items if items.majority[i] == a and items.label[i] == b]
@@ -262,8 +254,7 @@ def test_true_trade_off_and_truth(found: Diagnosis) -> None:
 
 
 def test_long_curves_are_thinned_and_keep_their_ends() -> None:
-    draw = np.random.default_rng(0)
-    crowd = simulate_cc_rasch(4000, 30, mu_alpha=1.5, mu_beta=0.0, random_state=int(draw.integers(9)))
+    crowd = simulate_crowd(4000, 30, random_state=1)
     curve = diagnose(CCRasch().fit((crowd.task, crowd.worker, crowd.label))).trade_offs[0]
     assert len(curve.recall) <= 200
     assert curve.recall[-1] == pytest.approx(1)
@@ -298,9 +289,8 @@ def test_truth_that_does_not_fit() -> None:
 def test_another_decision() -> None:
     crowd, _ = random_crowd(1)
     labels = np.zeros(crowd.n_tasks, dtype=np.int64)
-    found = diagnose(CCRasch().fit(crowd), labels=labels, shares=(np.array([0.6, 0.1]), np.array([0.9, 0.4])))
+    found = diagnose(CCRasch().fit(crowd), labels=labels, rare="yes")
     assert found.classes.n_labelled.tolist() == [crowd.n_tasks, 0]
-    assert found.classes.expected_low.tolist() == pytest.approx([0.6 * crowd.n_tasks, 0.1 * crowd.n_tasks])
     assert isnan(found.trade_offs[0].chosen.precision)
 
 
@@ -322,7 +312,7 @@ def test_calibration_groups() -> None:
     draw = np.random.default_rng(1)
     probability = draw.random(500)
     is_class = (draw.random(500) < probability).astype(float)
-    found = calibrated(probability, is_class)
+    found = calibration_groups(probability, is_class)
     total = 0.0
     for g in range(10):
         own = (probability >= g / 10) & (probability < (g + 1) / 10)
@@ -331,7 +321,7 @@ def test_calibration_groups() -> None:
         assert found.observed[g] == pytest.approx(is_class[own].mean())
         total += own.sum() * abs(probability[own].mean() - is_class[own].mean())
     assert found.error == pytest.approx(total / 500)
-    assert calibrated(np.array([1.0]), np.array([1.0])).count.tolist() == [1]
+    assert calibration_groups(np.array([1.0]), np.array([1.0])).count.tolist() == [1]
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.0, 10), (1.0, 10), (0.3, 50)])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rarevote import MajorityVote
+from rarevote.calibrate import calibrated
 from rarevote.report import write_report
 from tests.report.conftest import Watched
 from tests.report.crowds import HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT
@@ -264,7 +265,8 @@ def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = np.repeat(np.arange(100_000), 3)
     label = np.where(draw.random(task.size) < 0.1, "rare", "common")
     path = tmp_path_factory.mktemp("large") / "report.html"
-    write_report(MajorityVote().fit((task, draw.integers(0, 6_000, task.size), label)), path)
+    model = MajorityVote().fit((task, draw.integers(0, 6_000, task.size), label))
+    write_report(model, path, calibration=calibrated(model.posterior_, classes=model.classes_))
     return path
 
 

@@ -68,7 +68,7 @@ def test_settings_are_told(labels: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     text = out.read_text(encoding="utf-8")
     assert "sigma_alpha=0.7, prior=&#39;estimate&#39;" in text
-    assert "those of the method" in text
+    assert "the most probable class by the method" in text
 
 
 def failure(*arguments: str | Path) -> RarevoteError:

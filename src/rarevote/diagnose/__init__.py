@@ -1,16 +1,13 @@
 """What a fit says about its annotators, items and classes, as frozen records; no file, no chart, no text.
 
-A label is a decision, a probability is a statement about the world, and the two may come from different fits. CC-Rasch
-decides under a uniform class prior, which buys recall of the rare class; but under that prior the model also explains
-the votes as if half of all items were rare, so neither its posteriors nor its abilities describe the crowd: on a crowd
-with one rare item in eight it sees almost as many rare items as common ones. Abilities, probabilities and
-expected counts are therefore read from a *reference*: the same model with the class shares estimated
-(:func:`reference_fit`). Methods that learn the shares anyway are their own reference.
+A label is a decision, a probability is a statement about the world, and the two come from different places. CC-Rasch
+decides under a uniform class prior, which buys recall of the rare class; its posteriors and abilities are then those of
+a world in which all classes are equally frequent. What is called a probability, an expectation or an accuracy here
+comes from :mod:`rarevote.calibrate` instead; what the method itself says is kept beside it where it is of interest.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
+from rarevote.calibrate import Abilities, CalibratedPosterior, calibrated
 from rarevote.diagnose.classes import (
     Classes,
     Overruled,
@@ -31,7 +29,7 @@ from rarevote.diagnose.classes import (
 from rarevote.diagnose.items import Items, describe_items
 from rarevote.diagnose.truth import Calibration, TruthCheck, check_truth
 from rarevote.diagnose.workers import Profile, Workers, describe_workers
-from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.errors import InputError, ParameterError
 from rarevote.estimator import Estimator
 
 __all__ = [
@@ -45,8 +43,8 @@ __all__ = [
     "TradeOff",
     "TruthCheck",
     "Workers",
+    "calibrate_fit",
     "diagnose",
-    "reference_fit",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -54,6 +52,7 @@ IntArray = NDArray[np.int64]
 
 # Each costs a sort of all items.
 _MOST_TRADE_OFFS = 8
+_MOST_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +70,7 @@ class Diagnosis:
         trade_offs: expected, of the rare class and up to seven others, those with the fewest expected items first.
         true_trade_offs: the same counted on known answers; empty without them.
         truth: the result against known answers, or None.
+        shares_from: how the shares of the classes were obtained, in words.
         history: the objective of the fit after each iteration.
         n_iter: iterations done.
         converged: whether the stopping rule was met.
@@ -87,40 +87,18 @@ class Diagnosis:
     trade_offs: tuple[TradeOff, ...]
     true_trade_offs: tuple[TradeOff, ...]
     truth: TruthCheck | None
+    shares_from: str
     history: tuple[float, ...]
     n_iter: int
     converged: bool
     status: str
 
 
-def reference_fit(estimator: Estimator, gold: Mapping[Any, Any] | None = None) -> Estimator:
-    """The fit whose abilities and probabilities describe the crowd: with the class shares estimated.
-
-    Args:
-        estimator: a fitted method.
-        gold: the known labels that it was given.
-
-    Returns:
-        The same method with ``prior="estimate"``, fitted to the same votes; the estimator itself if it learns the
-        shares, was told them, or has no such parameter.
-    """
-    parameters = estimator.get_params()
-    told = parameters.get("labels_priors") is not None
-    if told or not (isinstance(parameters.get("prior"), str) and parameters["prior"] == "uniform"):
-        return estimator
-    other = type(estimator)(**{**parameters, "prior": "estimate"})
-    with warnings.catch_warnings():
-        # Whether it settled is in the record; the gold was warned of when the estimator itself was fitted.
-        warnings.simplefilter("ignore", RarevoteWarning)
-        return other.fit(estimator.annotations_, gold)
-
-
 def diagnose(
     estimator: Estimator,
     *,
-    reference: Estimator | None = None,
+    calibration: CalibratedPosterior | None = None,
     labels: NDArray[Any] | None = None,
-    shares: Sequence[FloatArray] | None = None,
     rare: Any = None,
     truth: Mapping[Any, Any] | None = None,
     gold: Mapping[Any, Any] | None = None,
@@ -129,9 +107,8 @@ def diagnose(
 
     Args:
         estimator: the fitted method, whose labels these are.
-        reference: the fit that abilities and probabilities are read from; made by :func:`reference_fit` if not given.
+        calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
         labels: class numbers of another decision than the method's own, (n_tasks).
-        shares: lower and upper ends of the share of items that have each class, if known.
         rare: the class that matters; the one with the fewest expected items among those with votes if not given.
         truth: known answers to check the result against.
         gold: known answers that the fit was given.
@@ -150,18 +127,21 @@ def diagnose(
     crowd = estimator.annotations_
     if not crowd.n_annotations:
         raise InputError("no annotations: there is nothing to describe")
-    reference = reference_fit(estimator, gold) if reference is None else reference
+    calibration = calibrate_fit(estimator, gold) if calibration is None else calibration
     decided = estimator.label_codes() if labels is None else np.asarray(labels, dtype=np.int64)
-    probabilities = reference.posterior_
-    known = set(gold or ())
-    is_known = np.array([name in known for name in crowd.tasks.tolist()], dtype=bool)
-    items = describe_items(reference, decided, probabilities, is_known=is_known)
-    rare_code = _rare_class(crowd, items, rare)
-    expected = items.probabilities.sum(axis=0)
+    expected = calibration.posterior.sum(axis=0)
+    rare_code = _rare_class(crowd, expected, rare)
     others = [int(k) for k in np.argsort(expected, kind="stable") if k != rare_code]
     common = others[-1] if others else rare_code
     drawn = [rare_code, *others[: _MOST_TRADE_OFFS - 1]]
-    workers = describe_workers(reference, decided, probabilities, rare=rare_code, common=common)
+    workers = describe_workers(crowd, decided, calibration, rare=rare_code, common=common)
+    items = describe_items(
+        estimator,
+        decided,
+        calibration.posterior,
+        typical_accuracy=workers.typical_accuracy,
+        is_known=calibration.gold >= 0,
+    )
     check = None
     if truth is not None:
         check = check_truth(items, crowd.classes, truth, rare=rare_code, posterior=estimator.posterior_)
@@ -171,11 +151,12 @@ def diagnose(
         common=common,
         workers=workers,
         items=items,
-        classes=describe_classes(crowd.classes, items, workers, shares),
+        classes=describe_classes(items, workers, calibration),
         overruled=describe_overruled(items),
         trade_offs=tuple(trade_off(items, k) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
         truth=check,
+        shares_from=calibration.how,
         history=tuple(estimator.loss_history_),
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,
@@ -183,7 +164,21 @@ def diagnose(
     )
 
 
-def _rare_class(crowd: Annotations, items: Items, wanted: Any) -> int:
+def calibrate_fit(estimator: Estimator, gold: Mapping[Any, Any] | None = None) -> CalibratedPosterior:
+    """Probabilities for a fitted method, explained anew from its votes.
+
+    With so many workers and classes that the sampler's tables would not fit the memory, the method's own posterior is
+    reweighted instead.
+    """
+    crowd = estimator.annotations_
+    code = {name: k for k, name in enumerate(crowd.classes.tolist())}
+    known = np.array([code.get((gold or {}).get(name), -1) for name in crowd.tasks.tolist()], dtype=np.int32)
+    cells = crowd.n_workers * crowd.n_classes**2
+    mode: Abilities = "refitted" if cells <= _MOST_CELLS else "held"
+    return calibrated(estimator.posterior_, gold=known, annotations=crowd, abilities=mode)
+
+
+def _rare_class(crowd: Annotations, expected: FloatArray, wanted: Any) -> int:
     names = crowd.classes.tolist()
     if wanted is not None:
         # On the command line a class is text, whatever type it has in the file.
@@ -192,8 +187,8 @@ def _rare_class(crowd: Annotations, items: Items, wanted: Any) -> int:
             shown = ", ".join(str(name) for name in names[:12]) + (" ..." if len(names) > 12 else "")
             raise ParameterError(f"rare={wanted!r} is no class of these data; there are {shown}")
         return matches[0]
-    expected = np.where(items.votes.sum(axis=0) > 0, items.probabilities.sum(axis=0), np.inf)
-    return int(expected.argmin())
+    voted = np.bincount(crowd.label, minlength=crowd.n_classes) > 0
+    return int(np.where(voted, expected, np.inf).argmin())
 
 
 def _true_trade_offs(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.calibrate import CalibratedPosterior
 from rarevote.diagnose.items import Items
 from rarevote.diagnose.workers import Workers
 from rarevote.jury import JuryCondition, jury_condition
@@ -28,7 +28,7 @@ class Classes:
         n_labelled: items that got the class.
         n_majority: items that a majority vote gives it.
         n_expected: items that truly have it, by the probabilities: their sum.
-        expected_low: lower end of its interval; nan if there is none.
+        expected_low: lower end of its 95 % interval.
         expected_high: its upper end.
         n_votes: votes for the class.
         jury: whether a majority vote of this crowd can recover the class.
@@ -44,27 +44,16 @@ class Classes:
     jury: JuryCondition
 
 
-def describe_classes(
-    names: NDArray[np.object_], items: Items, workers: Workers, shares: Sequence[FloatArray] | None = None
-) -> Classes:
-    """Describe the classes of a crowd.
-
-    Args:
-        names: of the classes.
-        items: all items.
-        workers: all annotators.
-        shares: lower and upper ends of the share of items that have each class, if known.
-    """
-    size, n_items = len(names), len(items.label)
-    unknown = np.full(size, np.nan)
-    low, high = (unknown, unknown) if shares is None else (n_items * shares[0], n_items * shares[1])
+def describe_classes(items: Items, workers: Workers, calibration: CalibratedPosterior) -> Classes:
+    """Describe the classes of a crowd."""
+    size, n_items = len(calibration.classes), len(items.label)
     return Classes(
-        names=names,
+        names=calibration.classes,
         n_labelled=np.bincount(items.label, minlength=size),
         n_majority=np.bincount(items.majority, minlength=size),
         n_expected=items.probabilities.sum(axis=0),
-        expected_low=low,
-        expected_high=high,
+        expected_low=n_items * calibration.low,
+        expected_high=n_items * calibration.high,
         n_votes=items.votes.sum(axis=0),
         jury=jury_condition(workers.accuracy),
     )

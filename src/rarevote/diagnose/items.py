@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.diagnose.workers import sigmoid
+from rarevote.diagnose.workers import logit, sigmoid
 from rarevote.estimator import Estimator
 from rarevote.methods.cc_rasch import CCRasch
 from rarevote.numerics import first_of_best
@@ -31,7 +31,8 @@ class Items:
         disputed: entropy of the vote split, 0 (unanimous) to 1 (votes spread evenly over all classes).
         difficulty: for items of its label, against an item of average difficulty, on the logit scale; None where the
             method knows no difficulty.
-        typical_accuracy: probability that an average annotator is right on the item, if its label is; None likewise.
+        typical_accuracy: probability that an average vote on the item is right, if its label is: the accuracy of the
+            average vote on that class, moved by the difficulty; None likewise.
         is_known: whether the label was given as gold.
     """
 
@@ -71,7 +72,12 @@ class Items:
 
 
 def describe_items(
-    estimator: Estimator, labels: IntArray, probabilities: FloatArray, *, is_known: NDArray[np.bool_] | None = None
+    estimator: Estimator,
+    labels: IntArray,
+    probabilities: FloatArray,
+    *,
+    typical_accuracy: FloatArray,
+    is_known: NDArray[np.bool_],
 ) -> Items:
     """Describe the items of a fitted crowd.
 
@@ -79,11 +85,12 @@ def describe_items(
         estimator: the fitted method, for its difficulties.
         labels: class number that each task was given, (n_tasks).
         probabilities: of every class per task, (n_tasks, n_classes).
+        typical_accuracy: of the average vote on each class, (n_classes).
         is_known: which labels were given as gold, (n_tasks).
     """
     crowd = estimator.annotations_
     votes = crowd.votes()
-    difficulty, typical = _difficulty(estimator, labels)
+    difficulty = _difficulty(estimator, labels)
     return Items(
         names=crowd.tasks,
         label=labels,
@@ -94,8 +101,8 @@ def describe_items(
         entropy=relative_entropy(probabilities),
         disputed=relative_entropy(votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)),
         difficulty=difficulty,
-        typical_accuracy=typical,
-        is_known=np.zeros(len(labels), dtype=bool) if is_known is None else is_known,
+        typical_accuracy=None if difficulty is None else sigmoid(logit(typical_accuracy)[labels] - difficulty),
+        is_known=is_known,
     )
 
 
@@ -109,10 +116,10 @@ def relative_entropy(shares: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(-(shares * logs).sum(axis=1) / np.log(shares.shape[1]), 0.0))
 
 
-def _difficulty(estimator: Estimator, labels: IntArray) -> tuple[FloatArray | None, FloatArray | None]:
+def _difficulty(estimator: Estimator, labels: IntArray) -> FloatArray | None:
+    """Difficulty of each item for its label, against the mean of that class; None where the method has none."""
     if not isinstance(estimator, CCRasch) or estimator._model(estimator.annotations_).difficulty is None:
-        return None, None
+        return None
     shape = estimator.posterior_.shape
-    deviation = np.broadcast_to(estimator._parameter("difficulty_deviation"), shape)[np.arange(shape[0]), labels]
-    intercept = np.broadcast_to(estimator._parameter("intercept"), (shape[1],))[labels]
-    return np.array(deviation), sigmoid(intercept - deviation)
+    deviation = np.broadcast_to(estimator._parameter("difficulty_deviation"), shape)
+    return np.array(deviation[np.arange(shape[0]), labels])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import sort_labels
 from rarevote.diagnose.items import Items
-from rarevote.diagnose.workers import NORMAL_95
 from rarevote.errors import InputError
 from rarevote.metrics import Scores, score
 
@@ -19,6 +18,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _BINS = 10
+# Two-sided 95 % of a normal distribution.
+_NORMAL_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,15 +121,15 @@ def check_truth(
         majority=codes(majority_names),
         scores=score(true_names, label_names),
         majority_scores=score(true_names, majority_names),
-        calibration=calibrated(items.probabilities[numbers, rare], is_rare),
-        posterior_calibration=calibrated(posterior[numbers, rare], is_rare),
+        calibration=calibration_groups(items.probabilities[numbers, rare], is_rare),
+        posterior_calibration=calibration_groups(posterior[numbers, rare], is_rare),
     )
 
 
-def calibrated(probability: FloatArray, is_class: FloatArray) -> Calibration:
+def calibration_groups(probability: FloatArray, is_class: FloatArray) -> Calibration:
     """Group items into ten steps of probability and compare each with what was observed.
 
-    >>> found = calibrated(np.array([0.02, 0.04, 0.93, 0.97]), np.array([0.0, 0.0, 1.0, 0.0]))
+    >>> found = calibration_groups(np.array([0.02, 0.04, 0.93, 0.97]), np.array([0.0, 0.0, 1.0, 0.0]))
     >>> found.predicted.round(2).tolist(), found.observed.tolist(), found.count.tolist(), round(found.error, 2)
     ([0.03, 0.95], [0.0, 0.5], [2, 2], 0.24)
     """
@@ -145,8 +146,8 @@ def calibrated(probability: FloatArray, is_class: FloatArray) -> Calibration:
 
 def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
     """The 95 % score interval of a share, which stays between 0 and 1 and is never of width 0."""
-    squared = NORMAL_95**2
+    squared = _NORMAL_95**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
-    half = NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))
+    half = _NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))
     # At a share of 0 or 1 the end is that value, but for rounding.
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

@@ -1,14 +1,19 @@
-"""Who is good at what: votes, ability and implied accuracy per class, and the profile of every annotator.
+"""Who is good at what: votes, accuracy per class with its interval, and the profile of every annotator.
 
-Where the method has abilities per class (CC-Rasch and its variant without difficulty), the accuracy of annotator ``r``
-on class ``k`` is that on an item of average difficulty, ``a_rk = sigmoid(s_k + g_rk)``, and its interval comes from
-the curvature of the likelihood. Elsewhere it is counted: of the annotator's votes on items of class ``k``, weighed by
-the probability of that class, the share that said ``k``, with one made-up vote of either kind so that a single vote
-does not make anybody perfect.
+The accuracy of annotator ``r`` on class ``k`` is the share of class ``k`` that they recognise, on items as they come.
+Nobody knows the classes of the items for certain, so it is counted over many draws of them
+(:mod:`rarevote.calibrate`)::
+
+    a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
+
+with the hits and misses of the draw and ``m_k`` the share that all annotators together recognise in it: as if everybody
+had answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
+kinds of :mod:`rarevote.simulate` had 92 to 100 % of the true accuracies inside the 95 % interval.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
-from rarevote.estimator import Estimator
-from rarevote.methods.cc_rasch import CCRasch
+from rarevote.calibrate import CalibratedPosterior
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Two-sided 95 % of a normal distribution.
-NORMAL_95 = 1.959963984540054
+_MADE_UP_VOTES = 4.0
+_MOST_DRAWS, _FEWEST_DRAWS = 200, 40
+_MOST_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
+_TAILS = (0.025, 0.975)
 
 
 class Profile(IntEnum):
@@ -45,13 +51,10 @@ class Workers:
         n_abstentions: answers that were no votes.
         agreement: share of a worker's votes that equal the label of their item.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
-        ability: on the logit scale, relative to items of average difficulty: ``logit(accuracy)``.
-        ability_error: standard error of the ability.
         accuracy: probability to recognise a class.
         low: lower end of the 95 % interval of the accuracy.
         high: its upper end.
         profile: a :class:`Profile` each.
-        modelled: whether the accuracies are the method's own, or else counted from its result.
     """
 
     names: NDArray[np.object_]
@@ -59,13 +62,20 @@ class Workers:
     n_abstentions: IntArray
     agreement: FloatArray
     seen: FloatArray
-    ability: FloatArray
-    ability_error: FloatArray
     accuracy: FloatArray
     low: FloatArray
     high: FloatArray
     profile: IntArray
-    modelled: bool
+
+    @property
+    def ability(self) -> FloatArray:
+        """The accuracy on the scale of abilities: ``log(a / (1 - a))``."""
+        return logit(self.accuracy)
+
+    @property
+    def typical_accuracy(self) -> FloatArray:
+        """Accuracy of the average vote on each class, (n_classes)."""
+        return np.asarray((self.seen * self.accuracy).sum(axis=0) / np.maximum(self.seen.sum(axis=0), 1e-12))
 
     def count(self, profile: Profile) -> int:
         """How many annotators have that profile."""
@@ -73,43 +83,31 @@ class Workers:
 
 
 def describe_workers(
-    estimator: Estimator, labels: IntArray, probabilities: FloatArray, *, rare: int, common: int
+    crowd: Annotations, labels: IntArray, calibration: CalibratedPosterior, *, rare: int, common: int
 ) -> Workers:
-    """Describe the annotators of a fitted crowd.
+    """Describe the annotators of a crowd.
 
     Args:
-        estimator: the fitted method.
+        crowd: the votes.
         labels: class number that each task was given, (n_tasks).
-        probabilities: of every class per task, (n_tasks, n_classes).
+        calibration: probabilities of the classes, and draws of them.
         rare: the minority class.
         common: the majority class.
     """
-    crowd = estimator.annotations_
     worker = crowd.worker.astype(np.int64)
     n_votes = np.bincount(worker, minlength=crowd.n_workers)
     agrees = crowd.label == labels[crowd.task_of_annotation()]
-    seen, hits = _counted(crowd, probabilities)
-    modelled = isinstance(estimator, CCRasch)
-    if isinstance(estimator, CCRasch):
-        ability, error = _from_cc_rasch(estimator)
-    else:
-        share = (hits + 1) / (seen + 2)
-        ability = np.log(share / (1 - share))
-        error = 1 / np.sqrt((seen + 2) * share * (1 - share))
-    accuracy = sigmoid(ability)
+    accuracy, low, high = recognition(crowd, calibration)
     return Workers(
         names=crowd.workers,
         n_votes=n_votes,
         n_abstentions=np.array([crowd.abstentions.get(name, 0) for name in crowd.workers.tolist()], dtype=np.int64),
         agreement=np.bincount(worker, weights=agrees, minlength=crowd.n_workers) / np.maximum(n_votes, 1),
-        seen=seen,
-        ability=ability,
-        ability_error=error,
+        seen=_weighed(crowd, calibration.posterior)[1],
         accuracy=accuracy,
-        low=sigmoid(ability - NORMAL_95 * error),
-        high=sigmoid(ability + NORMAL_95 * error),
+        low=low,
+        high=high,
         profile=profiles(accuracy, rare=rare, common=common),
-        modelled=modelled,
     )
 
 
@@ -120,73 +118,65 @@ def profiles(accuracy: FloatArray, *, rare: int, common: int) -> IntArray:
     )
 
 
-def sigmoid(logit: FloatArray) -> FloatArray:
-    """``1 / (1 + exp(-logit))``."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * logit)))
+def sigmoid(logits: FloatArray) -> FloatArray:
+    """``1 / (1 + exp(-logits))``."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))
 
 
-def _counted(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Per worker and class: expected votes on items of that class, and how many of them said so."""
+def logit(shares: FloatArray) -> FloatArray:
+    """``log(shares / (1 - shares))``, with shares kept a thousandth away from 0 and 1."""
+    inside = np.clip(shares, 0.001, 0.999)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+def recognition(crowd: Annotations, calibration: CalibratedPosterior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each."""
+    rng = np.random.default_rng(0)
+    size = crowd.n_workers * crowd.n_classes
+    n_draws = int(np.clip(_MOST_VALUES // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
+    mean = np.zeros((crowd.n_workers, crowd.n_classes))
+    sampled = np.empty((n_draws, *mean.shape), dtype=np.float32)
+    for number, (hits, seen) in enumerate(_counts(crowd, calibration, n_draws)):
+        average = (hits.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
+        right = hits + _MADE_UP_VOTES * average
+        wrong = np.maximum(seen - hits, 0.0) + _MADE_UP_VOTES * (1 - average)
+        mean += right / (right + wrong) / n_draws
+        sampled[number] = rng.beta(right, wrong)
+    low, high = np.quantile(sampled, _TAILS, axis=0, overwrite_input=True)
+    # A mean can lie outside the central interval of a very skewed distribution, where a chart would look broken.
+    return mean, np.minimum(low, mean), np.maximum(high, mean)
+
+
+def _counts(
+    crowd: Annotations, calibration: CalibratedPosterior, n_draws: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Hits and votes per worker and class, once per draw of the classes."""
+    if not calibration.draws.size:
+        # Without draws the probabilities themselves are the weights, and only the chance of the votes remains.
+        expected = _weighed(crowd, calibration.posterior)
+        yield from (expected for _ in range(n_draws))
+        return
+    n_classes, shape = crowd.n_classes, (crowd.n_workers, crowd.n_classes)
+    place = np.full(crowd.n_tasks, -1)
+    place[calibration.drawn_tasks] = np.arange(len(calibration.drawn_tasks))
+    task = place[crowd.task_of_annotation()]
+    drawn = task >= 0
+    task, worker, label = task[drawn], crowd.worker[drawn].astype(np.int64) * n_classes, crowd.label[drawn]
+    for number in np.linspace(0, len(calibration.draws) - 1, n_draws).astype(np.int64):
+        truth = calibration.draws[number][task]
+        cell = worker + truth
+        seen = np.bincount(cell, minlength=shape[0] * n_classes).reshape(shape)
+        hits = np.bincount(cell[label == truth], minlength=shape[0] * n_classes).reshape(shape)
+        yield hits.astype(np.float64), seen.astype(np.float64)
+
+
+def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Per worker and class: expected hits, and expected votes on items of that class."""
     task = crowd.task_of_annotation()
     shape = (crowd.n_workers, crowd.n_classes)
-    seen, hits = np.zeros(shape), np.zeros(shape)
+    hits, seen = np.zeros(shape), np.zeros(shape)
     for k in range(crowd.n_classes):  # one class at a time: no array of annotations by classes
         weight = probabilities[task, k]
         seen[:, k] = np.bincount(crowd.worker, weights=weight, minlength=crowd.n_workers)
         hits[:, k] = np.bincount(crowd.worker, weights=weight * (crowd.label == k), minlength=crowd.n_workers)
-    return seen, hits
-
-
-def _from_cc_rasch(estimator: CCRasch) -> tuple[FloatArray, FloatArray]:
-    """Ability ``s_k + g_rk`` against an item of average difficulty, and its standard error.
-
-    With the information ``W`` that the votes hold (:func:`vote_information`), the ridge ``t = 1/sigma_alpha^2`` on
-    the deviations ``g`` and ``u`` on the intercept ``s``, eliminating all other workers from the arrow-shaped Hessian
-    leaves the variance of ``s_k + g_rk``::
-
-        1/(W_r + t) + (t/(W_r + t))^2 / S,    S = u + sum_r W_r t/(W_r + t)
-
-    Difficulties and the other classes are held, so the interval is a little too short.
-    """
-    crowd, posterior = estimator.annotations_, estimator.posterior_
-    shape = (crowd.n_workers, crowd.n_classes)
-    model = estimator._model(crowd)
-    intercept = np.broadcast_to(estimator._parameter("intercept"), (crowd.n_classes,))
-    ability = np.array(intercept + np.broadcast_to(estimator._parameter("ability_deviation"), shape))
-    deviation = np.broadcast_to(estimator._parameter("difficulty_deviation"), posterior.shape)
-    # Where a posterior is torn between classes the votes may seem to hold less than nothing; the prior remains.
-    information = np.maximum(vote_information(crowd, posterior, ability, deviation), 0.0)
-    ridge = 1 / model.sigma_alpha**2
-    spread = model.sigma_beta_mu**2 if model.difficulty is not None else 0.0
-    diagonal = information + ridge
-    corner = 1 / (model.sigma_alpha_mu**2 + spread) + (information * ridge / diagonal).sum(axis=0)
-    return ability, np.sqrt(1 / diagonal + (ridge / diagonal) ** 2 / corner)
-
-
-def vote_information(
-    crowd: Annotations, posterior: FloatArray, ability: FloatArray, deviation: FloatArray
-) -> FloatArray:
-    """What the votes tell about every ability: minus the second derivative of their log likelihood.
-
-    That of labelled items, less what is lost because labels are only known as probabilities (Louis' identity)::
-
-        W_rk = sum_i q_ik p (1 - p) - q_ik (1 - q_ik) d^2,    d = 1 - p for a vote for k, else -p
-
-    Args:
-        crowd: the votes.
-        posterior: ``q``, (n_tasks, n_classes).
-        ability: ``s_k + g_rk``, (n_workers, n_classes).
-        deviation: ``h_ik``, difficulties relative to the mean of their class, (n_tasks, n_classes).
-
-    Returns:
-        (n_workers, n_classes).
-    """
-    task = crowd.task_of_annotation()
-    information = np.zeros(ability.shape)
-    for k in range(crowd.n_classes):
-        right = sigmoid(ability[crowd.worker, k] - deviation[task, k])
-        share = posterior[task, k]
-        score = (crowd.label == k) - right
-        weight = share * right * (1 - right) - share * (1 - share) * score**2
-        information[:, k] = np.bincount(crowd.worker, weights=weight, minlength=crowd.n_workers)
-    return information
+    return hits, seen

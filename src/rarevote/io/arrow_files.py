@@ -29,8 +29,11 @@ def open_arrow(path: Path, title: str) -> tuple[str, Any, list[str]]:
     ipc = import_module("pyarrow.ipc")
     try:
         with path.open("rb") as handle:
-            is_file = handle.read(6) == b"ARROW1"
-        if is_file:
+            begin = handle.read(6)
+        if not begin.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+            # Taken for a stream, any four bytes would be the length of a message, and as much would be read.
+            raise InputError(f"{title}: not a readable Arrow file")
+        if begin == b"ARROW1":
             found = import_module("pyarrow.dataset").dataset(str(path), format="ipc")
             columns = list(found.schema.names)
         else:

@@ -20,7 +20,7 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.csv_text import check_lines, lines_of_rows, read_header
 from rarevote.io.duck import connection, first_line, literal
-from rarevote.io.sources import File, Source, csv_source, explain_json, json_source
+from rarevote.io.sources import File, Source, csv_source, explain_json, json_packing, json_source
 from rarevote.io.streams import (
     COMPRESSED_ENDINGS,
     Compression,
@@ -263,7 +263,7 @@ class _Opener:
                 "(SELECT json_keys(json) AS keys, row_number() OVER () AS n FROM "
                 f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?) {limit}))) "
                 "GROUP BY key ORDER BY min(n), arg_min(place, n)",
-                [[literal(file.path)], compression],
+                [[literal(file.path)], json_packing(compression)],
             ).fetchall()
         except duckdb.Error as error:
             raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None

@@ -120,7 +120,12 @@ def json_source(file: File, layout: str, compression: Compression, columns: list
     """JSON objects: every value as JSON text, so that its type is known and nothing is guessed."""
     reader = f"read_json(?, format='{layout}', compression=?, columns=?)"
     kinds = dict.fromkeys(columns, "JSON")
-    return Source((file,), "json", reader, (compression, kinds), columns, compression=compression)
+    return Source((file,), "json", reader, (json_packing(compression), kinds), columns, compression=compression)
+
+
+def json_packing(compression: Compression) -> str:
+    """What DuckDB's reader of JSON calls a way of packing."""
+    return "uncompressed" if compression == "none" else compression
 
 
 def explain_json(error: Exception, path: str, compression: Compression) -> str:

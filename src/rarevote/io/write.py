@@ -6,7 +6,6 @@ Text formats (CSV, TSV, JSON, JSON lines, each also packed as ``.gz`` or ``.zst`
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -63,8 +62,10 @@ def check_output(path: Path) -> None:
         raise InputError(f"{path}: is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot be written (no folder {path.parent})")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written (no permission to write to {path.parent})")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def check_ending(path: Path) -> None:

@@ -8,17 +8,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from rarevote import __version__
-from rarevote.diagnose import diagnose, reference_fit
+from rarevote.calibrate import CalibratedPosterior
+from rarevote.diagnose import diagnose
 from rarevote.errors import InputError
 from rarevote.estimator import Estimator
 from rarevote.report.page import all_charts, build_page, export_charts, write_page
@@ -57,7 +57,7 @@ def write_report(
     shown: Shown | None = None,
     labels: NDArray[Any] | None = None,
     decision: str | None = None,
-    shares: Sequence[NDArray[np.float64]] | None = None,
+    calibration: CalibratedPosterior | None = None,
     charts: str | Path | None = None,
 ) -> Report:
     """Write the page of a fitted method.
@@ -72,7 +72,7 @@ def write_report(
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
         labels: class numbers of another decision than the method's own, (n_tasks).
         decision: how these labels were decided on, in a sentence.
-        shares: lower and upper ends of the share of items that have each class, if known.
+        calibration: probabilities of the classes, if they have been computed already.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
@@ -80,20 +80,15 @@ def write_report(
         ParameterError: ``rare`` is no class.
     """
     page_path = check_page_path(Path(path))
-    reference = reference_fit(estimator, gold)
-    found = diagnose(estimator, reference=reference, labels=labels, shares=shares, rare=rare, truth=truth, gold=gold)
+    found = diagnose(estimator, calibration=calibration, labels=labels, rare=rare, truth=truth, gold=gold)
     about = About(
         source=source,
         method=method_title(estimator.method_name),
         parameters=repr(estimator).partition("(")[2].removesuffix(")"),
-        decision=decision or _decision(estimator, reference),
-        probabilities=(
-            "those of the method" if reference is estimator else "the same model with the class shares estimated"
-        ),
+        decision=decision or _decision(estimator),
         n_gold=len(gold or ()),
         date=datetime.now(UTC).date().isoformat(),
         version=__version__,
-        reference_converged=reference.converged_,
     )
     drawn = all_charts(found)
     page = build_page(found, about, shown=shown, drawn=drawn)
@@ -102,10 +97,11 @@ def write_report(
     return Report(page_path, len(page.encode()), headline(found), files)
 
 
-def _decision(estimator: Estimator, reference: Estimator) -> str:
-    if reference is estimator:
-        return "the most probable class"
-    return "the most probable class, with all classes taken as equally likely beforehand"
+def _decision(estimator: Estimator) -> str:
+    prior = estimator.get_params().get("prior")
+    if isinstance(prior, str) and prior == "uniform":
+        return "the most probable class, with all classes taken as equally likely beforehand"
+    return "the most probable class by the method"
 
 
 def check_page_path(path: Path) -> Path:

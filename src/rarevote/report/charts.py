@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 
 from rarevote.diagnose import Calibration, Diagnosis, Profile, TradeOff
+from rarevote.diagnose.workers import logit
 from rarevote.report.chart_parts import (
     Chart,
     Key,
@@ -88,7 +89,7 @@ def class_counts(found: Diagnosis) -> Chart:
         base.mark_text(align="left", dx=9, fontSize=12).encode(x=x, text="words:N", color=alt.value(light("ink"))),
     ).properties(height=alt.Step(17))
     notes = ["Expected: how many items truly have the class, by the probabilities."]
-    if np.isfinite(classes.expected_low).any():
+    if (classes.expected_low < classes.expected_high).any():
         notes.append("Its line is the 95% interval.")
     if len(shown) < len(classes.names):
         notes.append(f"Of {len(classes.names):,} classes, {_MOST_CLASSES} are shown.")
@@ -169,11 +170,11 @@ def ability_map(found: Diagnosis) -> Chart:
     with_intervals = len(chosen) <= _MOST_INTERVALS
     rows, ends = [], {}
     for axis, k in (("x", common), ("y", rare)):
-        low, high = (np.log(part[chosen, k] / (1 - part[chosen, k])) for part in (workers.low, workers.high))
-        reach = (low, high) if with_intervals else (workers.ability[chosen, k],) * 2
+        ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
+        reach = (low, high) if with_intervals else (ability, ability)
         # Both halves of the map are always to be seen.
         ends[axis] = [min(-1.0, float(reach[0].min()) - 0.2), max(1.0, float(reach[1].max()) + 0.2)]
-        rows.append((workers.ability[chosen, k].tolist(), low.tolist(), high.tolist()))
+        rows.append((ability.tolist(), low.tolist(), high.tolist()))
     values = [
         {
             "x": rows[0][0][i], "x_low": rows[0][1][i], "x_high": rows[0][2][i],
@@ -198,7 +199,7 @@ def ability_map(found: Diagnosis) -> Chart:
             faint.encode(y="y_low:Q", y2="y_high:Q", color=colour),
         ]
     layers.append(base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shapes("profile", keys)))
-    notes = ["Each mark is an annotator, placed by the share of each class that they recognise on an average item."]
+    notes = ["Each mark is an annotator, placed by the share of each class that they recognise."]
     notes.append("Dashed: one half. Thin lines: 95% intervals." if with_intervals else "Dashed: one half.")
     if len(values) < len(workers.names):
         notes.append(f"The {len(values):,} busiest of {len(workers.names):,} annotators are drawn.")

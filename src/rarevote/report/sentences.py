@@ -24,22 +24,18 @@ class About:
         method: the method as people write it.
         parameters: those that differ from their defaults, in words.
         decision: how labels were decided on, in a sentence.
-        probabilities: where the probabilities come from, in a sentence.
         n_gold: known labels that the fit was given.
         date: the day on which the page was made.
         version: of this package.
-        reference_converged: whether the fit behind the probabilities settled.
     """
 
     source: str
     method: str
     parameters: str
     decision: str
-    probabilities: str
     n_gold: int
     date: str
     version: str
-    reference_converged: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ def tiles(found: Diagnosis) -> list[Tile]:
     made = []
     for k in [found.rare, *others[: _MOST_TILES - 1]]:
         expected = f"about {count(classes.n_expected[k])} truly are"
-        if isfinite(classes.expected_low[k]):
+        if classes.expected_low[k] < classes.expected_high[k]:
             expected += f" ({count(classes.expected_low[k])} to {count(classes.expected_high[k])})"
         made.append(
             Tile(
@@ -113,15 +109,13 @@ def tiles(found: Diagnosis) -> list[Tile]:
     return made
 
 
-def cautions(found: Diagnosis, about: About) -> list[str]:
+def cautions(found: Diagnosis) -> list[str]:
     """What to know before relying on the page; empty if there is nothing."""
     said = []
     votes = found.crowd.n_annotations / found.crowd.n_tasks
     n_classes = len(found.classes.names)
     if not found.converged:
         said.append(f"The fit did not settle ({found.status}): allow more iterations with --set n_iter=1000.")
-    if not about.reference_converged:
-        said.append("The fit behind the probabilities did not settle: take expected figures as rough.")
     if n_classes >= 5 and votes < 3:
         said.append(
             f"{votes:.1f} votes per item over {n_classes:,} classes are few: the difficulty of an item can absorb all "
@@ -208,7 +202,7 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
                   f"({crowd.n_annotations / crowd.n_tasks:.1f} per item)"),
         ("Method", about.method + (f" with {about.parameters}" if about.parameters else "")),
         ("Labels", about.decision),
-        ("Probabilities", about.probabilities),
+        ("Probabilities", f"calibrated; class shares {found.shares_from}"),
         ("Fit", f"{counted(found.n_iter, 'iteration')}, {found.status}"),
     ]  # fmt: skip
     if about.n_gold:

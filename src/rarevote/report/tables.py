@@ -122,7 +122,7 @@ def worker_list(found: Diagnosis, limit: int = MOST_WORKERS) -> ListTable:
         columns.append(_column("Abstained", "count", "answers that were no votes"))
         cells.append(workers.n_abstentions[chosen].tolist())
     for k in dict.fromkeys((found.common, found.rare)):
-        columns.append(_column(f"Recognises {names[k]}", "interval", "on an item of average difficulty"))
+        columns.append(_column(f"Recognises {names[k]}", "interval", "share of the class, with its 95% interval"))
         triple = np.column_stack([workers.accuracy[chosen, k], workers.low[chosen, k], workers.high[chosen, k]])
         cells.append(triple.round(3).tolist())
     columns.append(_column("Agrees", "share", "share of the votes that equal the item's label"))
