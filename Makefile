@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types check wheel-check docs fidelity clean
 
 demo: $(VENV)/.package
-	@$(BIN)/rarevote demo
+	@mkdir -p out
+	@$(BIN)/rarevote demo --report out/rail-report.html
 
 test: $(VENV)/.development
 	$(BIN)/python -m pytest

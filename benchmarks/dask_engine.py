@@ -1,6 +1,6 @@
 """The dask engine against the local one: the same answer, and what a round costs more.
 
-    python -m benchmarks.dask_engine [--annotations 10_000_000] [--only equality,overhead]
+    python -m benchmarks.dask_engine [--annotations 10_000_000] [--only equality,overhead,cost]
 
 Writes docs/evidence/dask.csv. Clusters are local ones of one-threaded processes; the local engine gets as many threads
 as there are processes. Both engines hold the same votes and take turns, so that they meet the same load.
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,11 +23,13 @@ import numpy as np
 
 from benchmarks import evidence
 from rarevote import Annotations, CCRasch, DawidSkene
+from rarevote.checkpoint import save_arrays
 from rarevote.cluster import Dask
 from rarevote.em import Engine, Progress, StoppingRule, run_em
 from rarevote.engines import local
 from rarevote.engines.dask import DaskEngine
-from rarevote.engines.dask_data import Staging, stage
+from rarevote.engines.dask_data import StagedCrowd, Staging, stage
+from rarevote.engines.dask_host import shard_file, write_names
 from rarevote.engines.dask_parts import find_parts
 from rarevote.engines.local import LocalEngine
 
@@ -44,7 +47,7 @@ def cluster(n_workers: int) -> Iterator[Any]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         ) as made,
         Client(made) as client,
@@ -52,12 +55,12 @@ def cluster(n_workers: int) -> Iterator[Any]:
         yield client
 
 
-def columns(n_annotations: int, n_workers: int, seed: int = 0) -> tuple[Any, Any, Any]:
-    rng = np.random.default_rng(seed)
+def columns(n_annotations: int, n_workers: int, accuracy: float = 0.8) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
     n_tasks = n_annotations // VOTES_PER_TASK
     truth = rng.random(n_tasks) < 0.1
     task = np.repeat(np.arange(n_tasks), VOTES_PER_TASK)
-    right = rng.random(task.size) < 0.8
+    right = rng.random(task.size) < accuracy
     return task, rng.integers(0, n_workers, task.size), np.where(right, truth[task], ~truth[task])
 
 
@@ -108,7 +111,7 @@ def measure_equality() -> list[dict[str, Any]]:
         mixed = write_files(folder / "mixed", task, worker, label, np.array_split(everything, N_FILES))
         # Shards of the local engine as files, in the order that it has them.
         n_shards = 13
-        local._ANNOTATIONS_PER_SHARD = task.size // n_shards  # type: ignore[attr-defined]
+        local._ANNOTATIONS_PER_SHARD = task.size // n_shards
         here = {method: method(50, tol=0).fit(str(mixed)) for method in (CCRasch, DawidSkene)}
         bounds = local.shard_bounds(here[CCRasch].annotations_)
         place = np.empty(task.size, dtype=np.int64)
@@ -118,7 +121,7 @@ def measure_equality() -> list[dict[str, Any]]:
             np.arange(begin * VOTES_PER_TASK, end * VOTES_PER_TASK)[
                 np.argsort(place[begin * VOTES_PER_TASK : end * VOTES_PER_TASK])
             ]
-            for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+            for begin, end in pairwise(bounds)
         ]
         equal = write_files(folder / "equal", task, worker, label, shards)
         for n_workers in (1, 2, 4):
@@ -191,10 +194,62 @@ def measure_overhead(n_annotations: int, *, n_iter: int = 13, repeats: int = 5) 
     return rows
 
 
+# --------------------------------------------------------------------------------------------------------------------
+# what the cost of a round is made of
+
+
+def write_shards(crowd: Annotations, folder: Path, per_shard: int) -> StagedCrowd:
+    """Encoded shards without the way through files and a shuffle."""
+    folder.mkdir()
+    write_names(folder / "workers.parquet", crowd.workers)
+    bounds = [*range(0, crowd.n_tasks, per_shard // VOTES_PER_TASK), crowd.n_tasks]
+    sizes = []
+    for number, (begin, end) in enumerate(pairwise(bounds)):
+        first, last = int(crowd.task_ptr[begin]), int(crowd.task_ptr[end])
+        votes = {
+            "task_ptr": crowd.task_ptr[begin : end + 1] - first,
+            "worker": crowd.worker[first:last],
+            "label": crowd.label[first:last],
+            "gold": NOTHING,
+        }
+        save_arrays(shard_file(folder, number), votes)
+        sizes.append(last - first)
+    names = crowd.classes.tolist()
+    return StagedCrowd(folder, "", len(sizes), crowd.n_tasks, crowd.n_annotations, 0, names, sizes)
+
+
+def measure_cost() -> list[dict[str, Any]]:
+    """Seconds a round on one dask worker = fixed + per annotation and class + per worker and class, least squares."""
+    measured = []
+    with cluster(1) as client, tempfile.TemporaryDirectory(prefix="rarevote-") as name:
+        for n_annotations in (500_000, 2_000_000, 4_000_000):
+            for n_workers in (2_000, 50_000, 400_000):
+                crowd = Annotations.from_arrays(*columns(n_annotations, n_workers))
+                folder = Path(name) / f"{n_annotations}-{n_workers}"
+                staged = write_shards(crowd, folder, n_annotations // 4)
+                model = CCRasch()._model(crowd)
+                with DaskEngine(client, model, staged) as engine:
+                    times = seconds_per_round(engine, model, staged, 13)
+                # Every second round carries a lengthened step; the least of either kind is free of what others do.
+                least = (min(times[-8::2]) + min(times[-7::2])) / 2
+                measured.append((1.0, crowd.n_annotations * 2, crowd.n_workers * 2, least))
+                print(f"{n_annotations:,} annotations, {n_workers:,} workers: {least:.4f} s a round", flush=True)
+    table = np.array(measured)
+    weights = 1.0 / table[:, 3]  # relative errors count alike
+    found, *_ = np.linalg.lstsq(table[:, :3] * weights[:, None], np.ones(len(table)), rcond=None)
+    error = np.abs(table[:, :3] @ found / table[:, 3] - 1.0)
+    return [
+        row("cost of a round: fixed, ms", 1e3 * found[0]),
+        row("cost of a round: per annotation and class, ns", 1e9 * found[1]),
+        row("cost of a round: per worker and class, ns", 1e9 * found[2]),
+        row("cost of a round: median error of this model, %", 100 * float(np.median(error))),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--annotations", type=int, default=10_000_000)
-    parser.add_argument("--only", default="equality,overhead")
+    parser.add_argument("--only", default="equality,overhead,cost")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     wanted = arguments.only.split(",")
@@ -202,6 +257,8 @@ def main() -> None:
         rows += measure_equality()
     if "overhead" in wanted:
         rows += measure_overhead(arguments.annotations)
+    if "cost" in wanted:
+        rows += measure_cost()
     print(evidence.write("dask", rows).relative_to(evidence.REPOSITORY))
 
 

@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("io", "engines.dask", "engines.dask_data", "engines.dask_host", "engines.dask_parts"),
     ("estimator",),
     ("methods",),
-    ("metrics", "task_blocks", "simulate", "jury", "calibrate", "decide", "review", "diagnose", "compare"),
+    ("metrics", "task_blocks", "simulate", "jury", "vote_sampler", "calibrate", "decide", "review", "diagnose", "compare"),
     ("example", "io.crowd_files", "datasets", "cluster"),
     ("study",),
     ("report",),

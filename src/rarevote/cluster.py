@@ -220,7 +220,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
                 n_workers=n_threads(None),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address=":0",
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

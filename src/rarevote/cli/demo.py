@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from rarevote.cli.show import aligned, share
@@ -9,7 +12,11 @@ from rarevote.cli.show import aligned, share
 _METHODS = ("majority-vote", "cc-rasch")
 
 
-def demo() -> None:
+def demo(
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write the page to look at, such as report.html.")
+    ] = None,
+) -> None:
     """Majority vote against CC-Rasch on simulated rail inspections, where defects are rare."""
     from rarevote.cli.options import make_method
     from rarevote.example import example_files
@@ -48,3 +55,7 @@ def demo() -> None:
         "treats both classes as equally likely; --set prior=estimate trades some of that recall for precision.\n\n"
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
     )
+    if report is not None:
+        from rarevote.report import write_example_report
+
+        typer.echo(f"The page to look at: {write_example_report(report).resolve()}")

@@ -44,8 +44,11 @@ from rarevote.errors import RarevoteError
 _MOST_LOGGED_PASSES = 50
 _MOST_LOGGED_BYTES = 256_000_000
 _MERGED_AT_ONCE = 8
-# Parameters larger than this travel from worker to worker instead of from the driver to each.
-_LARGEST_INLINE = 65_536
+# So few sums the driver adds itself, which is sooner done than a further task.
+_MERGED_BY_DRIVER = 2
+# Up to this many bytes for all workers together, the driver sends parameters to each of them along with the task; more
+# travel from worker to worker.
+_MOST_SENT = 4_000_000
 _MOST_LOSSES = 20  # in one pass; more, and something else is wrong
 
 
@@ -148,15 +151,13 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         """The sums that the hosts answer with, added by the workers in a tree."""
 
         def ask(parts: list[Any]) -> Sums | Lost:
-            while True:
+            n_shards = self._crowd.n_shards
+            while len(parts) > _MERGED_BY_DRIVER:
                 parts = [
-                    self._client.submit(
-                        merge, self._crowd.n_shards, *parts[begin : begin + _MERGED_AT_ONCE], pure=False
-                    )
+                    self._client.submit(merge, n_shards, *parts[begin : begin + _MERGED_AT_ONCE], pure=False)
                     for begin in range(0, len(parts), _MERGED_AT_ONCE)
                 ]
-                if len(parts) == 1:
-                    return cast("Sums | Lost", parts[0].result())
+            return merge(n_shards, *self._client.gather(parts))
 
         return cast("Sums", self._told(operation, ask))
 
@@ -215,7 +216,8 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def _shared_out(self, operations: list[Operation]) -> Any:
         """The operations as a task's argument: themselves, or on the workers already if they are large."""
-        if sum(_nbytes(getattr(entry, "shared", ())) for entry in operations) <= _LARGEST_INLINE:
+        n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
+        if n_bytes * len(self._blocks) <= _MOST_SENT:
             return operations
         return self._client.scatter([operations], broadcast=True, hash=False)[0]
 

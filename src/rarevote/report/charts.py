@@ -72,6 +72,7 @@ def class_counts(found: Diagnosis) -> Chart:
             "class": str(classes.names[k]), "source": key.words, "items": float(column[k]), "words": count(column[k]),
             "low": or_none(classes.expected_low[k]) if key is _EXPECTED else None,
             "high": or_none(classes.expected_high[k]) if key is _EXPECTED else None,
+            "end": float(max(column[k], classes.expected_high[k] if key is _EXPECTED else 0)),
         }
         for k in shown
         for key, column in zip(keys, columns, strict=True)
@@ -86,7 +87,9 @@ def class_counts(found: Diagnosis) -> Chart:
     layers = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=_count_axis("low", counts), x2="high:Q", color=colour),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=colour, shape=shape),
-        base.mark_text(align="left", dx=9, fontSize=12).encode(x=x, text="words:N", color=alt.value(light("ink"))),
+        base.mark_text(align="left", dx=9, fontSize=12).encode(
+            x=_count_axis("end", counts), text="words:N", color=alt.value(light("ink"))
+        ),
     ).properties(height=alt.Step(17))
     notes = ["Expected: how many items truly have the class, by the probabilities."]
     if (classes.expected_low < classes.expected_high).any():

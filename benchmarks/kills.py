@@ -1,0 +1,171 @@
+"""Fits whose workers or driver are killed (SIGKILL) at a random moment, against the fit that nobody disturbs.
+
+    python -m benchmarks.kills [--workers 12] [--drivers 12] [--seed 0]
+
+Writes docs/evidence/kills.csv, one row a kill. A worker's death must leave the penalised objective within 1e-8
+(relative) and the posteriors within 1e-6; a driver that is started again with the same command must end bit for bit
+where an undisturbed one ends. Half of the drivers use a cluster that survives them, half take theirs with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import evidence
+from benchmarks.dask_engine import cluster, columns, posterior, write_files
+from rarevote import CCRasch
+from rarevote.cluster import Dask
+from rarevote.em import Progress
+
+N_ANNOTATIONS, N_WORKERS, N_SHARDS = 200_000, 1_000, 6
+# Of annotators: low enough for a fit of some dozens of iterations.
+ACCURACY = 0.65
+EVERY = 5
+
+DRIVER = """
+import sys
+from rarevote import CCRasch
+from rarevote.cluster import Dask
+
+def told(progress):
+    print(progress.iteration, flush=True)
+
+if __name__ == "__main__":
+    data, out, checkpoint, every, n_shards, *scheduler = sys.argv[1:]
+    engine = Dask(out, scheduler=(scheduler or [None])[0], checkpoint=checkpoint, every=int(every),
+                  n_shards=int(n_shards))
+    engine.fit(CCRasch(), data, callback=told)
+"""
+
+
+def kill_workers(client: Any, data: Path, folder: Path, kills: int, dice: random.Random) -> list[dict[str, Any]]:
+    calm = Dask(folder / "calm", client=client, n_shards=N_SHARDS).fit(CCRasch(), data)
+    expected, objective = posterior(folder / "calm"), calm.fit.history[-1]
+    rows = []
+    for number in range(kills):
+        at = dice.randint(1, calm.fit.n_iter - 1)
+        delay = dice.uniform(0.0, 0.05)  # into the round that follows
+        done: list[int] = []
+
+        def kill(at: int = at, delay: float = delay, done: list[int] = done) -> None:
+            victims = sorted(client.run(os.getpid).values())
+            time.sleep(delay)
+            os.kill(dice.choice(victims), signal.SIGKILL)
+            done.append(at)
+
+        killer = threading.Thread(target=kill)
+
+        def told(progress: Progress, at: int = at, killer: threading.Thread = killer) -> None:
+            if progress.iteration == at:
+                killer.start()
+
+        begin = time.perf_counter()
+        struck = Dask(folder / "struck", client=client, n_shards=N_SHARDS).fit(CCRasch(), data, callback=told)
+        seconds = time.perf_counter() - begin
+        killer.join()
+        difference = float(np.abs(posterior(folder / "struck") - expected).max())
+        relative = abs(struck.fit.history[-1] - objective) / abs(objective)
+        rows.append(
+            {
+                "run": number + 1,
+                "killed": "a worker",
+                "iteration": at,
+                "of": calm.fit.n_iter,
+                "resumed_at": "",
+                "objective_difference": f"{relative:.3g}",
+                "posterior_difference": f"{difference:.3g}",
+                "seconds": f"{seconds:.1f}",
+                "holds": "yes" if done and relative <= 1e-8 and difference <= 1e-6 else "no",
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def drive(folder: Path, data: Path, name: str, scheduler: str | None, kill_at: int | None) -> list[int]:
+    """Run a driver; returns the iterations that it told of until it ended or was killed."""
+    arguments = [data, folder / f"{name}-out", folder / f"{name}-checkpoint", EVERY, N_SHARDS]
+    words = [str(word) for word in arguments] + ([scheduler] if scheduler else [])
+    script = folder / "driver.py"
+    script.write_text(DRIVER)
+    told = []
+    with subprocess.Popen([sys.executable, str(script), *words], stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        for line in driver.stdout:
+            told.append(int(line))
+            if told[-1] == kill_at:
+                driver.send_signal(signal.SIGKILL)
+                break
+    assert kill_at is not None or driver.returncode == 0
+    return told
+
+
+def kill_drivers(client: Any, data: Path, folder: Path, kills: int, dice: random.Random) -> list[dict[str, Any]]:
+    address = client.scheduler.address
+    told = drive(folder, data, "calm", address, None)
+    expected = posterior(folder / "calm-out")
+    objective = json.loads((folder / "calm-out" / "summary.json").read_text())["objective"]
+    rows = []
+    for number in range(kills):
+        at = dice.randint(2, told[-1] - 1)
+        scheduler = address if number % 2 == 0 else None
+        begin = time.perf_counter()
+        drive(folder, data, f"struck-{number}", scheduler, at)
+        assert not (folder / f"struck-{number}-out" / "summary.json").exists()
+        resumed = drive(folder, data, f"struck-{number}", scheduler, None)
+        seconds = time.perf_counter() - begin
+        found = json.loads((folder / f"struck-{number}-out" / "summary.json").read_text())["objective"]
+        difference = float(np.abs(posterior(folder / f"struck-{number}-out") - expected).max())
+        same = np.array_equal(posterior(folder / f"struck-{number}-out"), expected) and found == objective
+        rows.append(
+            {
+                "run": number + 1,
+                "killed": "the driver" if scheduler else "the driver with its cluster",
+                "iteration": at,
+                "of": told[-1],
+                "resumed_at": resumed[0],
+                "objective_difference": f"{abs(found - objective) / abs(objective):.3g}",
+                "posterior_difference": f"{difference:.3g}",
+                "seconds": f"{seconds:.1f}",
+                "holds": "yes" if same else "no",
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--drivers", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    dice = random.Random(arguments.seed)
+    task, worker, label = columns(N_ANNOTATIONS, N_WORKERS, ACCURACY)
+    with tempfile.TemporaryDirectory(prefix="rarevote-") as name:
+        folder = Path(name)
+        parts = np.array_split(np.random.default_rng(1).permutation(task.size), 4)
+        data = write_files(folder / "data", task, worker, label, parts)
+        with cluster(2) as client:
+            rows = kill_workers(client, data, folder, arguments.workers, dice)
+            rows += kill_drivers(client, data, folder, arguments.drivers, dice)
+    failed = [row for row in rows if row["holds"] != "yes"]
+    print(evidence.write("kills", rows).relative_to(evidence.REPOSITORY))
+    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
