@@ -3,8 +3,8 @@
     python -m benchmarks.files [--tasks 1000000] [--repeats 3]
 
 ``aggregate`` is measured as a process from start to exit, against the two things that it cannot do without: reading
-and encoding the file by DuckDB alone, and the fit alone. Each is the best of several runs that take turns, because
-other work on the machine slows whatever happens to run. Writes docs/evidence/files.csv.
+and encoding the file by DuckDB alone, and the fit alone. The three take turns, and the ratio is the median of the
+rounds, because other work on the machine slows whatever happens to run. Writes docs/evidence/files.csv.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import evidence
@@ -30,6 +31,7 @@ import sys, time
 import duckdb
 begin, busy = time.perf_counter(), time.process_time()
 database = duckdb.connect()
+database.execute("SET enable_progress_bar = false")
 database.execute("CREATE TABLE votes AS SELECT * FROM read_csv(?, all_varchar=true)", [sys.argv[1]])
 for name in ("task", "worker", "label"):
     database.execute(
@@ -40,7 +42,8 @@ codes = database.execute(
     "SELECT tasks.code AS task, workers.code AS worker, labels.code AS label FROM votes JOIN tasks USING (task) "
     "JOIN workers USING (worker) JOIN labels USING (label) ORDER BY tasks.code"
 ).fetchnumpy()
-names = [database.execute(f"SELECT {name} FROM {name}s ORDER BY code").fetchnumpy() for name in ("task", "worker", "label")]
+for name in ("task", "worker", "label"):
+    database.execute(f"SELECT {name} FROM {name}s ORDER BY code").fetchnumpy()
 print(time.perf_counter() - begin, time.process_time() - busy)
 """
 
@@ -63,17 +66,6 @@ class Cost:
     seconds: float
     busy: float
     megabytes: float = 0.0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.seconds + other.seconds, self.busy + other.busy)
-
-
-def best(costs: list[Cost]) -> Cost:
-    return Cost(
-        min(cost.seconds for cost in costs),
-        min(cost.busy for cost in costs),
-        max(cost.megabytes for cost in costs),
-    )
 
 
 def part(script: str, *arguments: str | Path) -> Cost:
@@ -103,21 +95,27 @@ def five_million(folder: Path, n_tasks: int, repeats: int) -> list[dict[str, Any
     whole("aggregate", labels, "-q", "-o", folder / "r.csv")  # compiled code is cached from here on
     rows: list[dict[str, Any]] = []
     for method in METHODS:
-        runs: dict[str, list[Cost]] = {"read": [], "fit": [], "all": []}
+        rounds = []
         for _ in range(repeats):
-            runs["read"].append(part(DUCKDB_ALONE, labels))
-            runs["fit"].append(part(FIT_ALONE, labels, method))
-            runs["all"].append(whole("aggregate", labels, "-m", method, "-q", "-o", folder / "r.csv"))
-        read, fit, everything = (best(runs[name]) for name in ("read", "fit", "all"))
-        floor = read + fit
+            read, fit = part(DUCKDB_ALONE, labels), part(FIT_ALONE, labels, method)
+            everything = whole("aggregate", labels, "-m", method, "-q", "-o", folder / "r.csv")
+            rounds.append((read, fit, everything))
         title = f"aggregate {n_tasks * VOTES:,} votes from CSV with {method}"
         rows += [
-            row(f"{title}: seconds", everything.seconds),
-            row("reading and encoding by DuckDB alone: seconds", read.seconds),
-            row(f"fit of {method} alone: seconds", fit.seconds),
-            row(f"{title} / (DuckDB alone + fit alone), on the clock", everything.seconds / floor.seconds, 2.0),
-            row(f"{title} / (DuckDB alone + fit alone), seconds of all cores", everything.busy / floor.busy, 2.0),
-            row(f"{title}: peak MB", everything.megabytes, 2000.0),
+            row(f"{title}: seconds", median(one.seconds for _, _, one in rounds)),
+            row("reading and encoding by DuckDB alone: seconds", median(one.seconds for one, _, _ in rounds)),
+            row(f"fit of {method} alone: seconds", median(one.seconds for _, one, _ in rounds)),
+            row(
+                f"{title} / (DuckDB alone + fit alone), on the clock",
+                median(one.seconds / (read.seconds + fit.seconds) for read, fit, one in rounds),
+                2.0,
+            ),
+            row(
+                f"{title} / (DuckDB alone + fit alone), seconds of all cores",
+                median(one.busy / (read.busy + fit.busy) for read, fit, one in rounds),
+                2.0,
+            ),
+            row(f"{title}: peak MB", max(one.megabytes for _, _, one in rounds), 2000.0),
         ]
     return rows
 

@@ -190,7 +190,7 @@ def measure_memory() -> list[dict[str, Any]]:
 
 def measure_peers(peer_python: str) -> list[dict[str, Any]]:
     rows = []
-    for slug, peer, wanted, target in (("dog", "GLAD", 500.0, "at least 500"), ("trec", "DawidSkene", 1.0, "at least 1")):
+    for slug, peer, target in (("dog", "GLAD", "at least 500"), ("trec", "DawidSkene", "at least 1")):
         path = str(DATASETS / slug / "labels.csv")
         CCRasch().fit(path)
         crowd = CCRasch().fit(path).annotations_
@@ -199,7 +199,6 @@ def measure_peers(peer_python: str) -> list[dict[str, Any]]:
         rows.append(row(f"{slug}: crowd-kit {peer} seconds", theirs, ""))
         rows.append(row(f"{slug}: our CC-Rasch seconds", ours, ""))
         rows.append(row(f"{slug}: crowd-kit {peer} / our CC-Rasch", theirs / ours, target))
-        assert wanted
     return rows
 
 

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
@@ -109,6 +107,6 @@ def test_a_frame_is_not_changed() -> None:
     pd.testing.assert_frame_equal(FRAME, before)
 
 
-def test_labels_are_the_first_of_the_best() -> None:
-    model: Any = CCRasch().fit((["t"], ["w"], ["b"]), classes=["a", "b"])
-    assert model.label_codes().tolist() == [int(np.argmax(model.posterior_[0]))]
+def test_a_single_vote_is_the_label() -> None:
+    for model in (CCRasch(), MajorityVote()):
+        assert model.fit((["t"], ["w"], ["b"]), classes=["a", "b"]).labels_.to_dict() == {"t": "b"}

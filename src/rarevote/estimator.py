@@ -191,7 +191,12 @@ class Estimator:
 
     def label_codes(self) -> NDArray[np.int64]:
         """Class number of every task; ties go to the first class in sorted order."""
-        return first_of_best(self.posterior_)
+        return self._choose(self.posterior_, self.annotations_)
+
+    def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
+        """Class numbers from the posterior of some tasks."""
+        del annotations
+        return first_of_best(posterior)
 
     @property
     def labels_table(self) -> Table:

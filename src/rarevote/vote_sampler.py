@@ -38,8 +38,11 @@ _FEWEST_LOG = -600.0  # a likelihood below this is none; its exponential must st
 # Priors, on the logit scale of an ability.
 _MEAN_VARIANCE = 2.0
 _SPREAD_SHAPE, _SPREAD_SCALE = 1.0, 0.25
-_HARD_MEAN = np.array([-0.8, 1.0])  # u and v: without evidence a hard task costs everybody the same
-_HARD_VARIANCE = np.array([0.25, 0.09])
+_HARD_MEAN, _HARD_VARIANCE = np.array([-0.8, 0.7]), np.array([0.25, 0.25])  # of u and v, before the bounds
+# A hard task levels workers (v below 1) and misleads nobody (u not far below 0). Free of these bounds, the level turns
+# into one on which everybody is wrong, which explains any votes by any class.
+_HARD_LOWEST, _HARD_HIGHEST = np.array([-1.25, 0.0]), np.array([0.0, 1.0])
+_HARD_TRIES = 3
 _LEVEL_MASS = 2.0
 _CLASS_MASS = 1.0
 # Proposals from Student's t have heavier tails than the target, as an independence sampler needs.
@@ -255,13 +258,18 @@ class VoteSampler:
             gradient = design @ (right - total * p) - (mode - _HARD_MEAN) / _HARD_VARIANCE
             curvature = (design * (total * p * (1 - p))) @ design.T + np.diag(1.0 / _HARD_VARIANCE)
             mode = mode + np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
+        mode = np.clip(mode, _HARD_LOWEST, _HARD_HIGHEST)
         root = np.linalg.cholesky(np.linalg.inv(curvature))
-        step = self.rng.standard_normal(2) * sqrt(_DEGREES / self.rng.chisquare(_DEGREES))
-        proposed = mode + root @ step
         now = np.linalg.solve(root, self.hard - mode)
-        gain = log_density(proposed) - log_density(self.hard) + _log_t(now @ now, 2) - _log_t(step @ step, 2)
-        if log(self.rng.random()) < gain:
-            self.hard = proposed
+        here = log_density(self.hard) - _log_t(now @ now, 2)
+        for _ in range(_HARD_TRIES):
+            step = self.rng.standard_normal(2) * sqrt(_DEGREES / self.rng.chisquare(_DEGREES))
+            proposed = mode + root @ step
+            if ((proposed < _HARD_LOWEST) | (proposed > _HARD_HIGHEST)).any():
+                continue
+            there = log_density(proposed) - _log_t(step @ step, 2)
+            if log(self.rng.random()) < there - here:
+                self.hard, here = proposed, there
 
     def _draw_population(self) -> None:
         """Draw mean and spread of the abilities, per class."""

@@ -83,11 +83,12 @@ def posterior(folder: Path) -> Any:
     return rows[[f"p:{name}" for name in CLASSES]].to_numpy()
 
 
-def worker_killer(client: Any, iteration: int) -> Callable[[Progress], None]:
+def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[Progress], None]:
     def kill(progress: Progress) -> None:
         if progress.iteration == iteration:
-            victims = sorted(client.run(os.getpid).values())
-            os.kill(victims[iteration % len(victims)], signal.SIGKILL)
+            there = sorted(client.run(os.getpid).values())
+            for victim in there if everybody else there[:1]:
+                os.kill(victim, signal.SIGKILL)
 
     return kill
 
@@ -165,9 +166,9 @@ def test_a_killed_worker_changes_nothing(
 ) -> None:
     monkeypatch.setattr("rarevote.engines.dask._MOST_LOGGED_PASSES", 10)  # so that hosts write their state down, too
     calm = Dask(tmp_path / "calm", client=client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
-    for iteration in (4, 23):
+    for iteration, everybody in ((4, False), (23, True)):
         struck = Dask(tmp_path / "struck", client=client, n_shards=5).fit(
-            CCRasch(30, tol=0), parquet, callback=worker_killer(client, iteration)
+            CCRasch(30, tol=0), parquet, callback=worker_killer(client, iteration, everybody=everybody)
         )
         assert struck.fit.history == calm.fit.history
         np.testing.assert_array_equal(posterior(tmp_path / "struck"), posterior(tmp_path / "calm"))

@@ -53,7 +53,8 @@ def check_edges(make: Callable[[], Estimator], rows: Rows, gold: Mapping[str, st
     for task, of_class in probas.items():
         assert abs(sum(of_class.values()) - 1) < 1e-12
         assert min(of_class.values()) >= 0
-        assert labels[task] == max(of_class, key=lambda name: of_class[name])
+        # Where a fit cannot tell classes apart, a method may let the votes decide.
+        assert of_class[labels[task]] >= max(of_class.values()) - 1e-4
 
 
 def check_permutation(make: Callable[[], Estimator], rows: Rows, gold: Mapping[str, str] | None = None) -> None:

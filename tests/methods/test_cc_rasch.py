@@ -284,9 +284,19 @@ def test_small_crowds(task: list[int], worker: list[int], label: list[str], expe
 
 @pytest.mark.parametrize("m_step", ["fused", "exact"])
 def test_a_single_disputed_task_cannot_be_told(m_step: Any) -> None:
-    """Its difficulty explains any split of the votes equally well: the best the model can say is one half each."""
+    """Its difficulty explains any split of the votes equally well: one half each, and the votes decide."""
     model = CCRasch(m_step=m_step).fit(([0, 0, 0], [0, 1, 2], ["a", "b", "b"]))
     np.testing.assert_allclose(model.posterior_, [[0.5, 0.5]], atol=1e-4)
+    assert model.labels_.to_dict() == {0: "b"}
+
+
+def test_a_crowd_too_small_to_learn_from_is_decided_by_its_votes() -> None:
+    """The optimum of four votes knows nothing, and rounding must not label a unanimous task otherwise."""
+    rows = ([1, 1, 2, 2], list("abab"), ["x", "y", "y", "y"])
+    model = CCRasch().fit(rows)
+    np.testing.assert_allclose(model.posterior_, 0.5, atol=1e-4)
+    assert model.labels_.to_dict() == {1: "x", 2: "y"}
+    assert model.predict(rows).to_dict() == {1: "x", 2: "y"}
 
 
 @pytest.mark.parametrize("prior", ["uniform", "estimate"])

@@ -9,7 +9,7 @@ down, which keeps the log short.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, cast
@@ -50,6 +50,7 @@ _MERGED_BY_DRIVER = 2
 # travel from worker to worker.
 _MOST_SENT = 4_000_000
 _MOST_LOSSES = 20  # in one pass; more, and something else is wrong
+_SECONDS_BETWEEN_LOOKS = 2.0
 
 
 class DaskEngine(Engine[Shared, Local, Stats]):
@@ -149,15 +150,16 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def _sums(self, operation: Operation) -> Sums:
         """The sums that the hosts answer with, added by the workers in a tree."""
+        n_shards = self._crowd.n_shards
 
         def ask(parts: list[Any]) -> Sums | Lost:
-            n_shards = self._crowd.n_shards
             while len(parts) > _MERGED_BY_DRIVER:
                 parts = [
                     self._client.submit(merge, n_shards, *parts[begin : begin + _MERGED_AT_ONCE], pure=False)
                     for begin in range(0, len(parts), _MERGED_AT_ONCE)
                 ]
-            return merge(n_shards, *self._client.gather(parts))
+            answers = self._gathered(parts)
+            return answers if isinstance(answers, Lost) else merge(n_shards, *answers)
 
         return cast("Sums", self._told(operation, ask))
 
@@ -165,7 +167,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         """The answers per shard, in the order of the shards."""
 
         def ask(parts: list[Any]) -> list[Any] | Lost:
-            answers = self._client.gather(parts)
+            answers = self._gathered(parts)
+            if isinstance(answers, Lost):
+                return answers
             lost = [answer.blocks for answer in answers if isinstance(answer, Lost)]
             if lost:
                 return Lost(frozenset().union(*lost))
@@ -173,7 +177,23 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
         return cast("list[Any]", self._told(operation, ask))
 
-    def _told(self, operation: Operation, ask: Any) -> Any:
+    def _gathered(self, parts: list[Any]) -> list[Any] | Lost:
+        """The values of futures, or the hosts whose workers are gone."""
+        from distributed import wait
+
+        while True:
+            try:
+                wait(parts, timeout=_SECONDS_BETWEEN_LOOKS)
+                return list(self._client.gather(parts))
+            except TimeoutError:
+                # Dask makes a lost host anew by itself, but not if it was the last worker that died: then the host
+                # waits for that very worker, whoever else may come.
+                there = self._client.nthreads()
+                gone = [number for number, place in enumerate(self._places) if place not in there]
+                if there and gone:
+                    return Lost(frozenset(gone))
+
+    def _told(self, operation: Operation, ask: Callable[[list[Any]], Any]) -> Any:
         """Tell all hosts what is pending and this; those that were lost are made anew and told again."""
         from distributed import KilledWorker
 

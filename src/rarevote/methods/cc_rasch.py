@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Callback, StoppingRule, run_em
-from rarevote.errors import ParameterError
 from rarevote.engines.local import LocalEngine
+from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.cc_rasch_model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.hyper import per_class, resolve_prior
 from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.numerics import first_of_best
 
 MStep = Literal["fused", "exact"]
 
@@ -178,6 +179,21 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         with LocalEngine(model, annotations, np.empty(0, dtype=np.int32), self.n_jobs) as engine:
             run_em(model, engine, shared, rule)
             return engine.posterior()
+
+    def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
+        """The most probable class; classes that the fit cannot tell apart are decided by the votes.
+
+        On very small crowds the optimum knows nothing: every class is equally likely, and which one stands a millionth
+        higher is an accident of where the iteration stopped. Closer than ``tol`` is a tie.
+        """
+        chosen = first_of_best(posterior)
+        if not posterior.size:
+            return chosen
+        tied = posterior >= posterior.max(axis=1, keepdims=True) - self.tol
+        rows = np.flatnonzero(tied.sum(axis=1) > 1)
+        if rows.size:
+            chosen[rows] = first_of_best(np.where(tied[rows], annotations.votes()[rows], -1.0))
+        return chosen
 
     # -- results -----------------------------------------------------------------------------------------------------
 

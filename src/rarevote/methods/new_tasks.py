@@ -18,7 +18,6 @@ from rarevote.errors import InputError
 from rarevote.estimator import Estimator
 from rarevote.io.frames import Source, read_annotations
 from rarevote.io.tables import Table
-from rarevote.numerics import first_of_best
 
 FloatArray = NDArray[np.float64]
 
@@ -80,7 +79,7 @@ class PredictsNewTasks(Estimator):
     def predict(self, data: Any, **options: Any) -> Any:
         """One label per new task; arguments as for :meth:`predict_proba`."""
         crowd, source, posterior = self._predict(data, **options)
-        labels = crowd.classes[first_of_best(posterior)]
+        labels = crowd.classes[self._choose(posterior, crowd)]
         return source.deliver(Table({"task": crowd.tasks}, {"agg_label": labels}, series=True, dtypes=source.dtypes))
 
     def _predict(self, data: Any, **options: Any) -> tuple[Annotations, Source, FloatArray]:
