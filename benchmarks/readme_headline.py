@@ -1,7 +1,7 @@
 """Put the headline figure and table of a finished study into the README.
 
-    rarevote study paper --data DATASETS --out STUDY
-    python -m benchmarks.readme_headline STUDY
+rarevote study paper --data DATASETS --out STUDY
+python -m benchmarks.readme_headline STUDY
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import json
 import os
 import signal
@@ -152,10 +151,6 @@ def test_what_a_fit_is_of() -> None:
 # --------------------------------------------------------------------------------------------------------------------
 # methods on one machine
 
-wired = pytest.mark.skipif(
-    "checkpoint" not in inspect.signature(Estimator.fit).parameters, reason="Estimator.fit takes no checkpoint yet"
-)
-
 
 def columns() -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(3)
@@ -164,7 +159,6 @@ def columns() -> tuple[Any, Any, Any]:
     return task, rng.integers(0, 30, task.size), np.where(rng.random(task.size) < 0.75, truth[task], ~truth[task])
 
 
-@wired
 @pytest.mark.parametrize(
     "estimator",
     [CCRasch(30, tol=0), CCRasch(12, tol=0, m_step="exact"), DawidSkene(30, tol=0), GLAD(30, tol=0)],
@@ -194,7 +188,6 @@ CCRasch(100_000, tol=0).fit(columns(), checkpoint=sys.argv[1], checkpoint_every=
 """
 
 
-@wired
 def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parent.parent
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "cut")], cwd=root)

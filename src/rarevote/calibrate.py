@@ -36,10 +36,11 @@ COVERAGE = 0.95
 
 _N_DRAWS = 400
 # Autocorrelation of a rare class's share dies out after about 50 sweeps: fewer sweeps would count noise.
-_MOST_SWEEPS, _FEWEST_SWEEPS = 3000, 400
-_ANNOTATION_VISITS = 300_000_000
+_MOST_SWEEPS, _FEWEST_SWEEPS = 2000, 400
+_ANNOTATION_VISITS = 200_000_000
 _MOST_ANNOTATIONS = 1_000_000
 _SETTLING = 0.25  # share of the sweeps before the first draw counts
+_MOST_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
 _PARAMETER_DRAWS = 20  # for tasks outside the sample that the sampler learns from
 
 
@@ -108,9 +109,9 @@ def calibrated(
         gold: known class of each task or -1, (n_tasks); these tasks are no longer in doubt.
         classes: names of the classes; their numbers if not given.
         annotations: the votes behind the posterior; needed for "refitted".
-        abilities: "refitted" explains the votes anew (default where ``annotations`` are given), "held" keeps what the
-            method fitted and moves the class prior alone (see the module for what that costs).
-        n_sweeps: sweeps of the sampler; by default 3000, fewer for large crowds.
+        abilities: "refitted" explains the votes anew (default where ``annotations`` are given
+            and workers times classes squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the module for what that costs).
+        n_sweeps: sweeps of the sampler; by default 2000, fewer for large crowds.
         random_state: seed of the sampler.
 
     Raises:
@@ -130,7 +131,8 @@ def calibrated(
         raise InputError(f"{len(names)} classes and {known.size} gold entries do not fit a posterior of shape {n, K}")
     if annotations is not None and annotations.n_tasks != n:
         raise InputError(f"the posterior has {n:,} tasks, the annotations {annotations.n_tasks:,}")
-    mode = abilities or ("held" if annotations is None else "refitted")
+    fits = annotations is not None and annotations.n_workers * K * K <= _MOST_CELLS
+    mode = abilities or ("refitted" if fits else "held")
     if mode not in ("refitted", "held") or (mode == "refitted" and annotations is None):
         raise ParameterError(f'abilities must be "refitted" (with annotations) or "held", got {abilities!r}')
     counts = np.bincount(known[known >= 0], minlength=K).astype(np.float64)

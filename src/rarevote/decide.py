@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, comb, log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -207,7 +206,9 @@ def _check_share(name: str, value: Any) -> None:
 
 def _one_target(wanted: Mapping[Any, float], classes: NDArray[Any], confidence: float) -> tuple[int, float]:
     if len(wanted) != 1:
-        raise ParameterError(f"min_recall takes one class, because targets of several can exclude each other; got {wanted}")
+        raise ParameterError(
+            f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
+        )
     ((name, target),) = wanted.items()
     names = [str(known) for known in classes.tolist()]
     if str(name) not in names:
@@ -262,7 +263,7 @@ def _flag(
         fewest, middle, most = (int(needed[ceil(share * needed.size) - 1]) for share in (0.1, confidence, 0.9))
         ranked = np.sort(score[calibrated.drawn_tasks][unknown[calibrated.drawn_tasks]])[::-1]
         threshold = float(ranked[middle - 1]) if middle else np.inf
-        told = 0 < fewest and most <= WIDEST_SPREAD * fewest
+        told = fewest > 0 and most <= WIDEST_SPREAD * fewest
         contradicted = _contradicts(of_gold, threshold, target)
     else:
         # No draws: take the probabilities at their word, and promise nothing.
@@ -389,4 +390,4 @@ def _intervals(calibrated: CalibratedPosterior, codes: IntArray) -> list[tuple[F
 
 def _ratio(part: FloatArray, whole: Any) -> FloatArray:
     whole = np.asarray(whole, dtype=np.float64)
-    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0))

@@ -14,12 +14,14 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations, Keep, Missing, as_name_array, sort_labels
+from rarevote.checkpoint import Checkpoint, digest_of, identity_of
 from rarevote.em import Callback, Model, Outcome, Status, StoppingRule, run_em
 from rarevote.engines.local import LocalEngine
 from rarevote.errors import (
@@ -323,6 +325,30 @@ class EMEstimator(Estimator):
     n_iter: int
     n_jobs: int | None
 
+    def fit(
+        self,
+        data: Any,
+        true_labels: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 10,
+        **options: Any,
+    ) -> Self:
+        """Aggregate the annotations.
+
+        Args:
+            data: as in :meth:`Estimator.fit`.
+            true_labels: as in :meth:`Estimator.fit`.
+            checkpoint: a folder that keeps the fit now and then; the same call goes on from there after a crash.
+            checkpoint_every: iterations between two checkpoints.
+            **options: as in :meth:`Estimator.fit`.
+        """
+        self._kept_in = None if checkpoint is None else (checkpoint, checkpoint_every)
+        try:
+            return super().fit(data, true_labels, **options)
+        finally:
+            del self._kept_in
+
     def _em(
         self,
         model: Model[Any, Any, Any],
@@ -335,9 +361,16 @@ class EMEstimator(Estimator):
         """Run the loop; returns its outcome, the posterior, and the local parameters behind it."""
         if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 1):
             raise ParameterError(f"n_iter must be a whole number of at least 1, got {rule.n_iter!r}")
+        checkpoint = None
+        if getattr(self, "_kept_in", None) is not None:
+            folder, every = self._kept_in  # type: ignore[misc]
+            identity = identity_of(self.method_name, self.get_params(), digest_of(annotations, gold))
+            checkpoint = options["checkpoint"] = Checkpoint(folder, every, identity)
         with LocalEngine(model, annotations, gold, self.n_jobs) as engine:
             outcome = run_em(model, engine, model.start(annotations), rule, callback=callback, **options)
             posterior, local = engine.posterior(), engine.local_parameters()
+        if checkpoint is not None:
+            checkpoint.clear()
         return outcome, posterior, local
 
     def _warn_unless_converged(self, fit: Fit, tol: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,9 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
 
     found = list_datasets()
     if as_json:
-        entries = [{**asdict(info), "access": info.access, "here": str(locate(info, data=data) or "")} for info in found]
+        entries = [
+            {**asdict(info), "access": info.access, "here": str(locate(info, data=data) or "")} for info in found
+        ]
         typer.echo(json.dumps(entries))
         return
 
@@ -96,9 +99,14 @@ def fetch(
     for info in chosen:
         total = sum(part.n_bytes for part in (info.labels, info.truth) if part is not None)
         with counting(f"fetching {info.slug}", total, quiet=quiet) as report:
-            folder = fetch_dataset(info, cache=cache, progress=lambda done, _total, tell=report: tell(done))
+            folder = fetch_dataset(info, cache=cache, progress=_first_of_two(report))
         if not quiet:
             say(f"{info.slug}: {folder}")
+
+
+def _first_of_two(report: Callable[[int], None]) -> Callable[[int, int], None]:
+    """A report of what is done from one of what is done and of how much."""
+    return lambda done, _total: report(done)
 
 
 @datasets_app.command("import")

@@ -80,7 +80,9 @@ def synthetic(
     )
     _make_folder(out)
     with counting("simulated crowds", n_trials(seeds), quiet=quiet) as report:
-        section = run_synthetic(out, chosen, n_seeds=seeds, crowd=crowd, n_jobs=jobs, report=report, command=command_line())
+        section = run_synthetic(
+            out, chosen, n_seeds=seeds, crowd=crowd, n_jobs=jobs, report=report, command=command_line()
+        )
     _tell(section, out, quiet=quiet)
 
 
@@ -125,7 +127,9 @@ def theory(
     chosen = _runnable(methods or ",".join(METHODS), quiet=quiet)
     _make_folder(out)
     with counting("simulated crowds", n_trials(seeds), quiet=quiet) as report:
-        section = run_theory(out, chosen, n_seeds=seeds, n_items=items, n_jobs=jobs, report=report, command=command_line())
+        section = run_theory(
+            out, chosen, n_seeds=seeds, n_items=items, n_jobs=jobs, report=report, command=command_line()
+        )
     _tell(section, out, quiet=quiet)
 
 
@@ -210,6 +214,7 @@ def _make_folder(out: Path) -> None:
 
 
 def command_line() -> str:
+    """What the user typed, for the page's footer."""
     return shlex.join(["rarevote", *sys.argv[1:]])
 
 

@@ -1,7 +1,7 @@
 """One machine: shards in a thread pool, sums added in a fixed order.
 
-The shards depend on the data alone, never on the number of threads, and their sums are added in the order of the
-shards: results are the same to the last bit for any ``n_jobs``.
+The shards depend on the data alone, never on the number of threads, and their sums are added in the order of a tree
+over the shards: results are the same to the last bit for any ``n_jobs``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,14 +18,12 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Engine, Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.engines.shards import ShardState, add_to, added, combine, read_local, write_local
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
 _MOST_SHARDS = 64
-# Extrapolation works through this many tasks at a time, so that its temporaries stay in the cache.
-_ROWS_AT_ONCE = 8192
 
-_Point = tuple[NDArray[Any], NDArray[Any]]
 _Result = TypeVar("_Result")
 
 
@@ -54,23 +53,22 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         gold: NDArray[np.int32],
         n_jobs: int | None = None,
     ) -> None:
-        bounds = shard_bounds(annotations)
         self._model = model
-        self._shards = [
-            Shard(
-                annotations.task_ptr[begin : end + 1],
-                annotations.worker,
-                annotations.label,
-                gold[begin:end] if gold.size else gold,
+        self._states: list[ShardState[Shared, Local, Stats]] = [
+            ShardState(
+                model,
+                Shard(
+                    annotations.task_ptr[begin : end + 1],
+                    annotations.worker,
+                    annotations.label,
+                    gold[begin:end] if gold.size else gold,
+                ),
             )
-            for begin, end in pairwise(bounds)
+            for begin, end in pairwise(shard_bounds(annotations))
         ]
-        self._current: list[Local] = [model.start_local(shard) for shard in self._shards]
-        self._proposed = [_like(local) for local in self._current]
-        self._previous = [_like(local) for local in self._current]
-        self._aside: list[Local] | None = None  # made when the first step is lengthened
+        self._n_tasks = annotations.n_tasks
         self._stats: list[Stats] | None = None
-        threads = min(n_threads(n_jobs), len(self._shards))
+        threads = min(n_threads(n_jobs), len(self._states))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rarevote") if threads > 1 else None
 
     def __enter__(self) -> LocalEngine[Shared, Local, Stats]:
@@ -80,114 +78,78 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         if self._pool is not None:
             self._pool.shutdown()
 
+    # -- passes ------------------------------------------------------------------------------------------------------
+
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
         if self._stats is None:
-            self._stats = [self._model.empty_stats(shared) for _ in self._shards]
+            self._stats = [self._model.empty_stats(shared) for _ in self._states]
         stats = self._stats
 
-        def step(index: int) -> float:
-            for array in stats[index]:
-                array.fill(0.0)
-            return self._model.step(
-                shared,
-                self._shards[index],
-                self._current[index],
-                self._proposed[index],
-                stats[index],
-                refresh,
-                damping,
-            )
+        def step(number: int) -> float:
+            return self._states[number].run(shared, stats[number], refresh=refresh, damping=damping)
 
-        changes = self._map(step)
-        total = stats[0]
-        for part in stats[1:]:
-            for sum_so_far, term in zip(total, part, strict=True):
-                sum_so_far += term
-        return total, max(changes)
+        changes = self._each(step)
+        return self._sum(stats, add_to), max(changes)
 
     def advance(self) -> None:
         """Make the proposed local state the current one."""
-        self._previous, self._current, self._proposed = self._current, self._proposed, self._previous
+        for state in self._states:
+            state.advance()
 
     def retreat(self) -> None:
         """Go back to the local state before the last advance."""
-        self._previous, self._current, self._proposed = self._proposed, self._previous, self._current
+        for state in self._states:
+            state.retreat()
+
+    # -- lengthened steps --------------------------------------------------------------------------------------------
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-
-        def of_shard(index: int) -> tuple[float, float]:
-            first = second = 0.0
-            for t0, t1, t2 in self._points(index, offsets):
-                for begin in range(0, len(t0[0]), _ROWS_AT_ONCE):
-                    rows = slice(begin, begin + _ROWS_AT_ONCE)
-                    r, v = _differences(rows, t0, t1, t2)
-                    first += float(np.vdot(r, r))
-                    second += float(np.vdot(v, v))
-            return first, second
-
-        found = self._map(of_shard)
-        return sum(first for first, _ in found), sum(second for _, second in found)
+        near, far = self._sum(self._each(lambda number: self._states[number].distances(offsets)), added)
+        return near, far
 
     def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
-        """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside."""
-        if self._aside is None:
-            self._aside = [_like(local) for local in self._current]
-        aside = self._aside
-
-        def of_shard(index: int) -> list[NDArray[Any]]:
-            sums = []
-            aside[index][0][:] = self._proposed[index][0]
-            for out, (t0, t1, t2) in zip(aside[index][1:], self._points(index, offsets), strict=True):
-                total = np.zeros(out.shape[1:])
-                for begin in range(0, len(out), _ROWS_AT_ONCE):
-                    rows = slice(begin, begin + _ROWS_AT_ONCE)
-                    r, v = _differences(rows, t0, t1, t2)
-                    far = t0[0][rows] + t0[1] + 2.0 * length * r + length**2 * v
-                    out[rows] = far
-                    total += far.sum(0)
-                sums.append(total)
-            return sums
-
-        parts = self._map(of_shard)
-        self._proposed, self._aside = self._aside, self._proposed
-        n_tasks = max(sum(len(local[0]) for local in self._current), 1)
-        return tuple(sum(arrays) / n_tasks for arrays in zip(*parts, strict=True))
+        """Propose the far point in place of the next, which is kept aside; returns the means of each array."""
+        sums = self._each(lambda number: tuple(self._states[number].extrapolate(offsets, length)))
+        return tuple(total / max(self._n_tasks, 1) for total in self._sum(sums, added))
 
     def take_plain(self) -> None:
         """Make what was kept aside the current state in place of the far point."""
-        assert self._aside is not None
-        self._current, self._aside = self._aside, self._current
+        for state in self._states:
+            state.take_plain()
 
-    def _points(self, index: int, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
-        """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
-        states = (self._previous[index], self._current[index], self._proposed[index])
-        columns = [zip(state[1:], offset, strict=True) for state, offset in zip(states, offsets, strict=True)]
-        return list(zip(*columns, strict=True))
+    # -- on disk -----------------------------------------------------------------------------------------------------
 
-    def _map(self, action: Callable[[int], _Result]) -> list[_Result]:
-        indices = range(len(self._shards))
-        return list(self._pool.map(action, indices) if self._pool is not None else map(action, indices))
+    def save(self, folder: Path) -> None:
+        """Write the current local state, a file a shard."""
+        for number, state in enumerate(self._states):
+            write_local(folder, number, state)
+
+    def load(self, folder: Path) -> None:
+        """Take the current local state from the files that :meth:`save` wrote."""
+        for number, state in enumerate(self._states):
+            read_local(folder, number, state)
+
+    # -- results -----------------------------------------------------------------------------------------------------
 
     def posterior(self) -> NDArray[Any]:
         """The posterior that the last pass computed, (n_tasks, n_classes)."""
-        return _join([local[0] for local in self._proposed])
+        return _join([state.proposed[0] for state in self._states])
 
     def local_parameters(self) -> tuple[NDArray[Any], ...]:
         """The local parameters behind that posterior: every local array but the posterior."""
-        columns = zip(*(local[1:] for local in self._current), strict=True)
+        columns = zip(*(state.current[1:] for state in self._states), strict=True)
         return tuple(_join(parts) for parts in columns)
 
+    def _each(self, action: Callable[[int], _Result]) -> list[_Result]:
+        """What ``action`` gives for the number of every shard, in their order."""
+        numbers = range(len(self._states))
+        return list(self._pool.map(action, numbers) if self._pool is not None else map(action, numbers))
 
-def _differences(rows: slice, t0: _Point, t1: _Point, t2: _Point) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and second difference of three consecutive points, over some rows."""
-    r = (t1[0][rows] + t1[1]) - (t0[0][rows] + t0[1])
-    return r, (t2[0][rows] + t2[1]) - (t1[0][rows] + t1[1]) - r
-
-
-def _like(local: Local) -> Local:
-    return type(local)(*(np.empty_like(array) for array in local))
+    def _sum(self, parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
+        (total,) = combine({(0, number): part for number, part in enumerate(parts)}, len(parts), add).values()
+        return total
 
 
 def _join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
