@@ -23,7 +23,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("estimator",),
     ("methods",),
     ("metrics", "task_blocks", "simulate", "jury"),
-    ("vote_sampler", "calibrate", "decide", "review", "diagnose", "compare"),
+    ("vote_sampler", "calibrate", "costs", "decide", "review", "diagnose", "compare"),
     ("example", "io.crowd_files", "datasets", "cluster"),
     ("study",),
     ("report",),

@@ -109,8 +109,9 @@ def calibrated(
         gold: known class of each task or -1, (n_tasks); these tasks are no longer in doubt.
         classes: names of the classes; their numbers if not given.
         annotations: the votes behind the posterior; needed for "refitted".
-        abilities: "refitted" explains the votes anew (default where ``annotations`` are given
-            and workers times classes squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the module for what that costs).
+        abilities: "refitted" explains the votes anew (default where ``annotations`` are given and workers times classes
+            squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the
+            module for what that costs).
         n_sweeps: sweeps of the sampler; by default 2000, fewer for large crowds.
         random_state: seed of the sampler.
 

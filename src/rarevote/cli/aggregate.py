@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rarevote.cli.engine import (
+    CheckpointEvery,
+    CheckpointFolder,
+    EngineName,
+    Scheduler,
+    aggregate_on_dask,
+    check_engine,
+    refuse_on_dask,
+)
 from rarevote.cli.options import (
     Json,
     MethodName,
@@ -23,7 +32,7 @@ from rarevote.cli.options import (
 )
 from rarevote.cli.reading import Crowd, Reading, takes_labels
 from rarevote.cli.show import aligned, fitting, percent, reading_files, say, share, warn
-from rarevote.errors import InputError
+from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from rarevote.annotations import Annotations
@@ -64,6 +73,16 @@ def aggregate(
     ] = True,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
     settings: Settings = None,
+    back_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--back-out", help="Labels as predictions that Label Studio or Argilla imports, for an export of theirs."
+        ),
+    ] = None,
+    engine: EngineName = "local",
+    scheduler: Scheduler = None,
+    checkpoint: CheckpointFolder = None,
+    checkpoint_every: CheckpointEvery = 10,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 3 if the fit did not converge.")] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
@@ -73,7 +92,25 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     from rarevote.io.write import check_output, write_columns, write_rows
 
+    check_engine(engine, scheduler)
+    if engine == "dask":
+        refuse_on_dask(truth=truth, rare=rare, back_out=back_out, spreadsheet_safe=spreadsheet_safe)
+        aggregate_on_dask(
+            reading,
+            method,
+            settings,
+            out=out,
+            gold=gold,
+            scheduler=scheduler,
+            checkpoint=checkpoint,
+            every=checkpoint_every,
+            strict=strict,
+            quiet=quiet,
+            as_json=as_json,
+        )
+        return
     estimator = make_method(method, settings)
+    kept = _checkpoint_options(estimator, checkpoint, checkpoint_every)
     if out is not None:
         check_output(out)
     elif as_json:
@@ -83,6 +120,8 @@ def aggregate(
         crowd = reading.read()
         known = None if truth is None else crowd.known(truth)
         learned = _gold(crowd, gold, estimator, use_gold=use_gold)
+    if back_out is not None:
+        crowd.check_way_back(back_out)
     rare_number = None if rare is None else find_class(rare, crowd.annotations.classes.tolist())
     if not quiet:
         crowd.tell()
@@ -91,7 +130,7 @@ def aggregate(
     warn_where_weak(method, crowd.annotations)
     clock.lap("read")
     with fitting(f"fitting {method}", quiet=quiet, verbose=verbose) as callback:
-        estimator.fit(crowd.annotations, learned, callback=callback)
+        estimator.fit(crowd.annotations, learned, callback=callback, **kept)
     clock.lap("fit")
 
     rows = result_columns(estimator, crowd)
@@ -99,6 +138,10 @@ def aggregate(
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
     else:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
+    if back_out is not None:
+        crowd.write_back(rows, back_out, method)
+        if not quiet:
+            say(f"wrote {back_out}")
     clock.lap("write")
     summary = summarise(estimator, method, rare_number, clock.seconds)
     if known is not None:
@@ -109,6 +152,17 @@ def aggregate(
         tell(summary, out, verbose=verbose)
     if strict and not estimator.converged_:
         raise typer.Exit(3)
+
+
+def _checkpoint_options(estimator: Estimator, folder: Path | None, every: int) -> dict[str, Any]:
+    """What ``fit`` has to be told to keep itself in a folder."""
+    from rarevote.estimator import EMEstimator
+
+    if folder is None:
+        return {}
+    if not isinstance(estimator, EMEstimator):
+        raise ParameterError(f"--checkpoint is for methods that iterate; {estimator.method_name} is done in one pass")
+    return {"checkpoint": folder, "checkpoint_every": every}
 
 
 class Clock:

@@ -56,6 +56,13 @@ def check_engine(engine: str, scheduler: str | None) -> None:
         raise ParameterError("--scheduler goes with --engine dask")
 
 
+def refuse_on_dask(**options: Any) -> None:
+    """Refuse options of ``aggregate`` that only a single machine follows."""
+    for name, value in options.items():
+        if value:
+            raise ParameterError(f"--{name.replace('_', '-')} is for a single machine, not for --engine dask")
+
+
 def aggregate_on_dask(
     reading: Reading,
     method: str,

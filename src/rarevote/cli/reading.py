@@ -177,6 +177,22 @@ class Crowd:
     gold: dict[Any, Any] = field(default_factory=dict)
     export: Export | None = None
 
+    def check_way_back(self, path: Path) -> None:
+        """Refuse, before anything is computed, what could not be written back."""
+        from rarevote.io.platforms.write_back import check_way_back
+
+        if self.export is None:
+            raise InputError(f"--back-out needs an export of Label Studio or Argilla, and {self.title} is none")
+        check_way_back(self.export.platform, path)
+
+    def write_back(self, rows: dict[str, Any], path: Path, model_version: str) -> int:
+        """Write labels as predictions that the platform of the export imports; returns how many items got one."""
+        from rarevote.io.platforms.write_back import write_back
+
+        assert self.export is not None
+        scores = rows["confidence"].tolist()
+        return write_back(self.export, rows["task"], rows["label"], scores, path, model_version=model_version)
+
     def tell(self) -> None:
         """Say what was read."""
         crowd = self.annotations
