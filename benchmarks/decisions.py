@@ -3,9 +3,10 @@
     python -m benchmarks.decisions [--seeds 100] [--variant-seeds 30]
 
 Writes docs/evidence/decisions.csv: one row per kind of crowd and figure. The crowds are those of `simulate_crowd` with
-its defaults unless the row says otherwise; the last class is rare. The best threshold is the one on the same scores that flags the
-fewest tasks and really reaches the target. With gold, known tasks are left out of recall and of flags. A missed task
-of the rare class costs 20, a false alarm 1. Real datasets are looked for in RAREVOTE_DATA and left out if absent.
+its defaults unless the row says otherwise; the last class is rare. The best threshold is the one on the same scores
+that flags the fewest tasks and really reaches the target. With gold, known tasks are left out of recall and of flags.
+A missed task of the rare class costs 20, a false alarm 1. Real datasets are looked for in RAREVOTE_DATA and left out if
+absent.
 """
 
 from __future__ import annotations

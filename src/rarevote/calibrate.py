@@ -92,7 +92,7 @@ def calibrated(
     prior: FloatArray | None = None,
     *,
     prevalence: str | Mapping[Any, float] | FloatArray = "estimate",
-    gold: NDArray[np.int32] | None = None,
+    gold: NDArray[np.int32] | Mapping[Any, Any] | None = None,
     classes: NDArray[Any] | None = None,
     annotations: Annotations | None = None,
     abilities: Abilities | None = None,
@@ -106,7 +106,8 @@ def calibrated(
         prior: the class prior that it was computed with, (n_classes); uniform if not given.
         prevalence: "estimate" from the crowd; "gold" for the shares among the known tasks, which must then be a random
             sample of all tasks; or the shares themselves, by class or in the order of the classes.
-        gold: known class of each task or -1, (n_tasks); these tasks are no longer in doubt.
+        gold: known class of each task or -1, (n_tasks), or with ``annotations`` a mapping from task to label; these
+            tasks are no longer in doubt.
         classes: names of the classes; their numbers if not given.
         annotations: the votes behind the posterior; needed for "refitted".
         abilities: "refitted" explains the votes anew (default where ``annotations`` are given and workers times classes
@@ -127,7 +128,7 @@ def calibrated(
     posterior = np.asarray(posterior, dtype=np.float64)
     n, K = posterior.shape
     names = annotations.classes if annotations is not None else np.arange(K) if classes is None else np.asarray(classes)
-    known = np.full(n, -1, dtype=np.int32) if gold is None or not len(gold) else np.asarray(gold, dtype=np.int32)
+    known = _known_classes(gold, annotations, n)
     if len(names) != K or known.shape != (n,) or (known >= K).any():
         raise InputError(f"{len(names)} classes and {known.size} gold entries do not fit a posterior of shape {n, K}")
     if annotations is not None and annotations.n_tasks != n:
@@ -145,6 +146,24 @@ def calibrated(
         return _held(names, posterior, given, fixed, words, known, counts if prevalence == "gold" else None)
     shares_from = counts if prevalence == "gold" else None
     return _refitted(annotations, posterior, known, fixed, shares_from, words, n_sweeps, random_state)
+
+
+def _known_classes(gold: Any, annotations: Annotations | None, n: int) -> NDArray[np.int32]:
+    """Known class of each task or -1."""
+    if gold is None or not len(gold):
+        return np.full(n, -1, dtype=np.int32)
+    if not isinstance(gold, Mapping):
+        return np.asarray(gold, dtype=np.int32)
+    if annotations is None:
+        raise ParameterError("gold by task needs the annotations that name the tasks")
+    number = {name: k for k, name in enumerate(annotations.classes.tolist())}
+    strange = [label for label in gold.values() if label not in number]
+    if strange:
+        raise InputError(f"gold label {strange[0]!r} is no class ({', '.join(map(str, number))})")
+    known = [number[gold[task]] if task in gold else -1 for task in annotations.tasks.tolist()]
+    if max(known, default=-1) < 0:
+        raise InputError(f"none of the {len(gold):,} gold tasks is in the annotations: check ids and their types")
+    return np.array(known, dtype=np.int32)
 
 
 def reweighted(posterior: FloatArray, prior: FloatArray, prevalence: FloatArray) -> FloatArray:
