@@ -129,7 +129,8 @@ class VoteSampler:
         start[self.gold] = np.eye(K)[known[self.gold]]
         self.shares = shares if shares is not None else np.maximum(start.mean(axis=0), TINY)
         self.hard_share, self.hard = 0.3, _HARD_MEAN.copy()
-        right, total = self._counts(2 * first_of_best(start))
+        self.cell = 2 * first_of_best(start)
+        right, total = self._counts(self.cell)
         accuracy = (right.sum(axis=2) + 1.5) / (total.sum(axis=2) + 2.5)
         self.ability = np.log(accuracy / (1.0 - accuracy))
         self.mean, self.spread = self.ability.mean(axis=0), np.ones(K)
@@ -174,6 +175,7 @@ class VoteSampler:
             self.hard_share = float(rng.beta(*(count.sum(axis=0)[::-1] + _LEVEL_MASS)))
         likelihood[:, self.gold] = of_votes
         probability = self.class_probability(likelihood)
+        self.cell = chosen
         right, total = self._counts(chosen)
         self._draw_abilities(right, total)
         self._draw_hard(right[:, :, 1].ravel(), total[:, :, 1].ravel())

@@ -384,7 +384,10 @@ def _summary(found: CalibratedPosterior, decision: Decision, plan: ReviewPlan | 
         "expected_cost": decision.expected_cost,
     }
     if decision.target is not None:
-        summary["recall_target"] = {**vars(decision.target), "name": str(decision.target.name)}
+        target = decision.target
+        # JSON has no infinity, which is the threshold where nothing needs a flag.
+        threshold = target.threshold if target.threshold < float("inf") else None
+        summary["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
     if plan is not None:
         summary["review"] = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
     return summary
