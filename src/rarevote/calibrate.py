@@ -14,7 +14,7 @@ in which the crowd may have come about; intervals, expected recall and the promi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from rarevote.vote_sampler import Votes, VoteSampler
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
 Abilities = Literal["refitted", "held"]
 
 #: Share of intervals that should contain the truth.
@@ -91,7 +92,7 @@ def calibrated(
     posterior: FloatArray,
     prior: FloatArray | None = None,
     *,
-    prevalence: str | Mapping[Any, float] | FloatArray = "estimate",
+    prevalence: Shares = "estimate",
     gold: NDArray[np.int32] | Mapping[Any, Any] | None = None,
     classes: NDArray[Any] | None = None,
     annotations: Annotations | None = None,
@@ -175,9 +176,7 @@ def reweighted(posterior: FloatArray, prior: FloatArray, prevalence: FloatArray)
 # prevalence as given
 
 
-def _fixed_prevalence(
-    prevalence: str | Mapping[Any, float] | FloatArray, names: NDArray[Any], counts: FloatArray
-) -> tuple[FloatArray | None, str]:
+def _fixed_prevalence(prevalence: Shares, names: NDArray[Any], counts: FloatArray) -> tuple[FloatArray | None, str]:
     """Given shares (None if they are to be estimated), and how they come about in words."""
     K, n_gold = len(names), int(counts.sum())
     if isinstance(prevalence, str):

@@ -164,7 +164,9 @@ def decide(
     matrix = 1.0 - np.eye(K) if costs is None else cost_matrix(costs, calibrated.classes)
     target = None
     if min_recall is not None:
-        number, wanted = _one_target(min_recall, calibrated.classes, confidence)
+        number, wanted = one_target(min_recall, calibrated.classes)
+        if not 0.0 < confidence < 1.0:
+            raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
         target, flagged = _flag(calibrated, number, wanted, confidence, random_gold)
         others = calibrated.posterior.copy()
         others[:, number] = -1.0
@@ -204,7 +206,12 @@ def _check_share(name: str, value: Any) -> None:
         raise ParameterError(f"{name} must be above 0 and at most 1, got {value!r}")
 
 
-def _one_target(wanted: Mapping[Any, float], classes: NDArray[Any], confidence: float) -> tuple[int, float]:
+def one_target(wanted: Mapping[Any, float], classes: NDArray[Any]) -> tuple[int, float]:
+    """Number of the class and its recall target.
+
+    Raises:
+        ParameterError: not exactly one class, one that does not exist, or a target out of range.
+    """
     if len(wanted) != 1:
         raise ParameterError(
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
@@ -214,8 +221,6 @@ def _one_target(wanted: Mapping[Any, float], classes: NDArray[Any], confidence: 
     if str(name) not in names:
         raise ParameterError(f"min_recall names {name!r}, which is no class ({', '.join(names)})")
     _check_share(f"the recall target of {name}", target)
-    if not 0.0 < confidence < 1.0:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}")
     return names.index(str(name)), float(target)
 
 

@@ -267,10 +267,16 @@ def apply_decision(
     import numpy as np
 
     from rarevote.calibrate import calibrated
-    from rarevote.decide import ABSTAINED, decide
+    from rarevote.costs import cost_matrix
+    from rarevote.decide import ABSTAINED, decide, one_target
     from rarevote.review import plan_review
 
     crowd = estimator.annotations_
+    # Calibration takes seconds: refuse wrong names before it.
+    if options.cost is not None:
+        cost_matrix(options.cost, crowd.classes)
+    if options.min_recall is not None:
+        one_target(options.min_recall, crowd.classes)
     found = calibrated(
         estimator.posterior_,
         prevalence=options.prevalence,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Engine, Local, Model, Offsets, Shard, Shared, Stats
-from rarevote.engines.shards import ShardState, add_to, added, combine, read_local, write_local
+from rarevote.engines.shards import ShardState, add_to, combine, read_local, write_local
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
@@ -90,7 +90,9 @@ class LocalEngine(Engine[Shared, Local, Stats]):
             return self._states[number].run(shared, stats[number], refresh=refresh, damping=damping)
 
         changes = self._each(step)
-        return self._sum(stats, add_to), max(changes)
+        nodes = {(0, number): part for number, part in enumerate(stats)}
+        (total,) = combine(nodes, len(stats), add_to).values()
+        return total, max(changes)
 
     def advance(self) -> None:
         """Make the proposed local state the current one."""
@@ -106,13 +108,13 @@ class LocalEngine(Engine[Shared, Local, Stats]):
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-        near, far = self._sum(self._each(lambda number: self._states[number].distances(offsets)), added)
-        return near, far
+        found = self._each(lambda number: self._states[number].distances(offsets))
+        return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
         """Propose the far point in place of the next, which is kept aside; returns the means of each array."""
-        sums = self._each(lambda number: tuple(self._states[number].extrapolate(offsets, length)))
-        return tuple(total / max(self._n_tasks, 1) for total in self._sum(sums, added))
+        parts = self._each(lambda number: self._states[number].extrapolate(offsets, length))
+        return tuple(np.asarray(sum(arrays) / max(self._n_tasks, 1)) for arrays in zip(*parts, strict=True))
 
     def take_plain(self) -> None:
         """Make what was kept aside the current state in place of the far point."""
@@ -146,10 +148,6 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         """What ``action`` gives for the number of every shard, in their order."""
         numbers = range(len(self._states))
         return list(self._pool.map(action, numbers) if self._pool is not None else map(action, numbers))
-
-    def _sum(self, parts: Sequence[Any], add: Callable[[Any, Any], Any]) -> Any:
-        (total,) = combine({(0, number): part for number, part in enumerate(parts)}, len(parts), add).values()
-        return total
 
 
 def _join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
