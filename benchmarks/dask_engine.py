@@ -110,7 +110,7 @@ def measure_equality() -> list[dict[str, Any]]:
         folder = Path(name)
         mixed = write_files(folder / "mixed", task, worker, label, np.array_split(everything, N_FILES))
         # Shards of the local engine as files, in the order that it has them.
-        n_shards = 3
+        n_shards = 13
         local._ANNOTATIONS_PER_SHARD = task.size // n_shards
         here = {method: method(50, tol=0).fit(str(mixed)) for method in (CCRasch, DawidSkene)}
         bounds = local.shard_bounds(here[CCRasch].annotations_)

@@ -20,14 +20,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import logging
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +33,10 @@ from numpy.typing import NDArray
 from rarevote.annotations import Keep, Missing
 from rarevote.checkpoint import Checkpoint, identity_of, make_folder, write_whole
 from rarevote.em import Callback, Model, Shard, StoppingRule, run_em
-from rarevote.errors import InputError, MissingExtraError, ParameterError, RarevoteError
+from rarevote.engines.dask import DaskEngine, connected
+from rarevote.engines.dask_data import StagedCrowd, Staging, stage, staged
+from rarevote.engines.dask_parts import find_parts
+from rarevote.errors import InputError, ParameterError
 from rarevote.estimator import Estimator, Fit
 from rarevote.io.frames import Source, read_truth
 from rarevote.io.tables import Table
@@ -43,10 +44,6 @@ from rarevote.io.write import write_columns
 from rarevote.methods.dawid_skene_model import DawidSkeneLocal
 from rarevote.methods.glad_model import GLADModel
 from rarevote.methods.start import soft_majority
-
-if TYPE_CHECKING:
-    from rarevote.engines.dask import DaskEngine
-    from rarevote.engines.dask_data import StagedCrowd
 
 # Methods that run on dask, and the attribute that says what they found out about workers.
 ON_DASK = {
@@ -57,6 +54,7 @@ ON_DASK = {
     "glad": "alphas_",
     "majority-vote": "",
 }
+_UNFINISHED = ".tasks.tmp"  # where results are until all are written
 
 
 @dataclass(frozen=True)
@@ -143,39 +141,57 @@ class Dask:
             raise ParameterError(f"{type(estimator).__name__} cannot use true_labels")
         if self.n_shards is not None and self.n_shards < 1:
             raise ParameterError(f"n_shards must be at least 1, got {self.n_shards!r}")
-        with connected(self.client, self.scheduler) as client:
-            from rarevote.engines.dask_data import Staging, stage, staged
-            from rarevote.engines.dask_parts import find_parts
-
-            begin = time.perf_counter()
-            parts = find_parts(data, columns=columns, missing=missing)
-            shape = (parts.identity, self.n_shards, self.partitioned, classes, list(abstain), keep, truth)
-            identity = hashlib.blake2b(repr(shape).encode(), digest_size=16).hexdigest()
-            out = Path(self.out).resolve()
-            work = (out / ".work" if self.checkpoint is None else Path(self.checkpoint).resolve()) / "data"
-            if self.checkpoint is None:
+        out = Path(self.out).resolve()
+        kept = None if self.checkpoint is None else Path(self.checkpoint).resolve()
+        work = (kept or out / ".work") / "data"
+        try:
+            with connected(self.client, self.scheduler) as client:
+                begin = time.perf_counter()
+                crowd = self._encoded(
+                    client,
+                    work,
+                    _Labels(data, truth, columns, list(classes or ()), list(abstain), keep, missing),
+                    resumes=kept is not None,
+                )
+                make_folder(out)
+                fit = _Fit(self, estimator, client, crowd, callback)
+                result = fit.result(out, encode_seconds=time.perf_counter() - begin)
+            if kept is not None:
+                shutil.rmtree(work, ignore_errors=True)
+                Checkpoint(kept).clear()
+            return result
+        finally:
+            if kept is None:
                 shutil.rmtree(work.parent, ignore_errors=True)
-            crowd = staged(work)
-            if crowd is not None and crowd.identity != identity:
-                raise InputError(
-                    f"{self.checkpoint}: a checkpoint of other data, or read in another way. Choose another folder, "
-                    "or remove this one to begin anew"
-                )
-            if crowd is None:
-                how = Staging(
-                    work, identity, self.n_shards, self.partitioned, classes or (), list(abstain), keep, truth
-                )
-                crowd = stage(client, parts, how)
-            encoded = time.perf_counter()
-            make_folder(out)
-            fit = _Fit(self, estimator, client, crowd, callback)
-            result = fit.result(out, encode_seconds=encoded - begin)
-        shutil.rmtree(work, ignore_errors=True)
-        if fit.checkpoint is not None:
-            fit.checkpoint.clear()
-        else:
-            work.parent.rmdir()
-        return result
+            shutil.rmtree(out / _UNFINISHED, ignore_errors=True)
+
+    def _encoded(self, client: Any, work: Path, labels: _Labels, *, resumes: bool) -> StagedCrowd:
+        """The crowd as shards in a folder, which may be there from before a crash."""
+        parts = find_parts(labels.data, columns=labels.columns, missing=labels.missing)
+        policies = (labels.classes, labels.abstain, labels.keep, labels.truth)
+        described = repr((parts.identity, self.n_shards, self.partitioned, *policies))
+        identity = hashlib.blake2b(described.encode(), digest_size=16).hexdigest()
+        crowd = staged(work) if resumes else None
+        if crowd is None:
+            return stage(client, parts, Staging(work, identity, self.n_shards, self.partitioned, *policies))
+        if crowd.identity != identity:
+            raise InputError(
+                f"{work.parent}: a checkpoint of other data, or read in another way. Choose another folder, or remove "
+                "this one to begin anew"
+            )
+        return crowd
+
+
+class _Labels(NamedTuple):
+    """What to read and how."""
+
+    data: Any
+    truth: dict[Any, Any] | None
+    columns: Mapping[str, str] | None
+    classes: list[Any]
+    abstain: list[Any]
+    keep: Keep
+    missing: Missing
 
 
 def _check_method(estimator: Estimator) -> None:
@@ -186,46 +202,6 @@ def _check_method(estimator: Estimator) -> None:
         getattr(estimator, "betas_priors_mean", None), "to_dict"
     ):
         raise ParameterError("on dask, betas_priors_mean must be one number: the driver holds nothing per task")
-
-
-@contextmanager
-def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]:
-    """A client of the cluster that was named, or of one on this machine that lives as long as the block.
-
-    Raises:
-        MissingExtraError: dask is not installed.
-        RarevoteError: nobody answers at the address.
-    """
-    try:
-        import dask.dataframe
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError(f"the dask engine needs dask ({error}): pip install 'rarevote[dask]'") from None
-    if client is not None:
-        yield client
-    elif scheduler is not None:
-        try:
-            made = distributed.Client(scheduler)
-        except (OSError, ValueError) as error:
-            raise RarevoteError(f"no dask scheduler answers at {scheduler} ({error})") from None
-        with made:
-            yield made
-    else:
-        from rarevote.engines.local import n_threads
-
-        del dask  # imported to see that it is there
-        # What goes wrong on a worker is told by the exception that reaches the driver, not by the workers' logs.
-        with (
-            distributed.LocalCluster(
-                n_workers=n_threads(None),
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
-            distributed.Client(cluster) as made,
-        ):
-            yield made
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -275,7 +251,7 @@ class _Fit:
         """Fit, and write everything."""
         crowd: Any = self.crowd
         self.method._validate(crowd)
-        self.folder = out / ".tasks.tmp"
+        self.folder = out / _UNFINISHED
         shutil.rmtree(self.folder, ignore_errors=True)
         make_folder(self.folder)
         begin = time.perf_counter()
@@ -311,8 +287,6 @@ class _Fit:
         **options: Any,
     ) -> tuple[Any, NDArray[Any], tuple[NDArray[Any], ...]]:
         """What :meth:`EMEstimator._em` does, on dask: gold is with the shards, and nothing per task comes back."""
-        from rarevote.engines.dask import DaskEngine
-
         if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 1):
             raise ParameterError(f"n_iter must be a whole number of at least 1, got {rule.n_iter!r}")
         if isinstance(model, GLADModel):
@@ -333,8 +307,6 @@ class _Fit:
         return outcome, nothing[0], tuple(nothing[1:])
 
     def _majority_vote(self) -> Fit:
-        from rarevote.engines.dask import DaskEngine
-
         model: Any = _Votes(self.crowd.n_classes)
         with DaskEngine(self.client, model, self.crowd) as engine:
             self._finish(engine, of_last_pass=False)
@@ -361,7 +333,11 @@ class _Fit:
             "n_dropped": crowd.n_dropped,
             "n_shards": crowd.n_shards,
             "classes": {
-                str(name): {"tasks": int(count), "share_of_tasks": count / crowd.n_tasks, "share_of_votes": float(part)}
+                str(name): {
+                    "tasks": int(count),
+                    "share_of_tasks": float(count / crowd.n_tasks),
+                    "share_of_votes": float(part),
+                }
                 for name, count, part in zip(crowd.classes.tolist(), self.labels, shares, strict=True)
             },
             "n_iter": fit.n_iter,

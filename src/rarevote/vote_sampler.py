@@ -4,10 +4,12 @@
 
     P(vote of worker r is right | class k, easy task) = sigmoid(a_rk)              a_rk ~ N(mean_k, spread_k^2)
     P(vote of worker r is right | class k, hard task) = sigmoid(u + v a_rk)
-    class ~ shares,   hard ~ Bernoulli(hard_share),   an error is any other class, all equally likely
+    P(it names class y | it is wrong, class k) = error_ky
+    class ~ shares,   hard ~ Bernoulli(hard_share)
 
 This is CC-Rasch with its difficulties reduced to two levels, ``v`` letting a hard task cost a good worker more than a
-poor one, and with nothing maximised: a Gibbs sampler draws everything in turn. Where a fit believes its one estimate
+poor one, with errors that may prefer one class to another, and with nothing maximised: a Gibbs sampler draws everything
+in turn. Where a fit believes its one estimate
 of every ability and difficulty, a rare class looks more frequent than it is, because every worker has seen few of its
 tasks and odd tasks of the frequent class are taken for them; draws keep that doubt.
 
@@ -33,7 +35,7 @@ IntArray = NDArray[np.int64]
 
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
-_FEWEST_LOG = -600.0  # a likelihood below this is none; its exponential must stay above zero
+_LOWEST_LOG = -600.0  # a likelihood below this is none; its exponential must stay above zero
 
 # Priors, on the logit scale of an ability.
 _MEAN_VARIANCE = 2.0
@@ -45,6 +47,7 @@ _HARD_LOWEST, _HARD_HIGHEST = np.array([-1.25, 0.0]), np.array([0.0, 1.0])
 _HARD_TRIES = 3
 _LEVEL_MASS = 2.0
 _CLASS_MASS = 1.0
+_ERROR_MASS = 1.0
 # Proposals from Student's t have heavier tails than the target, as an independence sampler needs.
 _DEGREES = 8.0
 
@@ -127,10 +130,14 @@ class VoteSampler:
         self.allowed = np.repeat(np.eye(K)[known[self.gold]], 2, axis=1).T
         start = normalise_rows(annotations.votes()[self.votes.tasks])
         start[self.gold] = np.eye(K)[known[self.gold]]
+        # A class that no task has most votes for is a slip of the pen: were it possible, always missed, it could explain
+        # whatever the other classes do not.
+        self.possible = np.bincount(first_of_best(start), minlength=K) > 0
         self.shares = shares if shares is not None else np.maximum(start.mean(axis=0), TINY)
         self.hard_share, self.hard = 0.3, _HARD_MEAN.copy()
+        self.log_error = np.full((K, K), -log(max(K - 1, 1)))
         self.cell = 2 * first_of_best(start)
-        right, total = self._counts(self.cell)
+        right, total, _ = self._counts(self.cell)
         accuracy = (right.sum(axis=2) + 1.5) / (total.sum(axis=2) + 2.5)
         self.ability = np.log(accuracy / (1.0 - accuracy))
         self.mean, self.spread = self.ability.mean(axis=0), np.ones(K)
@@ -171,12 +178,14 @@ class VoteSampler:
             if self.fixed is None:
                 # Where the shares are to come from gold, the other tasks do not speak on them.
                 mass = count.sum(axis=1) if self.gold_counts is None else self.gold_counts
-                self.shares = np.maximum(rng.dirichlet(mass + _CLASS_MASS), TINY)
+                drawn = rng.gamma(mass + _CLASS_MASS) * self.possible
+                self.shares = np.maximum(drawn / drawn.sum(), TINY)
             self.hard_share = float(rng.beta(*(count.sum(axis=0)[::-1] + _LEVEL_MASS)))
         likelihood[:, self.gold] = of_votes
         probability = self.class_probability(likelihood)
         self.cell = chosen
-        right, total = self._counts(chosen)
+        right, total, named = self._counts(chosen)
+        self._draw_errors(named)
         self._draw_abilities(right, total)
         self._draw_hard(right[:, :, 1].ravel(), total[:, :, 1].ravel())
         self._draw_population()
@@ -187,7 +196,7 @@ class VoteSampler:
         K = self.n_classes
         log_odds = self._log_odds(self.ability)
         right = -np.logaddexp(0.0, -log_odds)
-        table = np.repeat((right - log_odds - log(max(K - 1, 1)))[:, None], K, axis=1)
+        table = (right - log_odds)[:, None] + self.log_error[:, :, None]  # worker, vote, class, level
         table[:, range(K), range(K)] = right
         table = table.reshape(-1, 2 * K)
         sums = np.zeros((len(votes.tasks), 2 * K))
@@ -195,7 +204,7 @@ class VoteSampler:
             sums[: len(code)] += table.take(code, axis=0)
         logs = np.ascontiguousarray(sums.T)
         logs -= logs.max(axis=0)
-        np.maximum(logs, _FEWEST_LOG, out=logs)
+        np.maximum(logs, _LOWEST_LOG, out=logs)
         return np.asarray(np.exp(logs, out=logs))
 
     def cell_shares(self) -> FloatArray:
@@ -215,13 +224,22 @@ class VoteSampler:
         log_odds[..., 1] = self.hard[0] + self.hard[1] * ability
         return log_odds
 
-    def _counts(self, cell: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Right votes and all votes per worker, class and level, (m, K, 2), given every task's cell."""
+    def _counts(self, cell: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Votes given every task's cell: right ones and all per worker, class and level, (m, K, 2); named x class."""
         K = self.n_classes
         place = self.votes.code * (2 * K) + cell.take(self.votes.row)
         seen = np.bincount(place, minlength=self.n_workers * K * 2 * K).astype(np.float64)
         seen = seen.reshape(self.n_workers, K, K, 2)
-        return np.asarray(seen[:, range(K), range(K)]), np.asarray(seen.sum(axis=1))
+        return np.asarray(seen[:, range(K), range(K)]), np.asarray(seen.sum(axis=1)), np.asarray(seen.sum(axis=(0, 3)))
+
+    def _draw_errors(self, named: FloatArray) -> None:
+        """Draw which class a wrong vote names, ``log_error[y, k]``; the diagonal is never used."""
+        K = self.n_classes
+        if K > 2:
+            draw = self.rng.gamma(named + _ERROR_MASS / (K - 1))
+            np.fill_diagonal(draw, 0.0)
+            share = np.maximum(draw / np.maximum(draw.sum(axis=0), TINY), TINY)
+            self.log_error = np.log(share)
 
     def _draw_abilities(self, right: FloatArray, total: FloatArray) -> None:
         slope = np.array([1.0, self.hard[1]])

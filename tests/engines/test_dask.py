@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from rarevote import CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
-from rarevote.cluster import ON_DASK, Dask, connected
+from rarevote.cluster import ON_DASK, Dask
 from rarevote.em import Progress
 from rarevote.engines import local
+from rarevote.engines.dask import connected
 from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
 from rarevote.estimator import Estimator
 from rarevote.methods.glad import GLAD
@@ -126,8 +127,6 @@ def test_any_partitioning_gives_the_answer_of_one_machine(
 def test_equal_shards_give_equal_bits(
     client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
 ) -> None:
-    if n_shards > 3 and not hasattr(local, "combine"):
-        pytest.skip("LocalEngine adds its shards one after the other, not in the order of the tree")
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
     here = CCRasch(50, tol=0).fit(frame)
     bounds = local.shard_bounds(here.annotations_)

@@ -10,6 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rarevote.cli.decisions import (
+    AbstainBelow,
+    Calibrate,
+    Cost,
+    DecisionOptions,
+    MaxReview,
+    MinRecall,
+    Prevalence,
+    RandomGold,
+    ReviewAs,
+    ReviewOut,
+    apply_decision,
+)
 from rarevote.cli.engine import (
     CheckpointEvery,
     CheckpointFolder,
@@ -79,6 +92,15 @@ def aggregate(
             "--back-out", help="Labels as predictions that Label Studio or Argilla imports, for an export of theirs."
         ),
     ] = None,
+    calibrate: Calibrate = False,
+    cost: Cost = None,
+    min_recall: MinRecall = None,
+    abstain_below: AbstainBelow = None,
+    prevalence: Prevalence = None,
+    gold_is_random: RandomGold = False,
+    max_review: MaxReview = None,
+    review_out: ReviewOut = None,
+    review_as: ReviewAs = "table",
     engine: EngineName = "local",
     scheduler: Scheduler = None,
     checkpoint: CheckpointFolder = None,
@@ -93,8 +115,23 @@ def aggregate(
     from rarevote.io.write import check_output, write_columns, write_rows
 
     check_engine(engine, scheduler)
+    options = DecisionOptions.parse(
+        calibrate=calibrate,
+        cost=cost,
+        min_recall=min_recall,
+        abstain_below=abstain_below,
+        prevalence=prevalence,
+        random_gold=gold_is_random,
+        max_review=max_review,
+        review_out=review_out,
+        review_as=review_as,
+        has_gold=gold is not None or use_gold,
+        out=out,
+    )
     if engine == "dask":
-        refuse_on_dask(truth=truth, rare=rare, back_out=back_out, spreadsheet_safe=spreadsheet_safe)
+        refuse_on_dask(
+            truth=truth, rare=rare, back_out=back_out, spreadsheet_safe=spreadsheet_safe, decisions=options.active
+        )
         aggregate_on_dask(
             reading,
             method,
@@ -134,6 +171,11 @@ def aggregate(
     clock.lap("fit")
 
     rows = result_columns(estimator, crowd)
+    applied = None
+    if options.active:
+        applied = apply_decision(estimator, options, gold=learned, shown=crowd.shown)
+        rows = {**rows, **applied.columns}
+        clock.lap("decide")
     if out is None:
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
     else:
@@ -144,12 +186,16 @@ def aggregate(
             say(f"wrote {back_out}")
     clock.lap("write")
     summary = summarise(estimator, method, rare_number, clock.seconds)
+    if applied is not None:
+        summary["decision"] = applied.summary
     if known is not None:
         summary["scores"] = _scores(rows, known, summary["rare"]["class"])
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
     elif not quiet:
         tell(summary, out, verbose=verbose)
+        for line in applied.words if applied is not None else ():
+            say(line)
     if strict and not estimator.converged_:
         raise typer.Exit(3)
 

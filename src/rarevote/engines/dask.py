@@ -8,9 +8,12 @@ down, which keeps the log short.
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +40,8 @@ from rarevote.engines.dask_host import (
     merge,
     perform,
 )
-from rarevote.errors import RarevoteError
+from rarevote.engines.local import n_threads
+from rarevote.errors import MissingExtraError, RarevoteError
 
 # A lost host repeats what is in the log: the hosts write their state down when that would take too long, or when the
 # parameters in it take too much of the driver's memory.
@@ -296,3 +300,43 @@ def _threads(client: Any) -> dict[str, int]:
 def _nbytes(shared: Any) -> int:
     entries = shared if isinstance(shared, tuple) else (shared,)
     return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# clusters
+
+
+@contextmanager
+def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]:
+    """A client of the cluster that was named, or of one on this machine that lives as long as the block.
+
+    Raises:
+        MissingExtraError: dask is not installed.
+        RarevoteError: nobody answers at the address.
+    """
+    try:
+        distributed, _ = import_module("distributed"), import_module("dask.dataframe")
+    except ImportError as error:
+        raise MissingExtraError(f"the dask engine needs dask ({error}): pip install 'rarevote[dask]'") from None
+    if client is not None:
+        yield client
+    elif scheduler is not None:
+        try:
+            made = distributed.Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise RarevoteError(f"no dask scheduler answers at {scheduler} ({error})") from None
+        with made:
+            yield made
+    else:
+        # What goes wrong on a worker is told by the exception that reaches the driver, not by the workers' logs.
+        with (
+            distributed.LocalCluster(
+                n_workers=n_threads(None),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster) as made,
+        ):
+            yield made

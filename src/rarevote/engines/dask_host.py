@@ -325,6 +325,8 @@ class WriteResults(Operation):
 
         def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> NDArray[np.int64]:
             number, state = numbered
+            if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
+                return np.zeros(len(self.classes), dtype=np.int64)
             posterior = (state.proposed if self.of_last_pass else state.current)[0]
             chosen = first_of_best(posterior)
             columns = {
