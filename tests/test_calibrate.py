@@ -182,9 +182,40 @@ def test_class_probabilities_against_a_loop_over_votes(n_classes: int) -> None:
                     ability = sampler.ability[crowd.worker[vote], k]
                     log_odds = sampler.hard[0] + sampler.hard[1] * ability if hard else ability
                     right = 1 / (1 + np.exp(-log_odds))
-                    part *= right if crowd.label[vote] == k else (1 - right) / (n_classes - 1)
+                    named = int(crowd.label[vote])
+                    part *= right if named == k else (1 - right) * np.exp(sampler.log_error[named, k])
                 weight[k] += part
         np.testing.assert_allclose(found[row], weight / weight.sum(), rtol=1e-9)
+
+
+def test_wrong_votes_name_the_other_classes_in_proportion() -> None:
+    sampler = sampler_of(little_crowd(12, 5, 3, seed=0))
+    named = np.array([[500.0, 10, 0], [30, 600, 200], [90, 30, 700]])  # vote x class
+    draws = []
+    for _ in range(300):
+        sampler._draw_errors(named)
+        draws.append(np.exp(sampler.log_error))
+    mean = np.mean(draws, axis=0)
+    np.testing.assert_allclose(mean[[1, 2], 0], [0.25, 0.75], atol=0.02)
+    np.testing.assert_allclose(mean[[0, 2], 1], [0.25, 0.75], atol=0.05)
+    assert mean[1, 2] > 0.98
+
+
+def test_classes_without_support_take_no_share() -> None:
+    truth = simulate_crowd(600, 20, random_state=0)
+    task, worker, label = (column.copy() for column in truth.arrays)
+    label[[5, 900]] = 7
+    crowd = Annotations.from_arrays(task, worker, label, classes=[0, 1, 7, 8])
+    found = calibrated(crowd.votes(), annotations=crowd, n_sweeps=300)
+    assert found.prevalence[2:].max() < 1e-6
+    assert abs(found.prevalence[1] - (truth.truth == 1).mean()) < 0.1
+
+
+def test_two_votes_a_task_are_told_to_be_too_few() -> None:
+    few = annotations_of(simulate_crowd(300, 20, votes_per_task=2, random_state=0))
+    assert "three votes" in calibrated(few.votes(), annotations=few, n_sweeps=40).caution
+    many = annotations_of(simulate_crowd(300, 20, votes_per_task=8, random_state=0))
+    assert not calibrated(many.votes(), annotations=many, n_sweeps=40).caution
 
 
 def drawn_again(sampler: VoteSampler) -> Votes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 from itertools import product
 from pathlib import Path
@@ -204,11 +205,32 @@ def test_where_draws_disagree_nothing_is_promised() -> None:
 
 def test_probabilities_without_draws_promise_nothing() -> None:
     _, posterior = sharp()
-    decision = decide(made(posterior, names=NAMES), min_recall={"defect": 0.9})
+    found = calibrated(posterior, prevalence=[0.5, 0.5], classes=NAMES)
+    decision = decide(found, min_recall={"defect": 0.9})
     assert decision.target is not None
     assert not decision.target.promised
+    assert "without the votes" in decision.target.words
     assert decision.recall.mean[0] >= 0.9
     assert np.isnan(decision.recall.low).all()
+
+
+def test_a_caution_forbids_promises() -> None:
+    found, _ = sharp()
+    decision = decide(dataclasses.replace(found, caution="too few votes"), min_recall={"defect": 0.9})
+    assert decision.target is not None
+    assert not decision.target.promised
+    assert "too few votes. Gold is needed" in decision.target.words
+
+
+def test_a_sample_of_draws_speaks_for_all_tasks() -> None:
+    found, _ = sharp()
+    half = np.arange(0, 2000, 2)
+    sample = dataclasses.replace(found, draws=found.draws[:, half], drawn_tasks=half)
+    whole, part = (decide(one, min_recall={"defect": 0.7}) for one in (found, sample))
+    assert whole.target is not None
+    assert part.target is not None
+    assert part.target.n_flagged == pytest.approx(whole.target.n_flagged, rel=0.1)
+    assert part.target.fewest == pytest.approx(whole.target.fewest, rel=0.1)
 
 
 def test_a_target_of_one_is_never_promised_by_a_sample() -> None:

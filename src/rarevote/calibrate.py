@@ -62,6 +62,7 @@ class CalibratedPosterior:
         draws: class of each of ``drawn_tasks`` in every draw, (n_draws, n_drawn); of size 0 without sampling.
         drawn_tasks: which tasks the draws are about, ascending, (n_drawn).
         abilities: mean ability of every worker per class on the logit scale, (m, K); of size 0 without sampling.
+        caution: why nothing should be promised on these probabilities, in words; empty if nothing speaks against it.
     """
 
     classes: NDArray[Any]
@@ -76,6 +77,7 @@ class CalibratedPosterior:
     draws: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     drawn_tasks: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     abilities: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    caution: str = ""
 
     @property
     def n_tasks(self) -> int:
@@ -259,7 +261,16 @@ def _held(
         error = np.zeros_like(share)
     low, high = np.clip(share - z * error, 0.0, 1.0), np.clip(share + z * error, 0.0, 1.0)
     return CalibratedPosterior(
-        names, posterior, result, score, share, low, high, f"{words}, abilities held as fitted", known
+        names,
+        posterior,
+        result,
+        score,
+        share,
+        low,
+        high,
+        f"{words}, abilities held as fitted",
+        known,
+        caution="probabilities without the votes behind them cannot tell how sure they are",
     )
 
 
@@ -316,4 +327,6 @@ def _refitted(
         drawn.classes,
         tasks,
         drawn.ability,
+        # What two annotators say leaves open who of them is right: shares are identified from three votes on.
+        "" if np.median(np.diff(annotations.task_ptr)) >= 3 else "most tasks have fewer than three votes",
     )

@@ -157,7 +157,8 @@ def decide(
         >>> decide(p).labels.tolist(), decide(p, costs="no:yes=1,yes:no=20").labels.tolist()
         (['no', 'yes'], ['yes', 'yes'])
     """
-    chosen = [name for name, value in _rules(costs, min_recall, abstain_below) if value is not None]
+    rules = {"costs": costs, "min_recall": min_recall, "abstain_below": abstain_below}
+    chosen = [name for name, value in rules.items() if value is not None]
     if len(chosen) > 1:
         raise ParameterError(f"{' and '.join(chosen)} contradict each other: each is a way to decide, choose one")
     K = len(calibrated.classes)
@@ -195,10 +196,6 @@ def expected_costs(calibrated: CalibratedPosterior, codes: IntArray, costs: Floa
     table = calibrated.posterior @ costs
     own = table[np.arange(len(codes)), codes]
     return np.asarray(np.where(codes == ABSTAINED, table.min(axis=1, initial=np.inf), own))
-
-
-def _rules(*values: Any) -> list[tuple[str, Any]]:
-    return list(zip(("costs", "min_recall", "abstain_below"), values, strict=True))
 
 
 def _check_share(name: str, value: Any) -> None:
@@ -267,8 +264,11 @@ def _flag(
         needed = needed_flags(calibrated, number, target)
         fewest, middle, most = (int(needed[ceil(share * needed.size) - 1]) for share in (0.1, confidence, 0.9))
         ranked = np.sort(score[calibrated.drawn_tasks][unknown[calibrated.drawn_tasks]])[::-1]
+        # The draws may be about a sample of the tasks.
+        scale = unknown.sum() / max(ranked.size, 1)
         threshold = float(ranked[middle - 1]) if middle else np.inf
-        told = fewest > 0 and most <= WIDEST_SPREAD * fewest
+        told = not calibrated.caution and fewest > 0 and most <= WIDEST_SPREAD * fewest
+        fewest, most = round(fewest * scale), round(most * scale)
         contradicted = _contradicts(of_gold, threshold, target)
     else:
         # No draws: take the probabilities at their word, and promise nothing.
@@ -315,8 +315,8 @@ def _why_not(
     name = calibrated.classes[number]
     if contradicted:
         reason = "the random known tasks contradict what the votes suggest"
-    elif not len(calibrated.draws):
-        reason = "probabilities without the votes behind them cannot tell how sure they are"
+    elif calibrated.caution or not most:
+        reason = calibrated.caution or "there may be none"
     else:
         reason = f"the votes cannot tell whether {fewest:,} or {most:,} tasks must be flagged"
     text = f"no promise on the recall of {name}: {reason}"

@@ -136,6 +136,11 @@ def _item(
     return ReviewItem(row, annotations.tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
 
 
+def _plain(name: Any) -> Any:
+    """A name as Python's own type, for records that people print and platforms import."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
 class _Suggestions:
     """Who tells two classes apart best, among those who have not voted on a task."""
 
@@ -159,7 +164,7 @@ class _Suggestions:
             if len(names) == self._wanted:
                 break
             if worker not in voted:
-                names.append(crowd.workers[worker])
+                names.append(_plain(crowd.workers[worker]))
         return tuple(names)
 
 

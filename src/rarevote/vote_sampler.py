@@ -130,8 +130,8 @@ class VoteSampler:
         self.allowed = np.repeat(np.eye(K)[known[self.gold]], 2, axis=1).T
         start = normalise_rows(annotations.votes()[self.votes.tasks])
         start[self.gold] = np.eye(K)[known[self.gold]]
-        # A class that no task has most votes for is a slip of the pen: were it possible, always missed, it could explain
-        # whatever the other classes do not.
+        # A class that no task has most votes for is a slip of the pen: were it possible, and always missed, it could
+        # explain whatever the other classes do not.
         self.possible = np.bincount(first_of_best(start), minlength=K) > 0
         self.shares = shares if shares is not None else np.maximum(start.mean(axis=0), TINY)
         self.hard_share, self.hard = 0.3, _HARD_MEAN.copy()
