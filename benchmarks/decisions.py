@@ -1,8 +1,9 @@
 """Do prevalence intervals cover, do recall targets hold, do costs and reviews pay? Simulated and real crowds.
 
-    python -m benchmarks.decisions [--seeds 100] [--variant-seeds 30]
+    python -m benchmarks.decisions [--seeds 100] [--variant-seeds 30] [--chart]
 
-Writes docs/evidence/decisions.csv: one row per kind of crowd and figure. The crowds are those of `simulate_crowd` with
+Writes docs/evidence/decisions.csv, one row per kind of crowd and figure, and the chart decisions_review.svg beside it
+(`--chart`: only the chart, from the figures that are there). The crowds are those of `simulate_crowd` with
 its defaults unless the row says otherwise; the last class is rare. The best threshold is the one on the same scores
 that flags the fewest tasks and really reaches the target. With gold, known tasks are left out of recall and of flags.
 A missed task of the rare class costs 20, a false alarm 1. Real datasets are looked for in RAREVOTE_DATA and left out if
@@ -12,8 +13,10 @@ absent.
 from __future__ import annotations
 
 import argparse
+import csv
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,11 +249,47 @@ def _log_loss(posterior: Floats, true: NDArray[np.int64]) -> float:
     return float(-np.log(np.clip(posterior[np.arange(len(true)), true], 1e-6, 1.0)).mean())
 
 
+def draw_chart(rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Realised cost by share of tasks reviewed, one panel per kind of crowd."""
+    from rarevote.study.figures import Axis, Point, line_chart, to_svg
+
+    orders = {"gain": "--max-review", "lowest_confidence": "lowest confidence", "random": "random"}
+    prefix = "cost 1:20: mean realised cost, "
+    costs = {
+        (int(row["imbalance"]), int(row["tasks"]), str(row["figure"]).removeprefix(prefix)): float(row["value"])
+        for row in rows
+        if row["crowd"] == "default" and str(row["figure"]).startswith(prefix)
+    }
+    points = []
+    for imbalance, n_tasks in dict.fromkeys((kind.imbalance, kind.n_tasks) for kind in MAIN):
+        panel = f"imbalance {imbalance}, {n_tasks:,} tasks"
+        for order, title in orders.items():
+            for budget in (0.0, *BUDGETS):
+                name = f"review_{order}_{budget:g}" if budget else "costs"
+                cost = costs[imbalance, n_tasks, name]
+                points.append(Point(panel, title, 100 * budget, cost, cost, cost))
+    chart = line_chart(
+        points,
+        title="Realised cost after a review (a miss costs 20, a false alarm 1; mean of 100 simulated crowds)",
+        x=Axis("tasks reviewed, %"),
+        y=Axis("realised cost"),
+        same_y=False,
+    )
+    path = evidence.EVIDENCE / "decisions_review.svg"
+    path.write_text(to_svg(chart), encoding="utf-8")
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=100, help="crowds of each main kind")
     parser.add_argument("--variant-seeds", type=int, default=30, help="crowds of each variant")
+    parser.add_argument("--chart", action="store_true", help="only draw the chart, from the figures that are there")
     options = parser.parse_args()
+    if options.chart:
+        with (evidence.EVIDENCE / "decisions.csv").open(newline="", encoding="utf-8") as handle:
+            print(draw_chart(csv.DictReader(handle)).relative_to(evidence.REPOSITORY))
+        return
     warnings.simplefilter("ignore")  # CC-Rasch may reach its iteration limit at imbalance 30
     results: list[Row] = []
     plan = [(kind, gold, options.seeds) for kind in MAIN for gold in (False, True)]
@@ -263,6 +302,7 @@ def main() -> None:
     if (DATASETS / "index.csv").is_file():
         results += real_rows()
     print(evidence.write("decisions", results).relative_to(evidence.REPOSITORY))
+    print(draw_chart(results).relative_to(evidence.REPOSITORY))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ together: the sum is the same to the last bit however the shards are spread over
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,10 +22,8 @@ from rarevote.checkpoint import load_arrays, save_arrays
 from rarevote.em import Local, Model, Offsets, Shard, Shared, Stats
 from rarevote.errors import InputError
 
-# Extrapolation works through this many tasks at a time, so that its temporaries stay in the cache.
-_ROWS_AT_ONCE = 8192
-
 _Point = tuple[NDArray[Any], NDArray[Any]]
+_Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 Node = tuple[int, int]  # height in the tree, number at that height: (2, 1) is the sum of the shards 4 to 7
 _Sums = TypeVar("_Sums", bound=tuple[Any, ...])
 
@@ -69,31 +68,25 @@ class ShardState(Generic[Shared, Local, Stats]):
 
     def distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-        first = second = 0.0
-        for t0, t1, t2 in self._points(offsets):
-            for begin in range(0, len(t0[0]), _ROWS_AT_ONCE):
-                r, v = _differences(slice(begin, begin + _ROWS_AT_ONCE), t0, t1, t2)
-                first += float(np.vdot(r, r))
-                second += float(np.vdot(v, v))
-        return first, second
+        from rarevote.kernels.lengthen import squared_differences
+
+        found = [squared_differences(*_as_tables(*points)) for points in self._points(offsets)]
+        return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
         """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
+        from rarevote.kernels.lengthen import far_point
+
         if self._aside is None:
             self._aside = _like(self.current)
-        far_state, sums = self._aside, []
-        far_state[0][:] = self.proposed[0]
-        for out, (t0, t1, t2) in zip(far_state[1:], self._points(offsets), strict=True):
+        far, totals = self._aside, []
+        far[0][:] = self.proposed[0]
+        for out, points in zip(far[1:], self._points(offsets), strict=True):
             total = np.zeros(out.shape[1:])
-            for begin in range(0, len(out), _ROWS_AT_ONCE):
-                rows = slice(begin, begin + _ROWS_AT_ONCE)
-                r, v = _differences(rows, t0, t1, t2)
-                far = t0[0][rows] + t0[1] + 2.0 * length * r + length**2 * v
-                out[rows] = far
-                total += far.sum(0)
-            sums.append(total)
-        self.proposed, self._aside = far_state, self.proposed
-        return sums
+            far_point(*_as_tables(*points), length, out.reshape(len(out), total.size), total.reshape(-1))
+            totals.append(total)
+        self.proposed, self._aside = far, self.proposed
+        return totals
 
     def take_plain(self) -> None:
         """After an advance to the far point: make what was kept aside the current state instead."""
@@ -138,10 +131,16 @@ class ShardState(Generic[Shared, Local, Stats]):
             place[...] = array
 
 
-def _differences(rows: slice, t0: _Point, t1: _Point, t2: _Point) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and second difference of three consecutive points, over some rows."""
-    r = (t1[0][rows] + t1[1]) - (t0[0][rows] + t0[1])
-    return r, (t2[0][rows] + t2[1]) - (t1[0][rows] + t1[1]) - r
+def _as_tables(t0: _Point, t1: _Point, t2: _Point) -> _Tables:
+    """Three states and their offsets as kernels want them: two-dimensional, one offset per column."""
+
+    def table(state: NDArray[Any]) -> NDArray[Any]:
+        return state.reshape(len(state), prod(state.shape[1:]))
+
+    def row(offset: NDArray[Any]) -> NDArray[np.float64]:
+        return np.ascontiguousarray(offset, dtype=np.float64).reshape(-1)
+
+    return table(t0[0]), table(t1[0]), table(t2[0]), row(t0[1]), row(t1[1]), row(t2[1])
 
 
 def _like(local: Local) -> Local:
