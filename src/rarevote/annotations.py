@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rarevote.errors import InputError, MissingValuesError, ParameterError
+from rarevote.stored_names import StoredNames
 
 Keep = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop"]
@@ -129,6 +130,8 @@ def _as_column(values: ArrayLike, role: str) -> NDArray[Any]:
 # encoding one column
 
 Codes = NDArray[Any]
+Names = NDArray[Any] | StoredNames
+Encoded = dict[str, tuple[Codes, Any]]  # codes and names by role; only names of tasks may be stored ones
 Sorter = Callable[[Iterable[Any]], list[Any]]
 
 
@@ -205,7 +208,7 @@ class Annotations:
         task_ptr: int64 (n_tasks + 1); task ``i`` owns the positions ``task_ptr[i] : task_ptr[i + 1]``.
         worker: unsigned (n_annotations), the worker of each annotation.
         label: unsigned (n_annotations), the class of each annotation.
-        tasks: names of the tasks, sorted.
+        tasks: names of the tasks, sorted; those of very large files stay on disk until :meth:`task_names` loads them.
         workers: names of the workers, sorted.
         classes: names of the classes, sorted.
         abstentions: how often each worker gave an answer that ``abstain`` named.
@@ -220,7 +223,7 @@ class Annotations:
     task_ptr: NDArray[np.int64]
     worker: NDArray[Any]
     label: NDArray[Any]
-    tasks: NDArray[Any]
+    tasks: Names
     workers: NDArray[Any]
     classes: NDArray[Any]
     abstentions: dict[Any, int] = field(default_factory=dict)
@@ -274,6 +277,10 @@ class Annotations:
         count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
         return counted
 
+    def task_names(self) -> NDArray[Any]:
+        """Names of the tasks, in memory."""
+        return np.asarray(self.tasks)
+
     def task_of_annotation(self) -> NDArray[np.int64]:
         """The task of every annotation, int64 (n_annotations)."""
         return np.repeat(np.arange(self.n_tasks), np.diff(self.task_ptr))
@@ -306,13 +313,13 @@ class Annotations:
         sizes = {role: column.size for role, column in columns.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(f"task, worker and label must have the same length, got {sizes}")
-        encoded = {role: encode_column(column) for role, column in columns.items()}
+        encoded: Encoded = {role: encode_column(column) for role, column in columns.items()}
         return cls.from_encoded(encoded, classes=classes, abstain=abstain, keep=keep, missing=missing)
 
     @classmethod
     def from_encoded(
         cls,
-        encoded: dict[str, tuple[Codes, NDArray[Any]]],
+        encoded: Encoded,
         *,
         classes: Sequence[Any] | None = None,
         abstain: Sequence[Any] = (),
@@ -351,7 +358,9 @@ class Annotations:
 
         if classes is not None:
             encoded["label"] = _add_classes(*encoded["label"], classes)
-        task_codes, tasks = _sort_codes(*encoded["task"], sort_names)
+        task_codes, tasks = encoded["task"]
+        if not isinstance(tasks, StoredNames):  # which are sorted
+            task_codes, tasks = _sort_codes(task_codes, tasks, sort_names)
         worker_codes, workers = _sort_codes(*encoded["worker"], sort_names)
         label_codes, class_names = _sort_codes(*encoded["label"], sort_labels)
         if len(class_names) > MAX_CLASSES:
@@ -384,7 +393,7 @@ class Annotations:
         task_codes: Codes,
         worker_codes: Codes,
         label_codes: Codes,
-        tasks: NDArray[Any],
+        tasks: Names,
         workers: NDArray[Any],
         classes: NDArray[Any],
         abstentions: dict[Any, int],
@@ -416,9 +425,11 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
 # the steps of building
 
 
-def _absent_rows(codes: Codes, values: NDArray[Any]) -> NDArray[np.bool_] | None:
+def _absent_rows(codes: Codes, values: Names) -> NDArray[np.bool_] | None:
     """Which rows are missing, or None if none is."""
-    if values.dtype == object:
+    if isinstance(values, StoredNames):
+        bad = np.zeros(0, dtype=bool)
+    elif values.dtype == object:
         bad = np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))
     elif values.dtype.kind in "fcmM":
         bad = np.not_equal(values, values)  # NaN and NaT
@@ -448,18 +459,17 @@ def _missing_message(
     return "; ".join(parts) + '. Fill them in, or leave those rows out with missing="drop" (--missing drop).'
 
 
-def _restrict(codes: Codes, values: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
     """Forget values that no code uses any more."""
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     if used.all():
         return codes, values
-    return (np.cumsum(used) - 1)[codes], values[used]
+    left = values.restricted(used) if isinstance(values, StoredNames) else values[used]
+    return (np.cumsum(used) - 1)[codes], left
 
 
-def _set_abstentions_apart(
-    encoded: dict[str, tuple[Codes, NDArray[Any]]], abstain: Sequence[Any]
-) -> tuple[dict[str, tuple[Codes, NDArray[Any]]], dict[Any, int], NDArray[Any]]:
+def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:
     nothing = np.empty(0, dtype=object)
     if isinstance(abstain, str) or not isinstance(abstain, Iterable):
         abstain = [abstain]
@@ -513,7 +523,7 @@ def _chosen_of_repeats(
     worker_codes: Codes,
     n_workers: int,
     keep: Keep,
-    tasks: NDArray[Any],
+    tasks: Names,
     workers: NDArray[Any],
 ) -> NDArray[np.int64] | None:
     """Rows that survive the policy on repeated pairs, in their order; None if nothing repeats."""

@@ -34,6 +34,7 @@ from rarevote.errors import (
 from rarevote.io.frames import Source, read_annotations, read_truth
 from rarevote.io.tables import Table
 from rarevote.numerics import first_of_best
+from rarevote.stored_names import positions_of
 
 FloatArray = NDArray[Any]
 
@@ -205,7 +206,7 @@ class Estimator:
         """:attr:`labels_` before it has a kind."""
         crowd = self.annotations_
         return Table(
-            {"task": crowd.tasks},
+            {"task": crowd.task_names()},
             {"agg_label": crowd.classes[self.label_codes()]},
             series=True,
             dtypes=self._source_.dtypes,
@@ -247,7 +248,7 @@ class Estimator:
 
     def _task_by_class(self, values: FloatArray) -> Any:
         crowd = self.annotations_
-        return self._source_.deliver(self._by_class("task", crowd.tasks, values))
+        return self._source_.deliver(self._by_class("task", crowd.task_names(), values))
 
     def _worker_by_class(self, values: FloatArray) -> Any:
         crowd = self.annotations_
@@ -259,7 +260,7 @@ class Estimator:
 
     def _series(self, role: str, values: FloatArray, name: str) -> Any:
         crowd = self.annotations_
-        names = {"task": crowd.tasks, "worker": crowd.workers, "label": crowd.classes}[role]
+        names = crowd.task_names() if role == "task" else crowd.workers if role == "worker" else crowd.classes
         if not crowd.n_annotations:
             values = np.full(len(names), np.nan)  # classes may be known although nobody voted
         return self._source_.deliver(Table({role: names}, {name: values}, series=True, dtypes=self._source_.dtypes))
@@ -405,8 +406,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
         annotations = add_classes(annotations, extra)
     code = {name: k for k, name in enumerate(annotations.classes.tolist())}
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
-    position = {name: i for i, name in enumerate(annotations.tasks.tolist())}
-    strangers = [task for task in truth if task not in position]
+    place = positions_of(annotations.tasks, list(truth))
+    strangers = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
     if truth and len(strangers) == len(truth):
         raise InputError(
             f"none of the {len(truth):,} gold tasks is in the annotations (first: {strangers[0]!r}, while the tasks "
@@ -418,9 +419,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
             RarevoteWarning,
             stacklevel=3,
         )
-    for task, label in truth.items():
-        if task in position:
-            gold[position[task]] = code[label]
+    codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
+    gold[place[place >= 0]] = codes[place >= 0]
     return annotations, gold
 
 

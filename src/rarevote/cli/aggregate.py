@@ -233,12 +233,14 @@ def _gold(crowd: Crowd, path: Path | None, estimator: Estimator, *, use_gold: bo
 
 def result_columns(estimator: Estimator, crowd: Crowd | None = None) -> dict[str, Any]:
     """One row per task: task, label, confidence, the probability of every class, then what is shown."""
+    import numpy as np
+
     votes, posterior = estimator.annotations_, estimator.posterior_
     chosen = estimator.label_codes()
     rows: dict[str, Any] = {
         "task": votes.tasks,
         "label": votes.classes[chosen],
-        "confidence": posterior[range(len(chosen)), chosen],
+        "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
     }
     for k, name in enumerate(votes.classes.tolist()):
         rows[f"p:{name}"] = posterior[:, k]
@@ -298,12 +300,13 @@ def summarise(estimator: Estimator, method: str, rare: int | None, seconds: dict
 
 def _scores(rows: dict[str, Any], known: dict[Any, Any], rare: str) -> dict[str, Any]:
     from rarevote.metrics import score
+    from rarevote.stored_names import positions_of
 
-    result = dict(zip(rows["task"].tolist(), rows["label"].tolist(), strict=True))
-    items = [task for task in known if task in result]
-    if not items:
+    place = positions_of(rows["task"], list(known))
+    if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")
-    found = score([known[task] for task in items], [result[task] for task in items])
+    true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
+    found = score(true, rows["label"][place[place >= 0]].tolist())
     recall = {str(name): value for name, value in found.recall.items()}
     precision = {str(name): value for name, value in found.precision.items()}
     return {
@@ -318,7 +321,7 @@ def _scores(rows: dict[str, Any], known: dict[Any, Any], rare: str) -> dict[str,
         "accuracy": found.accuracy,
         "recall": recall,
         "precision": precision,
-        "truth_without_labels": len(known) - len(items),
+        "truth_without_labels": len(known) - len(true),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -43,7 +43,7 @@ from rarevote.errors import InputError, ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.annotations import Annotations
+    from rarevote.annotations import Annotations, Names
     from rarevote.io.platforms import Export
 
 PANEL = "What the labels are"
@@ -219,13 +219,16 @@ class Crowd:
         from rarevote.io.files import read_truth_file
 
         truth = read_truth_file(path)
-        tasks = _alike(list(truth), self.annotations.tasks.tolist())
-        labels = _alike(list(truth.values()), self.annotations.classes.tolist())
+        tasks = _alike(list(truth), self.annotations.tasks)
+        labels = _alike(list(truth.values()), self.annotations.classes)
         return dict(zip(tasks, labels, strict=True))
 
 
-def _alike(values: list[Any], names: Sequence[Any]) -> list[Any]:
+def _alike(values: list[Any], known: Names) -> list[Any]:
     """The values as whole numbers or as text if that is what all the names are and they are not."""
+    import numpy as np
+
+    names = known.tolist() if isinstance(known, np.ndarray) else known[:1].tolist()  # stored ones are all text
     if names and all(type(name) is int for name in names) and all(isinstance(value, str) for value in values):
         return [int(value) if value.lstrip("-").isdecimal() else value for value in values]
     if names and all(isinstance(name, str) for name in names):

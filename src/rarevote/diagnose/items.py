@@ -92,7 +92,7 @@ def describe_items(
     votes = crowd.votes()
     difficulty = _difficulty(estimator, labels)
     return Items(
-        names=crowd.tasks,
+        names=crowd.task_names(),
         label=labels,
         majority=first_of_best(votes),
         votes=votes.astype(np.int64),

@@ -346,6 +346,6 @@ def write_shard(
         known[place[here]] = np.fromiter(gold.values(), dtype=np.int32, count=len(gold))[here]
         n_known = int(here.sum())
     votes = {"task_ptr": crowd.task_ptr, "worker": crowd.worker, "label": crowd.label, "gold": known}
-    write_names(names_file(folder, number), crowd.tasks)
+    write_names(names_file(folder, number), crowd.task_names())
     save_arrays(shard_file(folder, number), votes)
     return WrittenShard(crowd.n_tasks, crowd.n_annotations, n_known)

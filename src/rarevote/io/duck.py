@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+# What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
+_LEAST_MEMORY = 2 << 30
+_PART_OF_MEMORY = 12
 
 
 @contextmanager
-def connection() -> Iterator[Any]:
-    """A database that lives as long as the block."""
+def connection(*, on_disk: bool = False) -> Iterator[Any]:
+    """A database that lives as long as the block.
+
+    Args:
+        on_disk: keep tables in a temporary file and only a limited part of them in memory.
+    """
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as folder:
-        database = duckdb.connect()
+        database = duckdb.connect(str(Path(folder) / "scratch.duckdb") if on_disk else ":memory:")
         try:
+            if on_disk:
+                limit = max(_LEAST_MEMORY, _physical_memory() // _PART_OF_MEMORY)
+                database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             # Reading a file must never download anything, and what does not fit into memory must not go to the folder
             # that the user happens to be in.
             database.execute("SET autoinstall_known_extensions = false")
@@ -30,6 +43,13 @@ def connection() -> Iterator[Any]:
             raise
         finally:
             database.close()
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return 0
 
 
 def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """From files to integers, by DuckDB: rows are loaded, checked and encoded without Python seeing one of them.
 
 Text is kept as it is written (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
-by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel and out of core.
+by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel. Of large inputs rows
+and names are kept in a temporary file, and names of tasks stay on disk until results are written.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import as_name_array, encode_column
+from rarevote.annotations import Encoded, as_name_array, encode_column
 from rarevote.errors import InputError
 from rarevote.io.csv_text import explain, undecodable_line
 from rarevote.io.duck import connection, first_line, identifier, with_objects
+from rarevote.io.names_file import NamesFile
 from rarevote.io.sources import Source, explain_json
-
-Encoded = dict[str, tuple[NDArray[Any], NDArray[Any]]]
 
 # Types that NumPy has; what is not among them and not nested becomes text.
 _NATIVE = {
@@ -30,6 +30,12 @@ _NATIVE = {
     "BOOLEAN", "VARCHAR", "JSON", "DATE", "TIMESTAMP",
 }  # fmt: skip
 _NESTED = ("STRUCT", "MAP", "UNION")
+# From this size on, rows and names are kept in a file rather than in memory.
+OUT_OF_CORE_BYTES = 256 << 20
+_PACKED_FACTOR = 5  # packed text, and Parquet, grow about so much
+_ROWS_AT_ONCE = 4_000_000
+# What Python's str.strip() takes away.
+_BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 # Longer than any column's name could be by chance.
 _TASK = "rarevote task of a wide table"
 
@@ -47,17 +53,26 @@ class Choice:
     answers: Sequence[str] = field(default_factory=tuple)
 
 
+def is_large(sources: Sequence[Source]) -> bool:
+    """Whether the files are better not held in memory."""
+    total = 0
+    for source in sources:
+        factor = 1 if source.form != "typed" and source.compression == "none" else _PACKED_FACTOR
+        total += factor * sum(Path(file.path).stat().st_size for file in source.files if Path(file.path).is_file())
+    return total >= OUT_OF_CORE_BYTES
+
+
 @contextmanager
 def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any]:
     """A database with the chosen columns of all sources in a table ``rows``, in order, named by role."""
     import duckdb
 
-    with connection() as database:
+    with connection(on_disk=is_large(sources)) as database:
         for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
             with_objects(database, source.objects)
             try:
                 query = _rows_query(database, source, choice)
-                verb = "INSERT INTO rows" if number else "CREATE TEMP TABLE rows AS"
+                verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
                 database.execute(f"{verb} {query}", source.parameters)
             except duckdb.OutOfMemoryException as error:
                 raise InputError(f"{source.title}: not enough memory or disk ({first_line(error)[:200]})") from None
@@ -144,34 +159,74 @@ def _translated(source: Source, error: Exception) -> InputError:
 # encoding
 
 
-def encode_rows(database: Any) -> Encoded:
-    """Codes and distinct values of every column of ``rows``, in order; missing values are -1."""
+def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
+    """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
+
+    Args:
+        database: as :func:`loaded` gives it; afterwards the rows may be gone.
+        out_of_core: leave the names of tasks on disk, where they are text.
+    """
     kinds = dict(
         database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'rows'").fetchall()
     )
     encoded: Encoded = {}
-    selected, joined = [], []
+    texts = {}
     for role, kind in kinds.items():
-        if kind not in ("VARCHAR", "JSON"):
+        if kind in ("VARCHAR", "JSON"):
+            texts[role] = f"CAST(rows.{role} AS VARCHAR)"
+        else:
             encoded[role] = _encode_masked(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role])
-            continue
+    stored = None
+    if out_of_core and "task" in texts:
+        stored = _plain_text(database, "task", kinds["task"])
+        texts["task"] = stored or texts["task"]
+    for role, text in texts.items():
+        blank = f" AND NOT regexp_full_match({text}, '{_BLANK}')" if stored and role == "task" else ""
         database.execute(
-            f"CREATE TEMP TABLE {role}_names AS SELECT {role} AS name, "
-            f"(row_number() OVER (ORDER BY {role}) - 1)::INTEGER AS code "
-            f"FROM (SELECT DISTINCT CAST({role} AS VARCHAR) AS {role} FROM rows WHERE {role} IS NOT NULL)"
+            f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
+            f"FROM (SELECT DISTINCT {text} AS name FROM rows WHERE {text} IS NOT NULL{blank})"
         )
-        selected.append(f"coalesce({role}_names.code, -1) AS {role}")
-        joined.append(f"LEFT JOIN {role}_names ON CAST(rows.{role} AS VARCHAR) = {role}_names.name")
-    if selected:
-        codes = database.execute(
-            f"SELECT {', '.join(selected)} FROM rows {' '.join(joined)} ORDER BY rows.rowid"
-        ).fetchnumpy()
-        for role, column in codes.items():
-            names = database.execute(f"SELECT name FROM {role}_names ORDER BY code").fetchnumpy()["name"]
-            encoded[role] = _from_json(np.asarray(column), names, role) if kinds[role] == "JSON" else (
-                np.asarray(column), np.asarray(names, dtype=object)
-            )  # fmt: skip
+    codes = _codes(database, texts, out_of_core=out_of_core) if texts else {}
+    for role, column in codes.items():
+        query = f"SELECT name FROM {role}_names ORDER BY code"
+        if stored and role == "task":
+            encoded[role] = column, NamesFile.written_by(database, query)
+            continue
+        names = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
+        encoded[role] = _from_json(column, names, role) if kinds[role] == "JSON" else (column, names)
     return {role: encoded[role] for role in kinds}
+
+
+def _plain_text(database: Any, role: str, kind: str) -> str | None:
+    """The expression that gives a column as text; None for JSON that is not all text."""
+    if kind == "VARCHAR":
+        return f"rows.{role}"
+    (plain,) = database.execute(f"SELECT bool_and(json_type({role}) IN ('VARCHAR', 'NULL')) FROM rows").fetchone()
+    return f"(rows.{role} ->> '$')" if plain else None
+
+
+def _codes(database: Any, texts: Mapping[str, str], *, out_of_core: bool) -> dict[str, NDArray[np.int32]]:
+    """The number of every row's name, by role. A join gives rows in any order: each says where it belongs."""
+    (n_rows,) = database.execute("SELECT count(*) FROM rows").fetchone()
+    selected = ", ".join(f"coalesce({role}_names.code, -1) AS {role}" for role in texts)
+    joined = " ".join(f"LEFT JOIN {role}_names ON {text} = {role}_names.name" for role, text in texts.items())
+    query = f"SELECT rows.rowid AS row, {selected} FROM rows {joined}"
+    codes = {role: np.empty(n_rows, dtype=np.int32) for role in texts}
+    if out_of_core:
+        database.execute(f"CREATE TABLE codes AS {query}")
+        database.execute("DROP TABLE rows")
+        parts = [
+            f"SELECT * FROM codes WHERE rowid >= {begin} AND rowid < {begin + _ROWS_AT_ONCE}"
+            for begin in range(0, n_rows, _ROWS_AT_ONCE)
+        ]
+    else:
+        parts = [query]
+    for part in parts:
+        fetched = database.execute(part).fetchnumpy()
+        row = np.asarray(fetched["row"])
+        for role, column in codes.items():
+            column[row] = fetched[role]
+    return codes
 
 
 def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

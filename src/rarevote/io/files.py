@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from rarevote.annotations import Annotations, Keep, Missing, is_missing
 from rarevote.errors import ColumnsError, InputError, ParameterError
 from rarevote.io.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.encode_files import Choice, encode_rows, from_json_text, loaded, rows_without_task, shown_values
+from rarevote.io.encode_files import (
+    Choice,
+    encode_rows,
+    from_json_text,
+    is_large,
+    loaded,
+    rows_without_task,
+    shown_values,
+)
 from rarevote.io.open_files import open_sources
 from rarevote.io.sources import Source, place_of_rows
 
@@ -95,7 +103,7 @@ def read_label_files(
             return place_of_rows(sources, rows_without_task(sources, choices) if wide else rows.tolist())
 
         with loaded(sources, choices) as database:
-            encoded = _titled(sources, lambda: encode_rows(database))
+            encoded = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
         crowd = Annotations.from_encoded(
             encoded, classes=classes, abstain=abstain, keep=keep, missing=missing, place_of_row=place
         )

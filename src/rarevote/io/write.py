@@ -19,9 +19,12 @@ from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.atomic import replacing
 from rarevote.io.duck import connection, first_line, identifier
+from rarevote.io.names_file import NamesFile
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
+from rarevote.stored_names import StoredNames
 
-Columns = Mapping[str, NDArray[Any]]
+Column = NDArray[Any] | StoredNames
+Columns = Mapping[str, Column]
 
 _TEXT = {
     ".csv": "FORMAT csv, HEADER true, DELIMITER ','",
@@ -89,11 +92,10 @@ def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = Fals
     check_ending(path)
     ending, packing = _ending(path)
     with replacing(path) as temporary:
-        columns = {name: _one_type(column) for name, column in columns.items()}
         if ending == ".xlsx":
-            write_spreadsheet(columns, temporary)
+            write_spreadsheet(_loaded(columns), temporary)
         elif ending in _ARROW:
-            write_arrow(columns, temporary)
+            write_arrow(_loaded(columns), temporary)
         else:
             _write_by_duckdb(columns, temporary, ending, packing, path, spreadsheet_safe=spreadsheet_safe)
 
@@ -114,6 +116,9 @@ def _write_by_duckdb(
 ) -> None:
     import duckdb
 
+    columns = {name: column if isinstance(column, NamesFile) else _one_type(column) for name, column in columns.items()}
+    on_disk = {name: column for name, column in columns.items() if isinstance(column, NamesFile)}
+    in_memory = {name: column for name, column in columns.items() if name not in on_disk}
     safe = spreadsheet_safe and ending in (".csv", ".tsv")
     selected = ", ".join(
         f"{_expression(name, column, ending, safe=safe)} AS {identifier(_escaped(name) if safe else name)}"
@@ -122,16 +127,17 @@ def _write_by_duckdb(
     options = _TEXT.get(ending, "FORMAT parquet")
     if packing:
         options += f", COMPRESSION {_PACKED[packing]}"
-    with connection() as database:
+    with connection(on_disk=bool(on_disk)) as database:
         try:
-            database.register("results", dict(columns))
+            database.register("results", in_memory)
             # Rows stand in the order of the tasks: a result can be compared by eye, and with another by a tool.
-            database.execute(f"COPY (SELECT {selected} FROM results) TO ? ({options})", [str(temporary)])
+            joined = "".join(f" POSITIONAL JOIN {column.as_table(name)}" for name, column in on_disk.items())
+            database.execute(f"COPY (SELECT {selected} FROM results{joined}) TO ? ({options})", [str(temporary)])
         except duckdb.Error as error:
             raise InputError(f"{path}: cannot be written ({first_line(error)[:200]})") from None
 
 
-def _expression(name: str, column: NDArray[Any], ending: str, *, safe: bool) -> str:
+def _expression(name: str, column: Column, ending: str, *, safe: bool) -> str:
     """How a column is written in a format."""
     written = identifier(name)
     if ending not in _TEXT:
@@ -153,8 +159,13 @@ def _escaped(text: str) -> str:
     return f"'{text}" if text[:1] and text[0] in _FORMULA else text
 
 
-def _one_type(column: NDArray[Any]) -> NDArray[Any]:
+def _loaded(columns: Columns) -> dict[str, NDArray[Any]]:
+    return {name: _one_type(np.asarray(column)) for name, column in columns.items()}
+
+
+def _one_type(column: Column) -> NDArray[Any]:
     """A column of a file has one type that every format knows: mixed names and times become text."""
+    column = np.asarray(column)
     if column.dtype.kind in "iubf":
         return column
     if column.dtype != object:

@@ -114,7 +114,7 @@ class GLAD(EMEstimator):
                 _prior_means("alphas_priors_mean", self.alphas_priors_mean, annotations.workers),
                 (annotations.n_workers,),
             ),
-            _prior_means("betas_priors_mean", self.betas_priors_mean, annotations.tasks),
+            _prior_means("betas_priors_mean", self.betas_priors_mean, annotations.task_names()),
             log_prior,
             estimate,
         )

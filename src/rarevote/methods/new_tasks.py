@@ -74,13 +74,14 @@ class PredictsNewTasks(Estimator):
         """
         crowd, source, posterior = self._predict(data, columns=columns, abstain=abstain, keep=keep, missing=missing)
         values = {name: posterior[:, k] for k, name in enumerate(crowd.classes.tolist())}
-        return source.deliver(Table({"task": crowd.tasks}, values, columns_name="label", dtypes=source.dtypes))
+        return source.deliver(Table({"task": crowd.task_names()}, values, columns_name="label", dtypes=source.dtypes))
 
     def predict(self, data: Any, **options: Any) -> Any:
         """One label per new task; arguments as for :meth:`predict_proba`."""
         crowd, source, posterior = self._predict(data, **options)
         labels = crowd.classes[self._choose(posterior, crowd)]
-        return source.deliver(Table({"task": crowd.tasks}, {"agg_label": labels}, series=True, dtypes=source.dtypes))
+        names = {"task": crowd.task_names()}
+        return source.deliver(Table(names, {"agg_label": labels}, series=True, dtypes=source.dtypes))
 
     def _predict(self, data: Any, **options: Any) -> tuple[Annotations, Source, FloatArray]:
         fitted = self.annotations_

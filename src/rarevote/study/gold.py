@@ -151,7 +151,7 @@ def run_trial(trial: Trial) -> list[GoldRow]:
                 rest = (crowd.task[of_rest], crowd.worker[of_rest], crowd.label[of_rest])
                 estimator.fit(rest, classes=classes)
         answer = np.full(len(crowd.truth), -1, dtype=np.int64)
-        answer[estimator.annotations_.tasks.astype(np.int64)] = estimator.label_codes()
+        answer[estimator.annotations_.task_names().astype(np.int64)] = estimator.label_codes()
         found = score(crowd.truth[scored], answer[scored])
         # Rare in the whole dataset: in a balanced one the rest may tip to another class from draw to draw.
         recall = found.recall.get(crowd.rare, float("nan"))

@@ -1,0 +1,100 @@
+"""Task names in a Parquet file of their own, for as long as somebody needs them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.io.duck import connection, identifier
+from rarevote.stored_names import StoredNames
+
+# Beyond this many single rows it is quicker to read the whole file.
+_MOST_SINGLE_ROWS = 10_000
+
+
+class NamesFile(StoredNames):
+    """Names in the column ``name`` of a Parquet file, in order. The file goes when this object does.
+
+    Attributes:
+        path: the file, alone in a folder of its own.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.path = path
+        self._count = count
+        weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
+
+    @classmethod
+    def written_by(cls, database: Any, query: str) -> NamesFile:
+        """Keep the names that a query gives, in its order."""
+        path = Path(tempfile.mkdtemp(prefix="rarevote-names-")) / "names.parquet"
+        try:
+            database.execute(f"COPY ({query}) TO ? (FORMAT parquet)", [str(path)])
+            (count,) = database.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchone()
+        except BaseException:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            raise
+        return cls(path, count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"NamesFile({self._count:,} names on disk)"
+
+    def as_table(self, column: str) -> str:
+        """The names as a table of SQL with one column."""
+        quoted = str(self.path).replace("'", "''")
+        return f"(SELECT name AS {identifier(column)} FROM read_parquet('{quoted}')) AS {identifier('table ' + column)}"
+
+    def load(self) -> NDArray[Any]:
+        """All of them, as an array of text."""
+        with connection() as database:
+            return _texts(database.execute("SELECT name FROM read_parquet(?)", [str(self.path)]))
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The names with these numbers."""
+        if rows.size > _MOST_SINGLE_ROWS:
+            return self.load()[rows]
+        with connection() as database:
+            database.register("wanted", {"number": rows, "place": np.arange(rows.size)})
+            return _texts(
+                database.execute(
+                    "SELECT name FROM read_parquet(?, file_row_number = true) "
+                    "JOIN wanted ON number = file_row_number ORDER BY place",
+                    [str(self.path)],
+                )
+            )
+
+    def find(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """The number of each value; -1 for what is no name."""
+        found = np.full(len(values), -1, dtype=np.int64)
+        texts = np.array([value if isinstance(value, str) else None for value in values], dtype=object)
+        if not texts.size:
+            return found
+        with connection() as database:
+            database.register("wanted", {"name": texts, "place": np.arange(texts.size)})
+            rows = database.execute(
+                "SELECT place, file_row_number FROM read_parquet(?, file_row_number = true) JOIN wanted USING (name)",
+                [str(self.path)],
+            ).fetchnumpy()
+        found[np.asarray(rows["place"])] = np.asarray(rows["file_row_number"])
+        return found
+
+    def restricted(self, used: NDArray[np.bool_]) -> NamesFile:
+        """Only the names that are used, renumbered."""
+        with connection() as database:
+            database.register("flags", {"used": used})
+            flagged = f"SELECT * FROM {self.as_table('name')} POSITIONAL JOIN flags"
+            return NamesFile.written_by(database, f"SELECT name FROM ({flagged}) WHERE used")
+
+
+def _texts(result: Any) -> NDArray[Any]:
+    return np.asarray(result.fetchnumpy()["name"], dtype=object)
