@@ -8,6 +8,7 @@ and names are kept in a temporary file, and names of tasks stay on disk until re
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,11 +75,28 @@ def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any
                 query = _rows_query(database, source, choice)
                 verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
                 database.execute(f"{verb} {query}", source.parameters)
-            except duckdb.OutOfMemoryException as error:
-                raise InputError(f"{source.title}: not enough memory or disk ({first_line(error)[:200]})") from None
             except duckdb.Error as error:
-                raise _translated(source, error) from None
-        yield database
+                raise _no_room(error) or _translated(source, error) from None
+        try:
+            yield database
+        except duckdb.Error as error:
+            raise _no_room(error) or InputError(f"{sources[0].title}: {first_line(error)[:300]}") from None
+
+
+def _no_room(error: Exception) -> InputError | None:
+    """The error for a disk or a memory that is full; None if it is about something else."""
+    import duckdb
+
+    text = first_line(error)
+    full = isinstance(error, duckdb.OutOfMemoryException) or any(
+        sign in text for sign in ("No space left", "File too large", "Disk quota", "not enough disk")
+    )
+    if not full:
+        return None
+    return InputError(
+        f"not enough memory or disk ({text[:200]}). Large inputs are sorted in {tempfile.gettempdir()}: free some "
+        "space there, or name another folder in the environment variable TMPDIR."
+    )
 
 
 def _rows_query(database: Any, source: Source, choice: Choice) -> str:
