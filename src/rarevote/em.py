@@ -113,6 +113,9 @@ class Model(Protocol[Shared, Local, Stats]):
     def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
         """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
 
+    # A model whose local state is stored with less than double precision has a property ``rounding`` that says how
+    # far, relative to its size, the objective may fall for that reason.
+
 
 class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
     """A model whose parameters can be extrapolated. The posterior takes no part: it follows from the parameters."""
@@ -297,6 +300,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.model, self.engine, self.shared = model, engine, shared
         self.exact, self.gradient_tolerance = exact, gradient_tolerance
         self.accelerate, self.may_jump = accelerate, False
+        self._rounding = float(getattr(model, "rounding", _ROUNDING))
         self.objective = -inf
         self.n_passes = self.n_damped = 0
         self.stalled = False
@@ -352,7 +356,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         return stats, change
 
     def _fell(self, objective: float) -> bool:
-        return objective < self.objective - _ROUNDING * (1.0 + abs(self.objective))
+        return objective < self.objective - self._rounding * (1.0 + abs(self.objective))
 
     def _retake(self, damping: float) -> None:
         assert self._before is not None

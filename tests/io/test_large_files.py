@@ -163,7 +163,7 @@ def stored(n_names: int) -> NamesFile:
 def test_stored_names_are_found_taken_and_restricted() -> None:
     n = 300_000  # several row groups
     names, texts = stored(n), [f"t{number:07d}" for number in range(n)]
-    assert (len(names), names.size, names.dtype) == (n, n, object)
+    assert (len(names), names.size, names.dtype) == (n, n, np.dtype(object))
     assert (names[0], names[-1], names[np.int64(200_000)]) == (texts[0], texts[-1], texts[200_000])
     with pytest.raises(IndexError):
         names[n]

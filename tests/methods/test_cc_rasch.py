@@ -309,6 +309,20 @@ def test_acceleration_saves_passes_and_keeps_the_optimum(prior: str) -> None:
     assert (np.diff(fast.loss_history_) >= -1e-9).all()
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_half_the_precision_gives_the_same_answer(variant: dict[str, Any]) -> None:
+    crowd = crowd_of(300, 12, votes=5.0)
+    double = CCRasch(3000, tol=1e-6, **variant).fit(crowd)
+    single = CCRasch(3000, tol=1e-6, dtype="float32", **variant).fit(crowd)
+    assert single.posterior_.dtype == np.float32
+    assert single.converged_
+    np.testing.assert_allclose(single.posterior_, double.posterior_, atol=2e-4)
+    assert single.loss_history_[-1] == pytest.approx(double.loss_history_[-1], rel=1e-7)
+    history = np.array(single.loss_history_)
+    assert (np.diff(history) >= -1e-8 * (1 + np.abs(history[1:]))).all()
+    assert single.label_codes().tolist() == double.label_codes().tolist()
+
+
 def test_a_class_without_votes_is_a_class() -> None:
     model = CCRasch().fit(([0, 0], [0, 1], ["a", "b"]), classes=["a", "b", "c"])
     assert model.posterior_.shape == (1, 3)
@@ -366,6 +380,7 @@ def test_estimated_prior_is_the_mean_posterior() -> None:
         ({"m_step": "half"}, "m_step must be"),
         ({"prior": "flat"}, 'prior must be "uniform"'),
         ({"prior": [1, 2]}, "prior needs one value"),
+        ({"dtype": "float16"}, "dtype must be"),
         ({"tol": -1.0}, "tol must be"),
         ({"n_iter": 0}, "n_iter must be"),
     ],

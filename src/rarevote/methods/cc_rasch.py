@@ -54,6 +54,7 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
         accelerate: lengthen every second step of the fused iteration where that raises the likelihood: about half the
             passes, the same optimum.
+        dtype: "float64", or "float32" for the state of the tasks: about half the memory, posteriors within ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -83,6 +84,7 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         m_step: MStep = "fused",
         m_step_tol: float = 1e-6,
         accelerate: bool = True,
+        dtype: str = "float64",
         n_jobs: int | None = None,
     ) -> None:
         self.n_iter = n_iter
@@ -97,6 +99,7 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         self.m_step = m_step
         self.m_step_tol = m_step_tol
         self.accelerate = accelerate
+        self.dtype = dtype
         self.n_jobs = n_jobs
 
     def _validate(self, annotations: Annotations) -> None:
@@ -106,6 +109,8 @@ class CCRasch(EMEstimator, PredictsNewTasks):
             raise ParameterError(f'difficulty must be "per-class", "shared" or None, got {self.difficulty!r}')
         if self.m_step not in ("fused", "exact"):
             raise ParameterError(f'm_step must be "fused" or "exact", got {self.m_step!r}')
+        if str(self.dtype) not in ("float64", "float32"):
+            raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
         if not self.tol >= 0 or not self.m_step_tol > 0:
             raise ParameterError("tol must be at least 0 and m_step_tol above 0")
         self._model(annotations)
@@ -133,6 +138,7 @@ class CCRasch(EMEstimator, PredictsNewTasks):
             estimate,
             self.ability,
             self.difficulty,
+            np.dtype(str(self.dtype)),
         )
 
     def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:

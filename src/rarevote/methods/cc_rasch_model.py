@@ -19,7 +19,7 @@ eliminating ``g`` and the multiplier of the constraint leaves one number per cla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -80,7 +80,12 @@ class CCRaschModel:
     estimate_prior: bool = False
     ability: Ability = "per-class"
     difficulty: Difficulty = "per-class"
-    dtype: Any = np.float64
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))  # of the local state
+
+    @property
+    def rounding(self) -> float:
+        """By how much, relative to its size, the objective may fall because difficulties are stored rounded."""
+        return 1e-12 if self.dtype == np.float64 else 1e-8
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
