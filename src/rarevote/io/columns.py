@@ -35,6 +35,11 @@ def _plain(name: object) -> str:
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
+def may_be(role: str, name: str) -> bool:
+    """Whether a column is called as one of this role usually is."""
+    return _plain(name) in ALIASES[role]
+
+
 def find_columns(
     found: Sequence[str],
     columns: Mapping[str, str] | None = None,

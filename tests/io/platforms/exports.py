@@ -21,6 +21,7 @@ PLATFORM_OF: dict[str, str | None] = {
     "prodigy_spans.jsonl": "prodigy",
     "doccano": "doccano",
     "doccano_slots": "doccano",
+    "doccano_csv": "doccano",
     "doccano_old.jsonl": "doccano",
     "doccano_spans.jsonl": "doccano",
     "mturk.csv": "mturk",

@@ -43,6 +43,7 @@ from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
         ("toloka", 'INPUT:a\tOUTPUT:x\tASSIGNMENT:worker_id\nu\t"[{""x"": 1}]"\tw\n', "line 2, OUTPUT:x is an object"),
         ("toloka", "INPUT:a\tOUTPUT:x\nu\tx\n", "no column 'ASSIGNMENT:worker_id'"),
         ("appen", "_unit_id,_worker_id,q,q_gold\n1,w,a,\n,w,a,\n", "line 3 has no _unit_id"),
+        ("mturk", "HITId,WorkerId,Answer.x\nh,w,{}\n", r"no answers to 'x' are left \(1 no answer\)$"),
         ("appen", "_unit_id,_trusted_judgments,q\n1,3,a\n", "aggregated report"),
     ],
 )  # fmt: skip

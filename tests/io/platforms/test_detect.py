@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,25 @@ def test_names_and_packing_do_not_matter(tmp_path: Path) -> None:
         == read_export(FIXTURES / "label_studio.json", question="damage").task
     )
     assert detect(zipped(FIXTURES / "doccano", tmp_path / "d.zip")) == "doccano"
+
+
+def test_tables_in_a_zip(tmp_path: Path) -> None:
+    # Appen packs each report this way.
+    path = tmp_path / "f123.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(FIXTURES / "appen.csv", "f123.csv")
+    assert detect(path) == "appen"
+    assert (
+        read_export(path, question="relevant").worker == read_export(FIXTURES / "appen.csv", question="relevant").worker
+    )
+
+
+def test_a_header_with_a_name_twice_is_still_of_its_platform(tmp_path: Path) -> None:
+    path = tmp_path / "batch.csv"
+    path.write_text("HITId,WorkerId,Input.x,Input.x,Answer.q\nh,w,1,2,a\n")
+    assert detect(path) == "mturk"
+    with pytest.raises(InputError, match=r"the header names 'Input\.x' more than once; rename or delete one"):
+        read_export(path)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,16 @@ def detect(path: str | Path) -> str | None:
 
     Only the beginning of the file is read. A plain table of tasks, workers and labels is none of the platforms.
     """
-    records, header = _beginning(Path(path))
+    path = Path(path)
+    records, header = _beginning(path)
     found = [platform.name for platform in PLATFORMS.values() if platform.recognises(records, header)]
+    if not found and doccano.lists_documents(header) and _is_packed_together(path):
+        return doccano.NAME  # its older tables are known only by there being one for each annotator
     return found[0] if len(found) == 1 else None
+
+
+def _is_packed_together(path: Path) -> bool:
+    return len(find_parts(path)) > 1
 
 
 def _beginning(path: Path) -> tuple[list[Any], list[str]]:
@@ -64,9 +71,18 @@ def _beginning(path: Path) -> tuple[list[Any], list[str]]:
         except InputError:
             return [], []
     try:
-        part = find_parts(path)[0]
+        parts = find_parts(path)
     except InputError:
         return [], []
+    for part in parts:
+        # An annotator who has done nothing has an empty file: the next one tells.
+        records, header = _beginning_of(part)
+        if records or any(header):
+            return records, header
+    return [], []
+
+
+def _beginning_of(part: Part) -> tuple[list[Any], list[str]]:
     records: list[Any] = []
     for encoding in ("utf-8", "cp1252"):
         try:
@@ -85,7 +101,7 @@ def _beginning(path: Path) -> tuple[list[Any], list[str]]:
 def _header(part: Part) -> list[str]:
     for encoding in ("utf-8", "cp1252"):
         try:
-            return open_table(part, encoding).header
+            return open_table(part, encoding, repeated_names=True).header
         except NotUtf8Error:
             continue
         except InputError:
@@ -163,7 +179,7 @@ def _reader(path: Path, name: str | None) -> Platform:
     found = detect(path)
     if name is None:
         if found is None:
-            _check_whole(find_parts(path)[0])
+            _check_whole(find_parts(path))
             raise InputError(
                 f"{path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
                 "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"
@@ -176,13 +192,14 @@ def _reader(path: Path, name: str | None) -> Platform:
     return PLATFORMS[name]
 
 
-def _check_whole(part: Part) -> None:
+def _check_whole(parts: Sequence[Part]) -> None:
     """Raise what is wrong with a file, where it is not known because it is damaged or cut off."""
-    with part.guarded(), part.open() as stream:
-        begin = stream.read(1 << 20)
-    if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{"):
-        for _ in islice(walk_json(part), _FIRST_RECORDS):
-            pass
+    for part in parts:
+        if part.kind() == "json":
+            for _ in islice(walk_json(part), _FIRST_RECORDS):
+                pass
+        if part.kind() != "empty":
+            return
 
 
 def export_annotations(

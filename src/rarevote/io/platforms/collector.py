@@ -229,7 +229,8 @@ class Collector:
 
     def _refuse_nothing(self, question: str, no_annotator: str) -> None:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
-        raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons}). {no_annotator}".rstrip())
+        advice = f". {no_annotator}" if self._left_out[NO_ANNOTATOR] and no_annotator else ""
+        raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons}){advice}")
 
     def _check_columns(self) -> None:
         named = [*self.options.show, *self.options.prediction_columns]

@@ -1,22 +1,27 @@
-"""doccano: a zip (or folder) with one file of JSON lines per annotator, or one file that names the annotators.
+"""doccano: a zip (or folder) with one file per annotator, or one file that names the annotators.
 
-A task is ``id``, an annotator the name of the file, an answer the list ``label`` (``cats`` in projects with slots).
-Every file lists every document, so an empty list means that the annotator did not answer. Versions before 1.0 write
-``annotations``, a list of ``{label, user}``. A shared project exports ``all.jsonl``, which no longer says who chose
-what: it is refused. So are passages (``[start, end, name]``) and boxes, which are no choices.
+A task is ``id``, an annotator the name of the file, an answer the list ``label`` (``cats`` in projects with slots); in
+a CSV the labels of a document stand in one cell with ``#`` between. Every file lists every document, so an empty list
+means that the annotator did not answer, and the file of a member who did nothing may be empty. Versions before 1.0
+write ``annotations``, a list of ``{label, user}``, or a CSV with one row per label and user. A shared project exports
+``all.jsonl``, which no longer says who chose what: it is refused. So are ``labels`` of versions before 1.0, passages
+(``[start, end, name]``) and boxes, which are no choices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.columns import may_be
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import find_parts
+from rarevote.io.platforms.parts import Part, find_parts
+from rarevote.io.platforms.table_records import PlatformTable, open_table
 
 NAME = "doccano"
 TITLE = "doccano"
@@ -25,12 +30,22 @@ _QUESTIONS = ("label", "labels", "cats", "categories", "category")
 _SPAN_QUESTIONS = ("entities", "relations", "bbox", "segmentation")
 _ITEMS = ("text", "data", "filename")
 _SHARED, _UNANSWERED = "all", "unknown"  # names of files that are no annotators
+_BETWEEN_LABELS = "#"  # in a cell of a CSV
+_APPROVER = "annotation_approver"  # a key of all versions before 1.0
 
 
 def recognises(records: list[Any], header: list[str]) -> bool:
     """Whether the first records of a file are doccano's."""
-    del header
-    return bool(records) and all(isinstance(record, Mapping) and _is_document(record) for record in records)
+    if records:
+        return all(isinstance(record, Mapping) and _is_document(record) for record in records)
+    # A table of texts and labels may be anybody's; these columns are doccano's own.
+    return {"id", "label", "user", _APPROVER} <= set(header) or (lists_documents(header) and "Comments" in header)
+
+
+def lists_documents(header: list[str]) -> bool:
+    """Whether a table may be the documents of one annotator."""
+    has_all = "id" in header and "label" in header and any(name in header for name in _ITEMS)
+    return has_all and not any(may_be("worker", name) for name in header)
 
 
 def _is_document(record: Mapping[str, Any]) -> bool:
@@ -50,9 +65,8 @@ def read(path: Path, options: Options) -> Export:
     spans: dict[str, None] = {}
     parts = find_parts(path)
     for part in parts:
-        for number, record in walk_json(part, options.encoding):
+        for where, record in _documents(part, options.encoding):
             collector.n_records += 1
-            where = f"{part.title}: record {number:,}"
             if not isinstance(record, Mapping):
                 raise InputError(f"{where} is a {type(record).__name__}, not a document")
             _read_document(record, part.stem, where, collector, spans)
@@ -67,9 +81,40 @@ def read(path: Path, options: Options) -> Export:
         no_question=(
             f"{marked} marks passages or boxes ([start, end, name]); votes on spans cannot be aggregated"
             if spans
-            else "no document has a label; was it exported as JSONL?"
+            else "no document has a label; was it exported as JSONL or CSV?"
         ),
     )
+
+
+def _documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
+    """The documents of one file, each with its place."""
+    kind = part.kind()
+    if kind == "json":
+        for number, record in walk_json(part, encoding):
+            yield f"{part.title}: record {number:,}", record
+    elif kind == "table":
+        yield from _rows(open_table(part, encoding))
+
+
+def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The documents of a table, as they would be in JSON."""
+    label_at = table.need("the answer", "label", advice="Export as JSONL")
+    task_at = table.need("the task", "id", advice="Export as JSONL")
+    user_at = table.find("user") if _APPROVER in table.header else None
+    for _, rows in groupby(table.rows(), key=lambda row: row[0] if user_at is None else row[1][task_at]):
+        (line, cells), *others = rows
+        document: dict[str, Any] = dict(zip(table.header, cells, strict=True))
+        if user_at is None:
+            document["label"] = _names_in_cell(cells[label_at])
+        else:
+            together = [cells, *(row for _, row in others)]
+            document["annotations"] = [{"label": row[label_at], "user": row[user_at]} for row in together]
+        yield f"{table.title}: line {line:,}", document
+
+
+def _names_in_cell(cell: str) -> list[str]:
+    names = cell.split(_BETWEEN_LABELS)
+    return names if all(name.strip() for name in names) else [cell]  # a label may be called C#
 
 
 def _read_document(
@@ -95,6 +140,11 @@ def _read_document(
     if isinstance(record.get("annotations"), list):
         _read_old(record["annotations"], task, where, collector, spans, find)
         return
+    if _APPROVER in record and isinstance(record.get("labels"), list) and not _is_span(record["labels"]):
+        raise InputError(
+            f"{where}: the labels of all annotators together, which do not say who chose what. "
+            "Export as JSONL, not as JSONL with text labels"
+        )
     for key in _QUESTIONS:
         value = record.get(key)
         if value is None:
@@ -106,7 +156,7 @@ def _read_document(
         if collector.takes(key):
             if names and owner == _SHARED:
                 raise InputError(
-                    f"{where}: a shared project exports all.jsonl, which does not say who chose {names[0]!r}. "
+                    f"{where}: a shared project exports one file 'all', which does not say who chose {names[0]!r}. "
                     "Turn 'share annotations across all users' off in the project, and export again"
                 )
             worker = None if owner == _UNANSWERED and names else owner

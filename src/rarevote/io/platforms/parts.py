@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal
 
 from rarevote.errors import InputError
 from rarevote.io.streams import compression_of, open_bytes, readable
 
 MOST_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
-_TEXT_ENDINGS = (".jsonl", ".ndjson", ".json")
+_JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+_TABLE_ENDINGS = (".csv", ".tsv")
+_ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
+_HEAD = 1 << 16  # bytes
 # What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password.
 _NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
@@ -55,6 +58,14 @@ class Part:
     def guarded(self) -> AbstractContextManager[None]:
         """Turns what a damaged stream raises into an :class:`InputError`."""
         return _whole(self.title)
+
+    def kind(self) -> Literal["json", "table", "empty"]:
+        """What its first bytes are; a name may say anything."""
+        with self.guarded(), self.open() as stream:
+            begin = stream.read(_HEAD).removeprefix(b"\xef\xbb\xbf").strip()
+        if not begin or begin == b'""':  # the second is a table without columns
+            return "empty"
+        return "json" if begin[:1] in (b"[", b"{") else "table"
 
 
 class _Limited(io.RawIOBase):
@@ -136,20 +147,23 @@ def _folder_parts(path: Path) -> list[Part]:
     records = path / "records.json"  # Argilla's to_disk folder
     if records.is_file():
         return [_file_part(records)]
-    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _TEXT_ENDINGS and file.is_file()]
-    if not files:
-        raise InputError(f"{path}: a folder without any {', '.join(_TEXT_ENDINGS)} file")
-    return [_file_part(file) for file in files]
+    for endings in (_JSON_ENDINGS, _TABLE_ENDINGS):
+        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in endings and file.is_file()]
+        if files:
+            return [_file_part(file) for file in files]
+    raise InputError(f"{path}: a folder without any {_ENDINGS} file")
 
 
 def _zip_parts(path: Path) -> list[Part]:
     with _whole(str(path)), zipfile.ZipFile(path) as archive:
-        members = [entry for entry in archive.infolist() if _is_export_file(entry)]
+        everything = archive.infolist()
+    members = [entry for entry in everything if _is_export_file(entry, _JSON_ENDINGS)]
+    members = members or [entry for entry in everything if _is_export_file(entry, _TABLE_ENDINGS)]
     locked = [entry.filename for entry in members if entry.flag_bits & 1]
     if locked:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
-        raise InputError(f"{path}: a zip file without any {', '.join(_TEXT_ENDINGS)} file; export as JSONL")
+        raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:
@@ -162,7 +176,7 @@ def _zip_parts(path: Path) -> list[Part]:
     return [part(entry) for entry in sorted(members, key=lambda entry: entry.filename)]
 
 
-def _is_export_file(entry: zipfile.ZipInfo) -> bool:
+def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
     hidden = name.name.startswith(".") or "__MACOSX" in name.parts
-    return not entry.is_dir() and not hidden and name.suffix.lower() in _TEXT_ENDINGS
+    return not entry.is_dir() and not hidden and name.suffix.lower() in endings

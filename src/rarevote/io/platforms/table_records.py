@@ -66,16 +66,22 @@ class PlatformTable:
                 return self.header.index(name)
         return None
 
-    def need(self, what: str, *names: str) -> int:
+    def need(self, what: str, *names: str, advice: str = "") -> int:
         """Position of the first of these columns; none of them is an error."""
         found = self.find(*names)
         if found is None:
-            raise ColumnsError(f"{self.title}: no column {names[0]!r} ({what}); it has {listed(self.header)}")
+            ending = f". {advice}" if advice else ""
+            raise ColumnsError(f"{self.title}: no column {names[0]!r} ({what}); it has {listed(self.header)}{ending}")
         return found
 
 
-def open_table(part: Part, encoding: str = "utf-8") -> PlatformTable:
+def open_table(part: Part, encoding: str = "utf-8", *, repeated_names: bool = False) -> PlatformTable:
     """Read the header of a table; the delimiter is the one that splits it most.
+
+    Args:
+        part: the table.
+        encoding: of its text.
+        repeated_names: whether two columns may have one name, which is enough to tell what the table is.
 
     Raises:
         InputError: there is no header line, or it names a column twice.
@@ -97,8 +103,10 @@ def open_table(part: Part, encoding: str = "utf-8") -> PlatformTable:
             raise InputError(f"{part.title}: the header cannot be read: {error}") from None
     header = [name.strip() for name in header]
     repeated = sorted({name for name in header if name and header.count(name) > 1})
-    if repeated:
-        raise InputError(f"{part.title}: the header names {', '.join(map(repr, repeated))} more than once")
+    if repeated and not repeated_names:
+        raise InputError(
+            f"{part.title}: the header names {', '.join(map(repr, repeated))} more than once; rename or delete one"
+        )
     return PlatformTable(part, encoding, delimiter, header)
 
 
