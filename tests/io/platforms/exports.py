@@ -29,6 +29,7 @@ PLATFORM_OF: dict[str, str | None] = {
     "mturk_json.csv": "mturk",
     "toloka.tsv": "toloka",
     "appen.csv": "appen",
+    "appen_units.jsonl": "appen",
     "plain.csv": None,
 }
 

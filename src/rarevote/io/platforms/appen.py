@@ -1,8 +1,8 @@
-"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment.
+"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON (see :mod:`.appen_json`).
 
 A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
-mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted
-judgments do not count; ``_trust`` is left to the aggregation.
+mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted and
+rejected judgments do not count; ``_trust`` is left to the aggregation.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.appen_json import GOLD as _GOLD
+from rarevote.io.platforms.appen_json import TAINTED, is_unit, read_units
 from rarevote.io.platforms.base import Export, Options, choose_question, listed
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import one_part
@@ -21,21 +24,26 @@ from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_i
 NAME = "appen"
 TITLE = "Appen (CrowdFlower, Figure Eight)"
 
-_GOLD, _REASON = "_gold", "_gold_reason"
+_REASON = "_gold_reason"
 _TRUE = frozenset({"true", "1", "yes"})
+_SAMPLED_UNITS = 20_000  # by which columns that differ within a unit are found; their cells are kept in memory
 
 _split = partial(choices_in_cell, separator="\n")
 
 
 def recognises(records: list[Any], header: list[str]) -> bool:
-    """Whether a header is that of one of Appen's reports."""
-    del records
+    """Whether a file is one of Appen's reports, by its header or its first units."""
+    if records:
+        return all(map(is_unit, records))
     return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & set(header))
 
 
 def read(path: Path, options: Options) -> Export:
     """Read the judgments."""
-    table = open_table(one_part(path), options.encoding)
+    part = one_part(path)
+    if part.kind() == "json":
+        return read_units(part, NAME, path, options)
+    table = open_table(part, options.encoding)
     if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
             f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
@@ -73,7 +81,10 @@ def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
     first: dict[str, dict[str, str]] = {}
     varying: set[str] = set()
     for _, cells in table.rows():
-        seen = first.setdefault(cells[unit_at], {})
+        unit = cells[unit_at]
+        if unit not in first and len(first) == _SAMPLED_UNITS:
+            continue
+        seen = first.setdefault(unit, {})
         for name, place in places.items():
             if name not in varying and seen.setdefault(name, cells[place]) != cells[place]:
                 varying.add(name)
@@ -83,7 +94,7 @@ def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
 def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Collector) -> None:
     answer_at = table.need("the answer", question)
     worker_at = table.need("the worker", "_worker_id")
-    tainted_at = table.find("_tainted")
+    tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
     gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
     collector.remember_keys(dict.fromkeys(table.header))
     find = Finder(table)
@@ -99,8 +110,12 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
             collector.gold(task, _split(cells[gold_at], f"{where}, {question}{_GOLD}"))
         collector.gold_from_column(task, find, where, _split)
         collector.predicted_columns(task, find, where, _split)
-        if tainted_at is not None and cells[tainted_at].strip().lower() in _TRUE:
-            collector.leave_out("tainted")
+        if _is_set(cells, tainted_at) or _is_set(cells, rejected_at):
+            collector.leave_out(TAINTED if _is_set(cells, tainted_at) else base.REJECTED)
             continue
         choices = _split(cells[answer_at], f"{where}, {question}")
         collector.vote(task, cells[worker_at].strip() or None, choices, where, find, empty_is_no=False)
+
+
+def _is_set(cells: list[str], place: int | None) -> bool:
+    return place is not None and cells[place].strip().lower() in _TRUE
