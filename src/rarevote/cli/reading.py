@@ -183,7 +183,7 @@ class Crowd:
 
         if self.export is None:
             raise InputError(f"--back-out needs an export of Label Studio or Argilla, and {self.title} is none")
-        check_way_back(self.export.platform, path)
+        check_way_back(self.export.platform, path, self.export.details)
 
     def write_back(self, rows: dict[str, Any], path: Path, model_version: str) -> int:
         """Write labels as predictions that the platform of the export imports; returns how many items got one."""

@@ -13,6 +13,8 @@ PLATFORM_OF: dict[str, str | None] = {
     "label_studio.json": "label-studio",
     "label_studio_multi.json": "label-studio",
     "label_studio_regions.json": "label-studio",
+    "label_studio_min.json": "label-studio",
+    "label_studio.csv": "label-studio",
     "argilla_flat.json": "argilla",
     "argilla_disk": "argilla",
     "argilla_v1.jsonl": "argilla",

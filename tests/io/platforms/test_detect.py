@@ -103,10 +103,3 @@ def test_a_huge_file_of_nothing_is_told_apart_at_once(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             read_export(path, platform=platform)
     assert time.perf_counter() - begin < 10
-
-
-def test_json_min_is_refused_with_advice(tmp_path: Path) -> None:
-    path = tmp_path / "min.json"
-    path.write_text('[{"id": 1, "text": "a", "q": "x", "annotator": 1, "annotation_id": 2, "lead_time": 1.0}]')
-    with pytest.raises(InputError, match="Export as JSON, not as JSON-MIN"):
-        read_export(path)

@@ -20,6 +20,7 @@ from rarevote.io.platforms import argilla, label_studio
 from rarevote.io.platforms.argilla_records import record_id, walk_records, with_suggestion
 from rarevote.io.platforms.base import YES, Export, as_text
 from rarevote.io.platforms.json_records import walk_json
+from rarevote.io.platforms.label_studio_controls import PATH_MARK
 from rarevote.io.platforms.parts import one_part
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
@@ -40,10 +41,21 @@ class _Result:
         return min(known) if known else None
 
 
-def check_way_back(platform: str, path: Path) -> None:
-    """Refuse, before anything is computed, what could not be written."""
+def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None = None) -> None:
+    """Refuse, before anything is computed, what could not be written.
+
+    Args:
+        platform: the platform's name.
+        path: the file to be written.
+        details: those of the :class:`Export`, where it is known.
+    """
     if platform not in _WRITERS:
         raise InputError(f"labels can go back to {' and '.join(_WRITERS)}, not to {platform}")
+    if platform == label_studio.NAME and details is not None and "control" not in details:
+        raise InputError(
+            "labels can go back to Label Studio only from its full JSON export: JSON-MIN and CSV do not say what is "
+            "data and what the controls are called. Export as JSON"
+        )
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: labels go back as JSON; use {', '.join(ENDINGS)}")
 
@@ -74,7 +86,7 @@ def write_back(
         InputError: the platform takes no labels, or the file cannot be written.
     """
     path = Path(path)
-    check_way_back(export.platform, path)
+    check_way_back(export.platform, path, export.details)
     results = _by_item(export, tasks, labels, scores)
     if path.resolve() == Path(export.path).resolve():
         raise ParameterError(f"{path} is the export itself; write to another file")
@@ -151,7 +163,7 @@ def _label_studio_value(export: Export, kind: str, labels: list[str]) -> dict[st
     if not values:
         return {}
     if kind == "taxonomy":
-        paths = [value if isinstance(value, list) else value.split(label_studio.PATH_MARK) for value in values]
+        paths = [value if isinstance(value, list) else value.split(PATH_MARK) for value in values]
         return {"taxonomy": paths}
     if kind == "pairwise":
         return {"selected": values[0]}

@@ -1,0 +1,157 @@
+"""Label Studio's short exports, and controls that are rarer than a list of choices."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms import detect, label_studio_min, read_export
+from rarevote.io.platforms.write_back import check_way_back, write_back
+from tests.io.platforms.exports import FIXTURES
+
+SHORT = ["label_studio_min.json", "label_studio.csv"]
+
+
+def rows(path: Path, **options: Any) -> list[tuple[str, ...]]:
+    return list(zip(*read_export(path, **options).columns().values(), strict=True))
+
+
+def write(path: Path, records: Any) -> Path:
+    path.write_text(json.dumps(records), encoding="utf-8")
+    return path
+
+
+# -- JSON-MIN and CSV ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_choices_of_the_short_exports(name: str) -> None:
+    with pytest.raises(InputError, match=r"\(task 102\): several choices in one answer \('crack', 'dirt'\)"):
+        read_export(FIXTURES / name, question="damage")
+    export = read_export(FIXTURES / name, question="damage", multilabel=True, show=["caption"])
+    voted = [row for row in zip(*export.columns().values(), strict=True) if row[2] == "yes"]
+    assert [row[:4] for row in voted] == [
+        ("101:crack", "3", "yes", "左翼"),
+        ("101:sound", "zoë@example.org", "yes", "左翼"),
+        ("102:crack", "3", "yes", "右\n翼"),
+        ("102:dirt", "3", "yes", "右\n翼"),
+        ("102:dirt", "3", "yes", "右\n翼"),
+    ]
+    # Five submitted without a tick. "None" is how a table writes that nobody is named.
+    assert export.worker.count("5") == 3
+    assert export.left_out == {"no annotator named": 1, "task without any annotation": 1}
+    assert export.n_records == 7
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_taxonomies_and_ratings_of_the_short_exports(name: str) -> None:
+    export = read_export(FIXTURES / name, question="kind", multilabel=True)
+    ticked = [task for task, label in zip(export.task, export.label, strict=True) if label == "yes"]
+    assert ticked == ["101:Metall / Stahl", "102:Lack", "102:Metall / Stahl"]
+    assert rows(FIXTURES / name, question="stars") == [("101", "3", "4"), ("101", "zoë@example.org", "2")]
+    with pytest.raises(InputError, match=r"'severity' is asked about regions"):
+        read_export(FIXTURES / name, question="severity")
+
+
+def test_questions_are_what_stands_between_the_task_and_the_annotator() -> None:
+    with pytest.raises(InputError, match="3 questions were asked: 'damage', 'kind', 'note'"):
+        read_export(FIXTURES / "label_studio_min.json")
+
+
+def record(task: Any, annotator: Any, **more: Any) -> dict[str, Any]:
+    return {"text": "t", "id": task, **more, "annotator": annotator, "annotation_id": 1, "lead_time": 1.0}
+
+
+def test_a_control_that_is_called_as_a_column_of_the_data(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", [{"label": label, **record(7, label)} for label in ("a", "b")])
+    assert rows(path) == [("7", "a", "a"), ("7", "b", "b")]
+
+
+def test_keys_in_another_order(tmp_path: Path) -> None:
+    records = [dict(sorted(record(7, who, q=label).items())) for who, label in (("a", "x"), ("b", "y"))]
+    assert rows(write(tmp_path / "x.json", records)) == [("7", "a", "x"), ("7", "b", "y")]
+    with pytest.raises(InputError, match=r"which column holds the answers\?.*--question .*there is 'q', 'text'"):
+        read_export(write(tmp_path / "x.json", records[:1]))
+    assert rows(tmp_path / "x.json", question="q") == [("7", "a", "x")]
+    # A task whose data has an id of its own.
+    first = [{"id": 7, **record(7, who, q=label)} for who, label in (("a", "x"), ("b", "y"))]
+    assert rows(write(tmp_path / "x.json", first)) == [("7", "a", "x"), ("7", "b", "y")]
+
+
+def test_differences_are_looked_for_in_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(label_studio_min, "_SAMPLED_TASKS", 1)
+    path = tmp_path / "x.csv"
+    path.write_text("annotation_id,annotator,id,lead_time,q,text\n1,a,7,1,x,t\n2,b,7,1,y,t\n3,a,8,1,x,t\n4,b,8,1,x,u\n")
+    assert read_export(path).questions == ("q",)
+
+
+@pytest.mark.parametrize(
+    ("annotator", "worker"), [([5], "5"), ({"id": 3, "email": "z@example.org"}, "z@example.org"), ({"id": 3}, "3")]
+)
+def test_annotators(tmp_path: Path, annotator: Any, worker: str) -> None:
+    assert rows(write(tmp_path / "x.json", [record(7, annotator, q="x")])) == [("7", worker, "x")]
+
+
+def test_what_the_short_exports_do_not_hold(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="annotator is a list"):
+        read_export(write(tmp_path / "x.json", [record(7, [5, 6], q="x")]))
+    with pytest.raises(ParameterError, match="only Label Studio's full JSON export holds predictions; export as JSON"):
+        read_export(tmp_path / "x.json", include_predictions=True)
+    (tmp_path / "x.csv").write_text("id,text,q\n1,a,x\n")
+    with pytest.raises(InputError, match=r"no column 'annotator' \(who answered\).*Export as JSON"):
+        read_export(tmp_path / "x.csv", platform="label-studio")
+    with pytest.raises(InputError, match=r"record 1 is not a task .* Export as JSON"):
+        read_export(write(tmp_path / "x.json", [{"text": "a", "q": "x"}]), platform="label-studio")
+    with pytest.raises(InputError, match=r"record 2 is not an annotation .* no annotator"):
+        read_export(write(tmp_path / "x.json", [record(7, 5, q="x"), {"id": 3}]), platform="label-studio")
+    export = read_export(write(tmp_path / "x.json", [record(7, 5, q="x")]))
+    for refused in (
+        lambda: check_way_back(export.platform, tmp_path / "back.json", export.details),
+        lambda: write_back(export, ["7"], ["x"], [1.0], tmp_path / "back.json"),
+    ):
+        with pytest.raises(InputError, match="only from its full JSON export"):
+            refused()
+
+
+def test_tables_of_any_kind(tmp_path: Path) -> None:
+    with (FIXTURES / "label_studio.csv").open(encoding="utf-8", newline="") as handle:
+        table = list(csv.reader(handle))
+    path = tmp_path / "x.tsv"
+    with path.open("w", encoding="utf-8-sig", newline="") as handle:
+        csv.writer(handle, delimiter="\t").writerows(table)
+    assert detect(path) == "label-studio"
+    assert rows(path, question="stars") == rows(FIXTURES / "label_studio.csv", question="stars")
+
+
+# -- rarer controls of the full export -------------------------------------------------------------------------------
+
+
+def task(*answers: tuple[Any, Any], **entry: Any) -> list[dict[str, Any]]:
+    common = {"from_name": "q", "to_name": "text", "type": "choices", **entry}
+    annotations = [{"completed_by": who, "result": [{**common, "value": {"choices": value}}]} for who, value in answers]
+    return [{"id": 1, "data": {"text": "x"}, "annotations": annotations}]
+
+
+def test_choices_within_choices(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", task((1, [["Tier", "Hund"]]), (2, [["Tier", "Katze"]]), (3, ["Pflanze"])))
+    assert rows(path) == [("1", "1", "Tier / Hund"), ("1", "2", "Tier / Katze"), ("1", "3", "Pflanze")]
+    write_back(read_export(path), ["1"], ["Tier / Hund"], [0.5], tmp_path / "back.json")
+    (back,) = json.loads((tmp_path / "back.json").read_text(encoding="utf-8"))
+    assert back["predictions"][0]["result"][0]["value"] == {"choices": [["Tier", "Hund"]]}
+
+
+def test_choices_about_one_of_several_pictures(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", task((1, ["a"]), (2, ["b"]), id="r", item_index=0))
+    with pytest.raises(InputError, match=r"'q' \(choices of regions\)"):
+        read_export(path)
+
+
+def test_annotations_that_are_numbers_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", [{"id": 1, "data": {}, "annotations": [3, 4], "predictions": []}])
+    with pytest.raises(InputError, match="2 annotations are given only by their numbers; export with the annotations"):
+        read_export(path)
