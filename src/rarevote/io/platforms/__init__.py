@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.io.platforms import appen, argilla, doccano, label_studio, mturk, prodigy, toloka
-from rarevote.io.platforms.argilla_records import walk_records
+from rarevote.io.platforms.argilla_records import parquet_files, walk_records
 from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import NotUtf8Error, Part, find_parts
@@ -65,7 +65,7 @@ def _is_packed_together(path: Path) -> bool:
 
 def _beginning(path: Path) -> tuple[list[Any], list[str]]:
     """The first records of a JSON file, or the header of a table; both empty if it is neither."""
-    if path.is_file() and path.suffix.lower() in (".parquet", ".pq"):
+    if parquet_files(path):
         try:
             return [record for _, record in islice(walk_records(path), _FIRST_RECORDS)], []
         except InputError:

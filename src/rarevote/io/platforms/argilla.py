@@ -29,9 +29,10 @@ _SETTINGS_PLACES = (".argilla/settings.json", "settings.json")
 def recognises(records: list[Any], header: list[str]) -> bool:
     """Whether the first records of a file are Argilla's."""
     del header
-    return bool(records) and all(
-        isinstance(record, dict) and (form_of(record) is not None or is_turned(record)) for record in records
-    )
+    if not all(isinstance(record, dict) for record in records):
+        return False
+    # Early versions leave an empty list where nobody has answered: another record tells.
+    return any(form_of(record) is not None or is_turned(record) for record in records)
 
 
 def read(path: Path, options: Options) -> Export:
@@ -42,13 +43,18 @@ def read(path: Path, options: Options) -> Export:
     title = str(path)
     collector = Collector(title, options)
     other: dict[str, str] = {}
+    unanswered = 0
     for number, fields in walk_records(path, options.encoding):
         collector.n_records = number
-        where = f"{title}: record {number:,}"
-        if form_of(fields) is None:
-            raise InputError(f"{where} is not a record of Argilla: it has no responses")
-        collector.details.setdefault("form", form_of(fields))
-        _read_record(fields, number, where, collector, kinds, other)
+        form = form_of(fields)
+        if form is None:
+            unanswered += 1
+            continue
+        collector.details.setdefault("form", form)
+        _read_record(fields, number, f"{title}: record {number:,}", collector, kinds, other)
+    if unanswered and unanswered == collector.n_records:
+        raise InputError(f"{title}: record 1 is not a record of Argilla: it has no responses")
+    collector.leave_out("record without any response", unanswered)
     if options.question in other and options.question not in collector.questions:
         raise InputError(f"{title}: {options.question!r} is a {other[options.question]} question, not a choice")
     return collector.finish(
@@ -74,7 +80,7 @@ def _read_record(
     task = record_id(fields, number, where)
     where = f"{where} (id {task})"
     metadata = as_object(fields.get("metadata"))
-    places = (fields.get("fields"), metadata, fields)
+    places = (fields.get("fields"), fields.get("inputs"), metadata, fields)
     collector.remember_keys(*places)
 
     def find(name: str) -> Any:
@@ -93,6 +99,7 @@ def _read_record(
                 continue
             choices = _choices(response.value, f"{where}: {question}", collector)
             user = as_text(response.user, f"{where}: user of {question}")
+            user = None if user == "None" else user  # how version 2 writes a user that is gone
             # A question left open has no value; an empty list is a submitted "none of them".
             collector.vote(task, user, choices, where, find, empty_is_no=isinstance(response.value, list))
     for question, suggestion in record.suggestions.items():
@@ -138,9 +145,10 @@ def _choices(value: Any, where: str, collector: Collector) -> list[str]:
 def _question_kinds(path: Path) -> dict[str, str]:
     """Types of the questions where the dataset's settings lie beside the records."""
     folder = path if path.is_dir() else path.parent
-    for place in _SETTINGS_PLACES:
+    # Beside the records, or, in a clone of the hub, above the folder with the Parquet files.
+    for place in [folder / name for name in _SETTINGS_PLACES] + [folder.parent / _SETTINGS_PLACES[0]]:
         try:
-            settings = json.loads((folder / place).read_text(encoding="utf-8"))
+            settings = json.loads(place.read_text(encoding="utf-8"))
             questions = settings["questions"]
             return {str(entry["name"]): str(entry["settings"]["type"]) for entry in questions}
         except (OSError, ValueError, KeyError, TypeError):

@@ -6,9 +6,12 @@
   status, because only submitted answers are written;
 * ``server``, what its API gives: ``responses`` is a list of ``{user_id, status, values: {<q>: {value}}}``;
 * ``version 1``, on the hub: ``<q>`` is a list of ``{user_id, value, status}`` or an object of such lists, and
-  ``<q>-suggestion`` stands beside it.
+  ``<q>-suggestion`` stands beside it;
+* ``single``, before there were questions: ``annotation`` of one ``annotation_agent`` and ``prediction``, a list of
+  ``{label, score}``, of a ``prediction_agent``.
 
-Files are JSON (records, columns, or records by id), JSON lines, Parquet, or the folder that ``to_disk`` makes.
+Files are JSON (records, columns, records by id, a page of the API), JSON lines, Parquet, the folder that ``to_disk``
+makes, or that of a dataset on the hub.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from rarevote.errors import InputError
 from rarevote.io.platforms.base import as_text, shown_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import one_part
+
+SINGLE = "single"  # the form without a way back
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,20 @@ class Record:
     suggestions: dict[str, Suggestion] = field(default_factory=dict)
 
 
+def parquet_files(path: Path) -> list[Path]:
+    """The Parquet files that an export is, none if it is something else; a clone of the hub has them under ``data``."""
+    if path.is_file():
+        return [path] if path.suffix.lower() in (".parquet", ".pq") else []
+    if not path.is_dir() or (path / "records.json").is_file():
+        return []
+    return sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet"))
+
+
 def walk_records(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
     """Number (from 1) and keys of every record, from JSON in any orientation, JSON lines or Parquet."""
-    if path.is_file() and path.suffix.lower() in (".parquet", ".pq"):
-        yield from _parquet_records(path)
+    files = parquet_files(path)
+    if files:
+        yield from enumerate((record for file in files for record in _parquet_records(file)), 1)
         return
     part = one_part(path)
     for number, value in walk_json(part, encoding):
@@ -78,7 +93,13 @@ def is_turned(value: dict[str, Any]) -> bool:
 
 
 def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Records of an object of columns or of an object by id (``to_dict``), None if it is neither."""
+    """Records of an object of columns or of an object by id (``to_dict``), or of a page; None if it is none of them."""
+    for key in ("items", "rows"):  # of Argilla's API, of the hub's
+        page = value.get(key)
+        if isinstance(page, list) and page and all(isinstance(item, dict) for item in page):
+            records = [item["row"] if isinstance(item.get("row"), dict) else item for item in page]
+            if any(form_of(record) is not None for record in records):
+                return records
     if isinstance(value.get("id"), list) and any(key.endswith(".responses") or key == "responses" for key in value):
         columns = {key: column for key, column in value.items() if isinstance(column, list)}
         if len({len(column) for column in columns.values()}) == 1:
@@ -88,7 +109,7 @@ def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     return None
 
 
-def _parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     import duckdb
 
     connection = duckdb.connect()
@@ -99,11 +120,9 @@ def _parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         except duckdb.Error as error:
             raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
         names = [column[0] for column in connection.description or ()]
-        number = 0
         while rows := connection.fetchmany(1_000):
             for row in rows:
-                number += 1
-                yield number, dict(zip(names, row, strict=True))
+                yield dict(zip(names, row, strict=True))
     finally:
         connection.close()
 
@@ -126,7 +145,7 @@ def form_of(fields: Mapping[str, Any]) -> str | None:
         return "flat"
     if any(f"{key}-suggestion" in fields for key in fields) or any(map(_is_version_1, fields.values())):
         return "version 1"
-    return None
+    return SINGLE if {"annotation", "annotation_agent", "prediction"} <= fields.keys() else None
 
 
 def _is_version_1(value: Any) -> bool:
@@ -137,8 +156,9 @@ def _is_version_1(value: Any) -> bool:
 
 def as_record(fields: Mapping[str, Any]) -> Record:
     """The answers and suggestions of a record of any form."""
-    form = form_of(fields) or "nested"
-    return {"nested": _nested, "server": _server, "flat": _flat, "version 1": _version_1}[form](fields)
+    form = form_of(fields) or "version 1"  # early records that nobody has answered have no mark
+    readers = {"nested": _nested, "server": _server, "flat": _flat, "version 1": _version_1, SINGLE: _single}
+    return readers[form](fields)
 
 
 def _nested(fields: Mapping[str, Any]) -> Record:
@@ -205,6 +225,22 @@ def _version_1(fields: Mapping[str, Any]) -> Record:
         about = as_object(fields.get(f"{key}-suggestion-metadata"))
         suggestions[key] = Suggestion(fields.get(f"{key}-suggestion"), about.get("agent"))
     return Record("version 1", responses, suggestions)
+
+
+def _single(fields: Mapping[str, Any]) -> Record:
+    status = fields.get("status")
+    known = {"Validated": "submitted", "Discarded": "discarded"}
+    # Without an annotation nobody has answered yet; the status alone says nothing.
+    answered = fields["annotation"] is not None or status == "Discarded"
+    answer = Response(fields["annotation_agent"], fields["annotation"], known.get(str(status), status))
+    listed = fields["prediction"]
+    scores = {entry.get("label"): entry.get("score") for entry in listed or () if isinstance(entry, Mapping)}
+    if fields.get("multi_label"):
+        best: Any = [label for label, score in scores.items() if (score or 0.0) >= 0.5]
+    else:
+        best = max(scores, key=lambda label: scores[label] or 0.0, default=None)
+    suggested = {"annotation": Suggestion(best, fields.get("prediction_agent"))} if scores else {}
+    return Record(SINGLE, {"annotation": [answer] if answered else []}, suggested)
 
 
 def _as_long(values: Any, size: int) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import IO, Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.atomic import replacing
 from rarevote.io.platforms import argilla, label_studio
-from rarevote.io.platforms.argilla_records import record_id, walk_records, with_suggestion
+from rarevote.io.platforms.argilla_records import SINGLE, record_id, walk_records, with_suggestion
 from rarevote.io.platforms.base import YES, Export, as_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.label_studio_controls import PATH_MARK
@@ -55,6 +55,10 @@ def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None 
         raise InputError(
             "labels can go back to Label Studio only from its full JSON export: JSON-MIN and CSV do not say what is "
             "data and what the controls are called. Export as JSON"
+        )
+    if platform == argilla.NAME and details is not None and details.get("form") == SINGLE:
+        raise InputError(
+            "records with a single annotation cannot take suggestions; move the dataset to Argilla 2 first"
         )
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: labels go back as JSON; use {', '.join(ENDINGS)}")
