@@ -237,6 +237,16 @@ def test_prodigy_without_annotators_is_refused(tmp_path: Path) -> None:
         read_export(path)
 
 
+def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    line = {"_input_hash": 1, "_task_hash": 2, "answer": "accept", "label": "X"}
+    names = ["2026-01-02_10-11-12", "news-2026-01-03_10-11-12", "news-2026"]
+    path.write_text("\n".join(json.dumps({**line, "_annotator_id": name}) for name in names))
+    export = read_export(path)
+    assert export.worker == names
+    assert export.notes[0].startswith("2 annotators are called by the time at which the server was started")
+
+
 def test_spans_are_refused() -> None:
     with pytest.raises(InputError, match="votes on spans cannot be aggregated"):
         read_export(FIXTURES / "prodigy_spans.jsonl")
@@ -346,6 +356,16 @@ def test_mturk_bars_are_several_and_a_lost_hit_is_its_input(tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"line 2: several choices in one answer \('a', 'b'\)"):
         read_export(path)
     assert read_export(path, multilabel=True).task == ["u1:a", "u1:b", "u1:a", "u1:b"]
+
+
+def test_mturk_names_of_the_command_line_tools(tmp_path: Path) -> None:
+    path = tmp_path / "batch.results"
+    path.write_text(
+        '"hitid"\t"workerid"\t"assignmentstatus"\t"reject"\t"Answer.q"\n'
+        '"h"\t"v"\t"Approved"\t""\t"a"\n"h"\t"w"\t"Rejected"\t""\t"b"\n"h"\t"x"\t"Submitted"\t"bad"\t"b"\n'
+    )
+    export = read_export(path)
+    assert (export.worker, export.left_out) == (["v"], {"rejected": 2})
 
 
 # -- Toloka ----------------------------------------------------------------------------------------------------------

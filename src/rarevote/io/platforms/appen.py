@@ -93,7 +93,7 @@ def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
 
 def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Collector) -> None:
     answer_at = table.need("the answer", question)
-    worker_at = table.need("the worker", "_worker_id")
+    worker_at = table.need("the worker", "_worker_id", advice="Download the full report")
     tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
     gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
     collector.remember_keys(dict.fromkeys(table.header))

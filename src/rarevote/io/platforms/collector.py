@@ -7,6 +7,7 @@ in one answer, annotators without a name, models as further workers.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -167,6 +168,10 @@ class Collector:
         """The names that could have been shown, for the message that one does not exist."""
         if not self._keys:
             self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
+
+    def workers_like(self, pattern: re.Pattern[str]) -> int:
+        """How many workers have names of this form."""
+        return sum(pattern.fullmatch(name) is not None for name in set(self._worker))
 
     # -- the result --------------------------------------------------------------------------------------------------
 

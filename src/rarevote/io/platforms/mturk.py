@@ -30,6 +30,7 @@ _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
 _COUNTED = frozenset({"", "approved", "submitted"})
 _TICKS = {"true": True, "false": False}
 _BETWEEN_INPUTS = " | "
+_WITH_WORKERS = "Download the results with WorkerId"
 _PLACE = "#"  # where the number of an item stands in a name
 
 _split = partial(choices_in_cell, separator="|")
@@ -38,9 +39,8 @@ _split = partial(choices_in_cell, separator="|")
 def recognises(records: list[Any], header: list[str]) -> bool:
     """Whether a header is that of batch results."""
     del records
-    return any(name.startswith(_ANSWER) for name in header) and bool(
-        {"WorkerId", "AssignmentId", "HITId"} & set(header)
-    )
+    known = {"workerid", "assignmentid", "hitid"}
+    return any(name.startswith(_ANSWER) for name in header) and any(name.lower() in known for name in header)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def read(path: Path, options: Options) -> Export:
     if len(questions[name].values) > 1:
         collector.notes.append(f"a HIT shows {len(questions[name].values)} items: tasks are named HIT:item")
     _read_rows(table, answers, name, questions[name], collector)
-    return collector.finish(NAME, path, no_annotator="Download the results with WorkerId.")
+    return collector.finish(NAME, path, no_annotator=f"{_WITH_WORKERS}.")
 
 
 def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> str:
@@ -193,8 +193,9 @@ def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> 
 
 
 def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Question, collector: Collector) -> None:
-    worker_at = table.need("the worker", "WorkerId", "WorkerID", "workerid", "worker_id")
-    status_at, reject_at = table.find("AssignmentStatus"), table.find("Reject")
+    # The command line tools wrote these names without capitals.
+    worker_at = table.need("the worker", "WorkerId", "WorkerID", "workerid", "worker_id", advice=_WITH_WORKERS)
+    status_at, reject_at = table.find("AssignmentStatus", "assignmentstatus"), table.find("Reject", "reject")
     hit_at = table.find("HITId", "HitId", "hitid")
     inputs = [place for place, column in enumerate(table.header) if column.startswith(_INPUT)]
     if hit_at is None and not inputs:

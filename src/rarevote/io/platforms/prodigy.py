@@ -14,6 +14,7 @@ Any other key (a text field, the value of a custom block) can be named as the qu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ _SPAN_VIEWS = frozenset(
      "audio_manual", "coref"}
 )  # fmt: skip
 _IGNORED = "ignored"
+_NAMELESS = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # when the server was started, not who answered
 
 
 def recognises(records: list[Any], header: list[str]) -> bool:
@@ -64,6 +66,11 @@ def read(path: Path, options: Options) -> Export:
         else:
             _read_line(record, task, answer, where, collector)
     collector.leave_out("answer about passages or boxes, not about the item", spans)
+    if nameless := collector.workers_like(_NAMELESS):
+        collector.notes.append(
+            f"{nameless:,} annotators are called by the time at which the server was started: one person may be "
+            "several of them, and several people one. Prodigy knows people who open the app with ?session=NAME"
+        )
     return collector.finish(
         NAME,
         path,

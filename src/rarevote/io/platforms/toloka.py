@@ -22,6 +22,9 @@ NAME = "toloka"
 TITLE = "Toloka"
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
+_WORKER = (f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
+_WITH_WORKERS = f"Download the results with {_WORKER[0]}"
+_CONFIDENCE = "CONFIDENCE:"  # beside the answers of Toloka's own aggregation
 _COUNTED = frozenset({"", "APPROVED", "ACCEPTED", "SUBMITTED"})
 _REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.SKIPPED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
 _BETWEEN_INPUTS = " | "
@@ -41,6 +44,11 @@ def read(path: Path, options: Options) -> Export:
     questions = [name.removeprefix(_OUTPUT) for name in table.header if name.startswith(_OUTPUT)]
     if not questions:
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
+    if any(name.startswith(_CONFIDENCE) for name in table.header) and table.find(*_WORKER) is None:
+        raise InputError(
+            f"{table.title}: these are Toloka's aggregated results, which no longer say who answered what; "
+            "download the results of the pool instead"
+        )
     if options.question is None and len(questions) > 1:
         questions = _answered(table, questions) or questions
     question = choose_question(table.title, questions, options.question, prefix=_OUTPUT)
@@ -48,7 +56,7 @@ def read(path: Path, options: Options) -> Export:
     for name in questions:
         collector.takes(name)
     _read_rows(table, question, collector)
-    return collector.finish(NAME, path, no_annotator=f"Download the results with {_ASSIGNMENT}worker_id.")
+    return collector.finish(NAME, path, no_annotator=f"{_WITH_WORKERS}.")
 
 
 def _answered(table: PlatformTable, questions: list[str]) -> list[str]:
@@ -64,7 +72,7 @@ def _answered(table: PlatformTable, questions: list[str]) -> list[str]:
 def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:
     output = table.need("the answer", _OUTPUT + question)
     golden = table.find(_GOLDEN + question)
-    worker_at = table.need("the worker", f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
+    worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     status_at = table.find(f"{_ASSIGNMENT}status")
     task_at = table.find(f"{_ASSIGNMENT}task_id")
     inputs = [place for place, name in enumerate(table.header) if name.startswith(_INPUT)]
