@@ -118,6 +118,19 @@ def test_no_header(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("a\t1\tyes\nb\t1\tyes\na\t2\tno\n")
     done = rarevote("aggregate", tmp_path / "x.txt", "--no-header", "--columns", "worker=1,task=2,label=3", "-q")
     assert [(row["task"], row["label"]) for row in rows(done.stdout)] == [("1", "yes"), ("2", "no")]
+    for known in ("1\tno\n2\tno\n", "task\ttruth\n1\tno\n2\tno\n"):  # with or without a header of its own
+        (tmp_path / "gold.txt").write_text(known)
+        done = rarevote(
+            "aggregate", tmp_path / "x.txt", "--no-header", "--columns", "worker=1,task=2,label=3",
+            "--gold", tmp_path / "gold.txt", "-q",
+        )  # fmt: skip
+        assert [row["label"] for row in rows(done.stdout)] == ["no", "no"]
+
+
+def test_a_missing_header_is_suspected(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("a\t1\tyes\nb\t1\tyes\na\t2\tno\n")
+    done = rarevote("aggregate", tmp_path / "x.txt", code=1)
+    assert "No header line? --no-header --columns worker=1,task=2,label=3" in done.stderr
 
 
 def label_studio(votes: list[tuple[str, str, str]]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pytest
 
 from rarevote import CCRasch, MajorityVote
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, ParameterError
+from rarevote.io.columns import find_columns
 from rarevote.io.frames import read_annotations, read_truth
 
 COLUMNS: dict[str, list[Any]] = {
@@ -153,6 +154,21 @@ def test_usual_column_names(columns: tuple[str, str, str]) -> None:
     frame = pd.DataFrame(dict(zip(columns, COLUMNS.values(), strict=True)))
     frame["comment"] = "-"
     assert MajorityVote().fit(frame).labels_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["worker,task,answer", "workerID,taskID,response,goldLabel", "worker,object,label",
+     "taskId,tasksetId,workerId,answer,completeTime,truth,capability"],
+)  # fmt: skip
+def test_tables_as_other_packages_write_them(header: str) -> None:
+    names = header.split(",")
+    found = find_columns(names)
+    assert found == {
+        "task": next(name for name in names if name.lower() in ("task", "taskid", "object")),
+        "worker": next(name for name in names if name.lower() in ("worker", "workerid")),
+        "label": next(name for name in names if name in ("answer", "response", "label")),
+    }
 
 
 def test_explicit_columns() -> None:

@@ -38,7 +38,7 @@ from rarevote.cli.options import (
     parse_columns,
 )
 from rarevote.cli.show import say
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import ColumnsError, InputError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class Reading:
             show=self.show or (),
             **self._policies(),
         )
-        return Crowd(found.annotations, self.title, found.shown)
+        return Crowd(found.annotations, self.title, found.shown, has_header=self.has_header)
 
     def _read_export(self, platform: str) -> Crowd:
         import numpy as np
@@ -169,6 +169,7 @@ class Crowd:
         shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
         gold: known answers that came with a platform's export.
         export: the export, where the input is one.
+        has_header: whether the files begin with the names of their columns.
     """
 
     annotations: Annotations
@@ -176,6 +177,7 @@ class Crowd:
     shown: dict[str, NDArray[Any]] = field(default_factory=dict)
     gold: dict[Any, Any] = field(default_factory=dict)
     export: Export | None = None
+    has_header: bool = True
 
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back."""
@@ -214,11 +216,17 @@ class Crowd:
     def known(self, path: Path) -> dict[Any, Any]:
         """Known labels from a file, with ids and labels of the kind that the votes have.
 
-        A table of text says "7" where Parquet or JSON says 7; they mean the same task.
+        A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
+        line, the known labels need none either: a task and its label.
         """
         from rarevote.io.files import read_truth_file
 
-        truth = read_truth_file(path)
+        try:
+            truth = read_truth_file(path)
+        except ColumnsError:
+            if self.has_header:
+                raise
+            truth = read_truth_file(path, columns={"task": "1", "label": "2"}, has_header=False)
         tasks = _alike(list(truth), self.annotations.tasks)
         labels = _alike(list(truth.values()), self.annotations.classes)
         return dict(zip(tasks, labels, strict=True))

@@ -81,9 +81,10 @@ def find_columns(
             chosen[role] = candidates[0]
     lacking = [role for role in aliases if role not in chosen]
     if lacking:
+        headless = ". No header line? --no-header --columns worker=1,task=2,label=3" if lacking == list(ALIASES) else ""
         raise ColumnsError(
             f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. "
-            f"Say which: {_how_to(aliases, chosen)}"
+            f"Say which: {_how_to(aliases, chosen)}{headless}"
         )
     return {role: chosen[role] for role in aliases}
 

@@ -159,11 +159,13 @@ def _shown_columns(sources: Sequence[Source], show: Sequence[str]) -> list[str]:
 # known labels
 
 
-def read_truth_file(path: Inputs, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
-    """Known labels from files with a task and a label column."""
+def read_truth_file(
+    path: Inputs, *, columns: Mapping[str, str] | None = None, has_header: bool = True
+) -> dict[Any, Any]:
+    """Known labels from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
     from rarevote.io.frames import truth_from_pairs
 
-    with open_sources(path, wanted=list((columns or {}).values())) as sources:
+    with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
         title = sources[0].title
         choices = [
             Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
