@@ -237,6 +237,14 @@ def test_prodigy_without_annotators_is_refused(tmp_path: Path) -> None:
         read_export(path)
 
 
+def test_prodigy_decisions_of_a_review_are_no_votes(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    line = {"_input_hash": 1, "_task_hash": 2, "answer": "accept", "accept": ["a"], "_annotator_id": "boss"}
+    path.write_text(json.dumps({**line, "versions": [{"accept": ["b"], "sessions": ["ana"]}], "_view_id": "review"}))
+    with pytest.raises(InputError, match=r"no answers to 'accept' are left \(1 decision of a review"):
+        read_export(path)
+
+
 def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     line = {"_input_hash": 1, "_task_hash": 2, "answer": "accept", "label": "X"}
@@ -473,6 +481,23 @@ def test_models_as_workers_are_marked() -> None:
     assert models == [("101", "model:yolo-3", "crack"), ("102", "model:yolo-3", "sound")]
     with pytest.raises(ParameterError, match="holds no predictions of models"):
         read_export(FIXTURES / "toloka.tsv", question="result", include_predictions=True)
+
+
+def test_predictions_that_are_not_there_are_noted(tmp_path: Path) -> None:
+    export = read_export(_task(tmp_path, {"completed_by": 1, "result": [_choice(["a"])]}), include_predictions=True)
+    assert export.notes == ("no predictions of models were found",)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["prodigy.jsonl", "toloka.tsv", "label_studio.json"])
+def test_files_that_windows_shell_wrote(tmp_path: Path, name: str, encoding: str) -> None:
+    text = (FIXTURES / name).read_text(encoding="utf-8")
+    path = tmp_path / name
+    path.write_bytes(("\ufeff" + text.replace("\n", "\r\n")).encode(encoding))
+    question = {"toloka.tsv": "result", "label_studio.json": "damage"}.get(name)
+    again = read_export(path, question=question)
+    first = read_export(FIXTURES / name, question=question)
+    assert (again.task, again.worker, again.label) == (first.task, first.worker, first.label)
 
 
 def test_shown_columns_by_task() -> None:

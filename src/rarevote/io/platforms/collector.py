@@ -202,6 +202,8 @@ class Collector:
             self.notes.append(
                 f"{self._left_out[NO_ANNOTATOR]:,} answers name no annotator and are left out. {no_annotator}".strip()
             )
+        if self.options.include_predictions and not any(name.startswith(MODEL) for name in set(self._worker)):
+            self.notes.append("no predictions of models were found")
         renamed = self.aliases.get
         worker = [renamed(name, name) for name in self._worker] if self.aliases else self._worker
         gold, contradicting = self._agreed_gold()

@@ -2,11 +2,13 @@
 
 Every way of packing comes out as a list of :class:`Part`, each of which opens as bytes. Nothing is ever unpacked to
 disk, so names inside an archive lead nowhere, and reading stops where the bytes that really come out exceed a limit,
-whatever size the archive claims.
+whatever size the archive claims. UTF-16, which Windows' shell makes of everything that is redirected into a file, comes
+out as UTF-8.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import zipfile
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _TABLE_ENDINGS = (".csv", ".tsv")
 _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
 _HEAD = 1 << 16  # bytes
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 # What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password.
 _NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
@@ -95,6 +98,38 @@ class _Limited(io.RawIOBase):
         super().close()
 
 
+class _Recoded(io.RawIOBase):
+    """The bytes of a text as UTF-8."""
+
+    def __init__(self, stream: io.BufferedReader, encoding: str) -> None:
+        super().__init__()
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            data = self._stream.read(_HEAD)
+            self._ready = self._decoder.decode(data, final=not data).encode()
+            if not data:
+                break
+        given, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(given)] = given
+        return len(given)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _as_utf8(stream: io.BufferedReader) -> IO[bytes]:
+    encoding = _UTF_16.get(stream.peek(2)[:2])
+    return stream if encoding is None else io.BufferedReader(_Recoded(stream, encoding), 1 << 20)
+
+
 def find_parts(path: Path) -> list[Part]:
     """The parts of an export, in the order of their names.
 
@@ -115,7 +150,12 @@ def find_parts(path: Path) -> list[Part]:
     compression = compression_of(path)
     if compression == "none":
         return [_file_part(path)]
-    return [Part(str(path), Path(path.stem).stem, lambda: _buffered(open_bytes(path, compression)))]
+
+    def opened() -> IO[bytes]:
+        with _whole(str(path)):
+            return _buffered(open_bytes(path, compression))
+
+    return [Part(str(path), Path(path.stem).stem, opened)]
 
 
 def one_part(path: Path) -> Part:
@@ -130,13 +170,13 @@ def one_part(path: Path) -> Part:
 
 
 def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
-    return io.BufferedReader(_Limited(stream, *behind), 1 << 20)
+    return _as_utf8(io.BufferedReader(_Limited(stream, *behind), 1 << 20))
 
 
 def _file_part(path: Path) -> Part:
     def opened() -> IO[bytes]:
         try:
-            return path.open("rb")
+            return _as_utf8(path.open("rb"))
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 

@@ -134,7 +134,10 @@ def _read_line(record: Mapping[str, Any], task: str, answer: _Answer, where: str
         raise InputError(f"{where}: answer is {verdict!r}, not accept, reject or ignore")
     if not collector.takes(answer.question):
         return
-    if verdict == "ignore":
+    if isinstance(record.get("versions"), list):
+        # What the review recipe stores; those who answered are in the datasets that were reviewed.
+        collector.leave_out("decision of a review, not an annotator's answer")
+    elif verdict == "ignore":
         collector.leave_out(_IGNORED)
     elif verdict == "reject" and answer.asked is None:
         # A rejected line may carry a choice all the same: it is not the annotator's answer.
