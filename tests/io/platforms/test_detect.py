@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import time
@@ -59,6 +60,30 @@ def test_tables_in_a_zip(tmp_path: Path) -> None:
     assert (
         read_export(path, question="relevant").worker == read_export(FIXTURES / "appen.csv", question="relevant").worker
     )
+
+
+@pytest.mark.parametrize(
+    ("platform", "record"),
+    [
+        ("label-studio", {"text": "t", "labels": ["x"], "id": 1, "annotator": 1, "annotation_id": 1, "lead_time": 1}),
+        ("argilla", {"id": 1, "text": "t", "labels": ["x"], "q.responses": ["a"], "q.responses.users": ["u"]}),
+        ("prodigy", {"id": 1, "text": "t", "label": ["x"], "_input_hash": 1, "_task_hash": 2, "answer": "accept"}),
+    ],
+)
+def test_data_that_looks_like_doccano(tmp_path: Path, platform: str, record: dict[str, object]) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([record]))
+    assert detect(path) == platform
+
+
+def test_a_dataset_of_argilla_in_a_zip(tmp_path: Path) -> None:
+    path = tmp_path / "dataset.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(FIXTURES / "argilla_disk" / "records.json", "dataset/records.json")
+        archive.writestr("dataset/.argilla/settings.json", "{}")
+        archive.writestr("dataset/.argilla/version.json", "{}")
+    assert detect(path) == "argilla"
+    assert len(read_export(path, question="severity")) == 2
 
 
 def test_a_header_with_a_name_twice_is_still_of_its_platform(tmp_path: Path) -> None:

@@ -56,6 +56,9 @@ def detect(path: str | Path) -> str | None:
     found = [platform.name for platform in PLATFORMS.values() if platform.recognises(records, header)]
     if not found and doccano.lists_documents(header) and _is_packed_together(path):
         return doccano.NAME  # its older tables are known only by there being one for each annotator
+    if len(found) > 1:
+        # A text with a list of labels is all that doccano is known by, and others may have such data.
+        found = [name for name in found if name != doccano.NAME]
     return found[0] if len(found) == 1 else None
 
 

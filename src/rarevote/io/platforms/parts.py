@@ -218,5 +218,5 @@ def _zip_parts(path: Path) -> list[Part]:
 
 def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
-    hidden = name.name.startswith(".") or "__MACOSX" in name.parts
+    hidden = any(piece.startswith(".") and piece.strip(".") for piece in name.parts) or "__MACOSX" in name.parts
     return not entry.is_dir() and not hidden and name.suffix.lower() in endings
