@@ -366,6 +366,14 @@ def test_mturk_bars_are_several_and_a_lost_hit_is_its_input(tmp_path: Path) -> N
     assert read_export(path, multilabel=True).task == ["u1:a", "u1:b", "u1:a", "u1:b"]
 
 
+def test_mturk_items_that_were_published_twice_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "batch.csv"
+    path.write_text("HITId,WorkerId,Input.url,Answer.q\nh1,v,u,a\nh2,w,u,b\nh3,w,x,b\n")
+    export = read_export(path)
+    assert export.task == ["h1", "h2", "h3"]
+    assert export.notes == ("1 HITs have the inputs of another HIT; they are tasks of their own here",)
+
+
 def test_mturk_names_of_the_command_line_tools(tmp_path: Path) -> None:
     path = tmp_path / "batch.results"
     path.write_text(

@@ -202,6 +202,8 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
     collector.remember_keys(dict.fromkeys(table.header))
     find = _Finder(table)
+    hit_of_input: dict[int, str] = {}
+    alike: set[str] = set()
     for line, cells in table.rows():
         collector.n_records += 1
         where = f"{table.title}: line {line:,}"
@@ -209,6 +211,8 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         hit = hit or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
         if not hit.strip(_BETWEEN_INPUTS):
             raise InputError(f"{where} has no HITId and no input")
+        if inputs and hit_of_input.setdefault(hash(tuple(cells[place] for place in inputs)), hit) != hit:
+            alike.add(hit)
         status = cells[status_at].strip().lower() if status_at is not None else ""
         if reject_at is not None and cells[reject_at].strip():
             status = "rejected"  # marked for rejection, not yet uploaded
@@ -224,6 +228,8 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
             worker = cells[worker_at].strip() or None
             collector.vote(task, worker, choices, where, find, empty_is_no=question.options)
+    if alike:
+        collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; they are tasks of their own here")
 
 
 def _choices(given: Mapping[tuple[str, str], str], name: str, question: _Question, where: str) -> list[str]:

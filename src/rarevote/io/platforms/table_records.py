@@ -57,7 +57,10 @@ class PlatformTable:
                         yield line, cells
                     line = reader.line_num + 1
             except csv.Error as error:
-                raise InputError(f"{self.title}: line {line:,} cannot be read: {error}") from None
+                raise InputError(
+                    f"{self.title}: line {line:,} cannot be read: {error}. A quote within a cell must be doubled; a "
+                    "file that was cut off may end within one"
+                ) from None
 
     def find(self, *names: str) -> int | None:
         """Position of the first of these columns that there is."""
