@@ -224,3 +224,21 @@ def test_a_broken_file_is_named(tmp_path: Path, out_of_core: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match=r"labels\.parquet"):
         read_label_files(path)
+
+
+def test_several_parquet_files_are_read_in_their_order(tmp_path: Path, out_of_core: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder, rows in zip(folders, (ROWS[:6], ROWS[6:]), strict=True):
+        folder.mkdir()
+        as_parquet(rows, folder)
+    found = read_label_files(folders, keep="last").annotations
+    assert_same(found, Annotations.from_arrays(*zip(*ROWS, strict=True), keep="last"))
+
+
+def test_parquet_files_of_several_types_are_read_too(tmp_path: Path, out_of_core: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir(), two.mkdir()
+    rows = [("7", "ann", "yes"), ("8", "bob", "no")]
+    paths = [as_parquet(rows, one), as_parquet([(7, "cy", "yes"), (9, "cy", "no")], two)]
+    found = read_label_files(paths).annotations
+    assert_same(found, Annotations.from_arrays(["7", "8", "7", "9"], ["ann", "bob", "cy", "cy"], ["yes", "no"] * 2))

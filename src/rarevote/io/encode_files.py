@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from rarevote.annotations import Encoded, as_name_array, encode_column
 from rarevote.errors import InputError
 from rarevote.io.csv_text import explain, undecodable_line
-from rarevote.io.duck import connection, first_line, identifier, with_objects
+from rarevote.io.duck import connection, first_line, identifier, literal, with_objects
 from rarevote.io.names_file import NamesFile
-from rarevote.io.sources import Source, explain_json
+from rarevote.io.sources import PARQUET, Source, explain_json
 
 # Types that NumPy has; what is not among them and not nested becomes text.
 _NATIVE = {
@@ -34,6 +34,7 @@ _NESTED = ("STRUCT", "MAP", "UNION")
 # From this size on, rows and names are kept in a file rather than in memory.
 OUT_OF_CORE_BYTES = 256 << 20
 _PACKED_FACTOR = 5  # packed text, and Parquet, grow about so much
+_MOST_VIEWED_FILES = 200
 _ROWS_AT_ONCE = 4_000_000
 # What Python's str.strip() takes away.
 _BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
@@ -65,22 +66,51 @@ def is_large(sources: Sequence[Source]) -> bool:
 
 @contextmanager
 def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any]:
-    """A database with the chosen columns of all sources in a table ``rows``, in order, named by role."""
+    """A database with the chosen columns of all sources in a table ``rows``, named by role; ``rowid`` is their order.
+
+    Large Parquet files are not copied into it: ``rows`` is then a view that reads them.
+    """
     import duckdb
 
-    with connection(on_disk=is_large(sources)) as database:
-        for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
-            with_objects(database, source.objects)
-            try:
-                query = _rows_query(database, source, choice)
-                verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
-                database.execute(f"{verb} {query}", source.parameters)
-            except duckdb.Error as error:
-                raise _no_room(error) or _translated(source, error) from None
+    large = is_large(sources)
+    with connection(on_disk=large) as database:
+        if not (large and _view_parquet(database, sources, choices)):
+            for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
+                with_objects(database, source.objects)
+                try:
+                    query = _rows_query(database, source, choice)
+                    verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
+                    database.execute(f"{verb} {query}", source.parameters)
+                except duckdb.Error as error:
+                    raise _no_room(error) or _translated(source, error) from None
         try:
             yield database
         except duckdb.Error as error:
-            raise _no_room(error) or InputError(f"{sources[0].title}: {first_line(error)[:300]}") from None
+            about = next((one for one in sources if any(file.path in str(error) for file in one.files)), sources[0])
+            raise _no_room(error) or _translated(about, error) from None
+
+
+def _view_parquet(database: Any, sources: Sequence[Source], choices: Sequence[Choice]) -> bool:
+    """Make ``rows`` a view of Parquet files, if the sources are such files with columns of the same types."""
+    if len(sources) > _MOST_VIEWED_FILES or any(source.reader != PARQUET for source in sources):
+        return False
+    queries, seen, begin = [], set(), 0
+    for source, choice in zip(sources, choices, strict=True):
+        if choice.answers or len(source.files) != 1:
+            return False
+        kinds = _kinds(database, source)
+        columns = {role: _readable(name, kinds[name], source.title) for role, name in choice.roles.items()}
+        seen.add(tuple(kinds[name] for name in choice.roles.values()))
+        path = literal(source.files[0].path).replace("'", "''")
+        selected = ", ".join(f"{column} AS {role}" for role, column in columns.items())
+        queries.append(
+            f"SELECT {selected}, {begin} + file_row_number AS rowid FROM read_parquet('{path}', file_row_number = true)"
+        )
+        begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+    if len(seen) > 1:
+        return False
+    database.execute(f"CREATE VIEW rows AS {' UNION ALL '.join(queries)}")
+    return True
 
 
 def _no_room(error: Exception) -> InputError | None:
@@ -181,12 +211,10 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
     """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
 
     Args:
-        database: as :func:`loaded` gives it; afterwards the rows may be gone.
+        database: as :func:`loaded` gives it.
         out_of_core: leave the names of tasks on disk, where they are text.
     """
-    kinds = dict(
-        database.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'rows'").fetchall()
-    )
+    kinds = {name: kind for name, kind, *_ in database.execute("DESCRIBE rows").fetchall() if name != "rowid"}
     encoded: Encoded = {}
     texts = {}
     for role, kind in kinds.items():
@@ -232,7 +260,6 @@ def _codes(database: Any, texts: Mapping[str, str], *, out_of_core: bool) -> dic
     codes = {role: np.empty(n_rows, dtype=np.int32) for role in texts}
     if out_of_core:
         database.execute(f"CREATE TABLE codes AS {query}")
-        database.execute("DROP TABLE rows")
         parts = [
             f"SELECT * FROM codes WHERE rowid >= {begin} AND rowid < {begin + _ROWS_AT_ONCE}"
             for begin in range(0, n_rows, _ROWS_AT_ONCE)

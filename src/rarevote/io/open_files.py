@@ -20,7 +20,7 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.csv_text import check_lines, lines_of_rows, read_header
 from rarevote.io.duck import connection, first_line, literal
-from rarevote.io.sources import File, Source, csv_source, explain_json, json_packing, json_source
+from rarevote.io.sources import PARQUET, File, Source, csv_source, explain_json, json_packing, json_source
 from rarevote.io.streams import (
     COMPRESSED_ENDINGS,
     Compression,
@@ -276,7 +276,7 @@ class _Opener:
             described = self.database.execute("DESCRIBE SELECT * FROM read_parquet(?)", [[literal(path)]]).fetchall()
         except duckdb.Error as error:
             raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
-        return Source((File(path, title),), "typed", "read_parquet(?)", (), [row[0] for row in described])
+        return Source((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])
 
 
 def _json_layout(head: bytes, title: str) -> str:

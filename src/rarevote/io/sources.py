@@ -13,6 +13,7 @@ from rarevote.io.csv_text import TextTable
 from rarevote.io.duck import connection, first_line, literal, with_objects
 from rarevote.io.streams import Compression, open_bytes
 
+PARQUET = "read_parquet(?)"  # the reader of Parquet files
 _LONGEST_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
 
 

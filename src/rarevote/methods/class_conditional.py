@@ -29,6 +29,7 @@ class ClassConditional(CCRasch):
         m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
         accelerate: lengthen every second step of the fused iteration where that raises the likelihood.
+        dtype: "float64", or "float32" for posteriors of half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -60,6 +61,7 @@ class ClassConditional(CCRasch):
         m_step: MStep = "fused",
         m_step_tol: float = 1e-6,
         accelerate: bool = True,
+        dtype: str = "float64",
         n_jobs: int | None = None,
     ) -> None:
         # Not the parent's constructor: it would also set the parameters that this class does not have.
@@ -71,6 +73,7 @@ class ClassConditional(CCRasch):
         self.m_step = m_step
         self.m_step_tol = m_step_tol
         self.accelerate = accelerate
+        self.dtype = dtype
         self.n_jobs = n_jobs
 
     @property
