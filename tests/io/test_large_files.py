@@ -237,7 +237,8 @@ def test_several_parquet_files_are_read_in_their_order(tmp_path: Path, out_of_co
 
 def test_parquet_files_of_several_types_are_read_too(tmp_path: Path, out_of_core: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir(), two.mkdir()
+    one.mkdir()
+    two.mkdir()
     rows = [("7", "ann", "yes"), ("8", "bob", "no")]
     paths = [as_parquet(rows, one), as_parquet([(7, "cy", "yes"), (9, "cy", "no")], two)]
     found = read_label_files(paths).annotations
