@@ -313,7 +313,9 @@ class _Fit:
         return Fit(np.empty((0, self.crowd.n_classes)))
 
     def _finish(self, engine: DaskEngine[Any, Any, Any], *, of_last_pass: bool) -> None:
-        self.labels = engine.write_results(self.folder, of_last_pass=of_last_pass)
+        # Only some methods let the votes decide where they cannot.
+        margin = getattr(self.method, "tie_margin", None)
+        self.labels = engine.write_results(self.folder, of_last_pass=of_last_pass, tie_margin=margin)
         self.votes = engine.count_votes()
 
     def _reported_labels(self) -> NDArray[np.bool_]:

@@ -67,6 +67,14 @@ class Shard(NamedTuple):
     label: NDArray[Any]
     gold: NDArray[np.int32]
 
+    def votes(self, n_classes: int) -> NDArray[np.float64]:
+        """Votes per task and class, (n, K)."""
+        from rarevote.kernels.encode import count_votes
+
+        counted = np.zeros((self.task_ptr.size - 1, n_classes))
+        count_votes(self.task_ptr, self.label, np.empty(0), counted)
+        return counted
+
 
 class Model(Protocol[Shared, Local, Stats]):
     """What an EM method states.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,3 +33,20 @@ def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
     if scores.shape[1] == 0:
         return np.zeros(scores.shape[0], dtype=np.int64)
     return np.asarray(scores.argmax(axis=1))
+
+
+def best_by_votes(
+    posterior: NDArray[Any], margin: float, votes: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """The best column of each row; of columns within ``margin`` of it, the one with the most votes.
+
+    ``votes`` is of the shape of ``posterior`` and only counted if there is such a row.
+    """
+    chosen = first_of_best(posterior)
+    if not posterior.size:
+        return chosen
+    tied = posterior >= posterior.max(axis=1, keepdims=True) - margin
+    rows = np.flatnonzero(tied.sum(axis=1) > 1)
+    if rows.size:
+        chosen[rows] = first_of_best(np.where(tied[rows], votes()[rows], -1.0))
+    return chosen

@@ -156,6 +156,23 @@ def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path)
     assert result.summary["n_dropped"] == len(given) - here.annotations_.n_annotations
 
 
+def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_their_shard(
+    client: Any, tmp_path: Path
+) -> None:
+    """The optimum of four votes is one half each: rounding must not label a unanimous task otherwise."""
+    crowd = pandas.DataFrame({"task": list("1122"), "worker": list("abab"), "label": list("xyyy")})
+    (tmp_path / "in").mkdir()
+    for task, votes in crowd.groupby("task"):
+        votes.to_csv(tmp_path / "in" / f"{task}.csv", index=False)
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(), tmp_path / "in")
+    written = pandas.read_parquet(tmp_path / "out" / "tasks").sort_values("task")
+    np.testing.assert_allclose(written[["p:x", "p:y"]], 0.5, atol=1e-4)
+    assert dict(zip(written["task"], written["label"], strict=True)) == {"1": "x", "2": "y"}
+    assert CCRasch().fit(crowd).labels_.to_dict() == {"1": "x", "2": "y"}
+    assert written["confidence"].tolist() == [written["p:x"].iloc[0], written["p:y"].iloc[1]]
+    assert [result.summary["classes"][name]["tasks"] for name in "xy"] == [1, 1]
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # faults
 

@@ -140,9 +140,11 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         ((votes,),) = self._sums(CountVotes(self._crowd.n_workers, self._crowd.n_classes)).nodes.values()
         return cast("NDArray[np.int64]", votes)
 
-    def write_results(self, folder: Path, *, of_last_pass: bool = True) -> NDArray[np.int64]:
+    def write_results(
+        self, folder: Path, *, of_last_pass: bool = True, tie_margin: float | None = None
+    ) -> NDArray[np.int64]:
         """Have the workers write one row per task, a file per shard; returns how many tasks got each label."""
-        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass))
+        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass, tie_margin))
         return np.asarray(np.sum(counted, axis=0))
 
     # -- talking to hosts --------------------------------------------------------------------------------------------

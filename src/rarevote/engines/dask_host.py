@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -23,7 +24,7 @@ from rarevote.checkpoint import load_arrays, write_whole
 from rarevote.em import Model, Offsets, Shard
 from rarevote.engines.shards import Node, ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
-from rarevote.numerics import first_of_best
+from rarevote.numerics import best_by_votes, first_of_best
 
 _Result = TypeVar("_Result")
 
@@ -313,11 +314,16 @@ class CountVotes(Operation):
 
 @dataclass(frozen=True)
 class WriteResults(Operation):
-    """Write one row per task to a Parquet file per shard: task, label, confidence, p:<class>."""
+    """Write one row per task to a Parquet file per shard: task, label, confidence, p:<class>.
+
+    Classes whose probabilities are within ``tie_margin`` of the highest are decided by the votes; with None, the
+    highest is the label, and the first of several.
+    """
 
     folder: Path
     classes: NDArray[Any]
-    of_last_pass: bool = True
+    of_last_pass: bool
+    tie_margin: float | None
 
     def perform(self, host: Host) -> list[NDArray[np.int64]]:
         """For each shard, how many tasks got each label."""
@@ -328,7 +334,10 @@ class WriteResults(Operation):
             if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
                 return np.zeros(len(self.classes), dtype=np.int64)
             posterior = (state.proposed if self.of_last_pass else state.current)[0]
-            chosen = first_of_best(posterior)
+            if self.tie_margin is None:
+                chosen = first_of_best(posterior)
+            else:
+                chosen = best_by_votes(posterior, self.tie_margin, partial(state.shard.votes, len(self.classes)))
             columns = {
                 "task": read_names(names_file(host.block.folder, number)),
                 "label": self.classes[chosen],

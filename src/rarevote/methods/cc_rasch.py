@@ -16,7 +16,7 @@ from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.cc_rasch_model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.hyper import per_class, resolve_prior
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.numerics import first_of_best
+from rarevote.numerics import best_by_votes
 
 MStep = Literal["fused", "exact"]
 
@@ -192,14 +192,12 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         On very small crowds the optimum knows nothing: every class is equally likely, and which one stands a millionth
         higher is an accident of where the iteration stopped. Closer than ``tol`` is a tie.
         """
-        chosen = first_of_best(posterior)
-        if not posterior.size:
-            return chosen
-        tied = posterior >= posterior.max(axis=1, keepdims=True) - self.tol
-        rows = np.flatnonzero(tied.sum(axis=1) > 1)
-        if rows.size:
-            chosen[rows] = first_of_best(np.where(tied[rows], annotations.votes()[rows], -1.0))
-        return chosen
+        return best_by_votes(posterior, self.tie_margin, annotations.votes)
+
+    @property
+    def tie_margin(self) -> float:
+        """How near probabilities must be for the votes to decide between their classes; every engine asks."""
+        return self.tol
 
     # -- results -----------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,7 @@ from rarevote.numerics import normalise_rows
 
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
     """Vote shares per task, (n, K); a gold task is certain of its class."""
-    from rarevote.kernels.encode import count_votes
-
-    votes = np.zeros((shard.task_ptr.size - 1, n_classes))
-    count_votes(shard.task_ptr, shard.label, np.empty(0), votes)
-    shares = normalise_rows(votes)
+    shares = normalise_rows(shard.votes(n_classes))
     if shard.gold.size:
         known = np.flatnonzero(shard.gold >= 0)
         shares[known] = 0.0
