@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.em import Shard
+from rarevote.engines import dask, shards
 from rarevote.engines.dask import spread
 from rarevote.engines.shards import ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -113,10 +115,10 @@ def test_everything_that_matters_survives_on_disk(tmp_path: Path) -> None:
 def test_sums_have_the_same_bits_however_shards_are_held(n_shards: int, cuts: list[int], dice: Any) -> None:
     terms = [(np.array([dice.uniform(-1, 1) * 10 ** dice.randint(-8, 8)]),) for _ in range(n_shards)]
     bounds = sorted({0, n_shards, *(cut for cut in cuts if cut < n_shards)})
-    leaves = {(0, number): tuple(array.copy() for array in term) for number, term in enumerate(terms)}
+    leaves = {(number, number + 1): tuple(array.copy() for array in term) for number, term in enumerate(terms)}
     (whole,) = combine(leaves, n_shards, added).values()
     held = [
-        combine({(0, number): (terms[number][0].copy(),) for number in range(begin, end)}, n_shards, add_to)
+        combine({(number, number + 1): (terms[number][0].copy(),) for number in range(begin, end)}, n_shards, add_to)
         for begin, end in pairwise(bounds)
     ]
     dice.shuffle(held)
@@ -132,3 +134,21 @@ def test_shards_are_spread_over_all_threads(sizes: list[int], threads: list[int]
     assert 1 <= len(ranges) <= len(threads)
     most = max(sum(sizes[number] for number in part) / threads[0] for part in ranges) if len(set(threads)) == 1 else 0
     assert most <= sum(sizes) / sum(threads) + max(sizes)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(5))
+def test_shards_that_differ_a_little_leave_nobody_with_more_and_one_sum_each(n_workers: int, seed: int) -> None:
+    sizes = np.random.default_rng(seed).integers(499_000, 501_000, 20).tolist()
+    parts = spread(sizes, [1] * n_workers)
+    assert [len(part) for part in parts] == [20 // n_workers] * n_workers
+    for part in parts:
+        held = {(number, number + 1): (np.ones(1),) for number in part}
+        ((node, (total,)),) = combine(held, len(sizes), add_to).items()
+        assert node == (part.start, part.stop)
+        assert total == len(part)
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(shards).failed == 0
+    assert doctest.testmod(dask).failed == 0

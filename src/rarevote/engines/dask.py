@@ -280,14 +280,22 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 def spread(sizes: Sequence[int], threads: Sequence[int]) -> list[range]:
     """Neighbouring shards for each worker, in proportion to its threads; workers that get none are left out.
 
+    Shards differ a little in size, and a pass waits for the worker with the most: the cuts are the nearest there are.
+
     >>> spread([5, 5, 5, 5, 5, 5], [1, 2])
     [range(0, 2), range(2, 6)]
+    >>> spread([49, 50, 51, 51], [1, 1])
+    [range(0, 2), range(2, 4)]
     >>> spread([5], [1, 1])
     [range(0, 1)]
     """
-    ends = np.searchsorted(np.cumsum(sizes), np.cumsum(threads) / sum(threads) * sum(sizes) * (1 - 1e-12)) + 1
+    filled = np.cumsum([0, *sizes])
+    targets = np.cumsum(threads) / sum(threads) * filled[-1]
+    above = np.minimum(np.searchsorted(filled, targets), len(sizes))
+    below = np.maximum(above - 1, 0)
+    # Half-way, the earlier worker takes the shard.
+    ends = np.where(filled[above] - targets <= targets - filled[below], above, below)
     ends[-1] = len(sizes)
-    ends = np.minimum(np.maximum.accumulate(ends), len(sizes))
     begins = [0, *ends[:-1].tolist()]
     return [range(begin, end) for begin, end in zip(begins, ends.tolist(), strict=True) if end > begin]
 

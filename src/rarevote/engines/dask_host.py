@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rarevote.checkpoint import load_arrays, write_whole
 from rarevote.em import Model, Offsets, Shard
-from rarevote.engines.shards import Node, ShardState, add_to, added, combine, read_local, write_local
+from rarevote.engines.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 from rarevote.numerics import best_by_votes, first_of_best
 
@@ -118,8 +118,8 @@ class Host:
         self.block = block
         self.position = position
         self.answer: Any = None  # to the last message, in case it is asked for again
-        self._free: list[Any] = []  # memory for sums that nobody uses
-        self._handed_out: list[Any] = []  # sums that the last pass answered with
+        # The driver has long had the sums of a pass when the next one comes.
+        self._summation: Summation[Any] = Summation(block.model, block.shards, block.n_shards)
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="rarevote") if n_threads > 1 else None
         model = block.model
         self.states = self.each(lambda number: ShardState(model, read_shard(block.folder, number)), list(block.shards))
@@ -146,28 +146,9 @@ class Host:
         return list(zip(self.block.shards, self.states, strict=True))
 
     def run(self, shared: Any, *, refresh: bool, damping: float) -> Sums:
-        """One pass: sums as far as this host has them all, added while further shards are computed."""
-        # The driver has long had the sums of the last pass: their memory can be used again.
-        free, self._handed_out = [*self._free, *self._handed_out], []
-
-        def one(state: ShardState[Any, Any, Any]) -> tuple[Any, float]:
-            sums = free.pop() if free else self.block.model.empty_stats(shared)
-            return sums, state.run(shared, sums, refresh=refresh, damping=damping)
-
-        def add(first: Any, second: Any) -> Any:
-            add_to(first, second)
-            free.append(second)
-            return first
-
-        nodes: dict[Node, Any] = {}
-        change = 0.0
-        results = self._pool.map(one, self.states) if self._pool is not None else map(one, self.states)
-        for number, (sums, moved) in zip(self.block.shards, results, strict=True):
-            nodes[0, number] = sums
-            nodes = combine(nodes, self.block.n_shards, add)
-            change = max(change, moved)
-        self._free, self._handed_out = free, list(nodes.values())
-        return Sums(nodes, change)
+        """One pass: sums as far as this host has them all."""
+        found = self._summation.run(self.states, shared, refresh=refresh, damping=damping, pool=self._pool)
+        return Sums(*found)
 
 
 def make_host(block: Block, base: Path | None, operations: Sequence[Operation], position: int) -> Host:
@@ -307,7 +288,7 @@ class CountVotes(Operation):
         for number, state in host.numbered():
             cell = state.shard.worker.astype(np.int64) * self.n_classes + state.shard.label
             counted = np.bincount(cell, minlength=self.n_workers * self.n_classes)
-            nodes[0, number] = (counted.reshape(self.n_workers, self.n_classes),)
+            nodes[number, number + 1] = (counted.reshape(self.n_workers, self.n_classes),)
             nodes = combine(nodes, host.block.n_shards, add_to)
         return Sums(nodes)
 

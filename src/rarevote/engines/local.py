@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Engine, Local, Model, Offsets, Shard, Shared, Stats
-from rarevote.engines.shards import ShardState, add_to, combine, read_local, write_local
+from rarevote.engines.shards import ShardState, Summation, read_local, write_local
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
@@ -53,7 +53,6 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         gold: NDArray[np.int32],
         n_jobs: int | None = None,
     ) -> None:
-        self._model = model
         self._states: list[ShardState[Shared, Local, Stats]] = [
             ShardState(
                 model,
@@ -67,7 +66,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
             for begin, end in pairwise(shard_bounds(annotations))
         ]
         self._n_tasks = annotations.n_tasks
-        self._stats: list[Stats] | None = None
+        self._summation: Summation[Stats] = Summation(model, range(len(self._states)), len(self._states))
         threads = min(n_threads(n_jobs), len(self._states))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rarevote") if threads > 1 else None
 
@@ -82,17 +81,9 @@ class LocalEngine(Engine[Shared, Local, Stats]):
 
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
-        if self._stats is None:
-            self._stats = [self._model.empty_stats(shared) for _ in self._states]
-        stats = self._stats
-
-        def step(number: int) -> float:
-            return self._states[number].run(shared, stats[number], refresh=refresh, damping=damping)
-
-        changes = self._each(step)
-        nodes = {(0, number): part for number, part in enumerate(stats)}
-        (total,) = combine(nodes, len(stats), add_to).values()
-        return total, max(changes)
+        nodes, change = self._summation.run(self._states, shared, refresh=refresh, damping=damping, pool=self._pool)
+        (total,) = nodes.values()
+        return total, change
 
     def advance(self) -> None:
         """Make the proposed local state the current one."""

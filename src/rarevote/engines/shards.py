@@ -1,16 +1,18 @@
 """What every engine does with a shard: its local state in rotating buffers, and sums that are added in a fixed order.
 
-The order in which shards are added is that of a binary tree over their numbers::
+The order in which shards are added is that of a binary tree over their numbers, halved again and again::
 
     ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
 
 A holder of neighbouring shards can add up its part of the tree on its own, and the parts of several holders fit
-together: the sum is the same to the last bit however the shards are spread over threads and machines.
+together: the sum is the same to the last bit however the shards are spread over threads and machines. A holder of one
+half, quarter or eighth has a single sum to tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from math import prod
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -24,7 +26,7 @@ from rarevote.errors import InputError
 
 _Point = tuple[NDArray[Any], NDArray[Any]]
 _Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-Node = tuple[int, int]  # height in the tree, number at that height: (2, 1) is the sum of the shards 4 to 7
+Node = tuple[int, int]  # a part of the tree: (4, 7) is the sum of the shards 4, 5 and 6
 _Sums = TypeVar("_Sums", bound=tuple[Any, ...])
 
 
@@ -175,24 +177,78 @@ def _local_file(folder: Path, number: int) -> Path:
 
 
 def combine(nodes: Mapping[Node, _Sums], n_shards: int, add: Callable[[_Sums, _Sums], _Sums]) -> dict[Node, _Sums]:
-    """Add neighbours in the tree as long as both are there; with all shards, one node is left.
+    """Add the halves of the tree, and of its halves, as long as both are there; with all shards, one node is left.
 
-    >>> combine({(0, 0): ("a",), (0, 1): ("b",), (0, 2): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
-    {(2, 0): ('((ab)c)',)}
-    >>> combine({(0, 1): ("b",), (0, 2): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
-    {(0, 1): ('b',), (1, 1): ('c',)}
+    >>> combine({(0, 1): ("a",), (1, 2): ("b",), (2, 3): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(0, 3): ('((ab)c)',)}
+    >>> combine({(1, 2): ("b",), (2, 3): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(1, 2): ('b',), (2, 3): ('c',)}
     """
     found = dict(nodes)
-    height = 0
-    while 1 << height < n_shards:
-        for node in sorted(node for node in found if node[0] == height and node[1] % 2 == 0):
-            number = node[1]
-            if (height, number + 1) in found:
-                found[height + 1, number // 2] = add(found.pop(node), found.pop((height, number + 1)))
-            elif (number + 1) << height >= n_shards:
-                found[height + 1, number // 2] = found.pop(node)  # nothing stands to its right
-        height += 1
+    first, last = min(begin for begin, _ in found), max(end for _, end in found)
+
+    def add_halves(begin: int, end: int) -> None:
+        if (begin, end) in found or end - begin < 2 or end <= first or begin >= last:
+            return
+        middle = (begin + end + 1) // 2
+        add_halves(begin, middle)
+        add_halves(middle, end)
+        if (begin, middle) in found and (middle, end) in found:
+            found[begin, end] = add(found.pop((begin, middle)), found.pop((middle, end)))
+
+    add_halves(0, n_shards)
     return found
+
+
+class Summation(Generic[Stats]):
+    """Passes over neighbouring shards: what they sum up is added while further shards are computed.
+
+    So only as many sums are in memory as the tree is deep, and their memory is used again from pass to pass.
+
+    Args:
+        model: whose passes.
+        shards: numbers of the shards.
+        n_shards: how many there are in all.
+    """
+
+    def __init__(self, model: Model[Any, Any, Stats], shards: range, n_shards: int) -> None:
+        self._model, self._shards, self._n_shards = model, shards, n_shards
+        self._free: list[Stats] = []
+        self._handed_out: list[Stats] = []
+
+    def run(
+        self,
+        states: Sequence[ShardState[Shared, Any, Stats]],
+        shared: Shared,
+        *,
+        refresh: bool,
+        damping: float,
+        pool: Executor | None,
+    ) -> tuple[dict[Node, Stats], float]:
+        """One pass; returns the sums as far as these shards have them all, and the largest change of a probability.
+
+        The sums are good until the next pass.
+        """
+        free, self._handed_out = [*self._free, *self._handed_out], []
+
+        def one(state: ShardState[Shared, Any, Stats]) -> tuple[Stats, float]:
+            sums = free.pop() if free else self._model.empty_stats(shared)
+            return sums, state.run(shared, sums, refresh=refresh, damping=damping)
+
+        def add(first: Stats, second: Stats) -> Stats:
+            add_to(first, second)
+            free.append(second)
+            return first
+
+        nodes: dict[Node, Stats] = {}
+        change = 0.0
+        results = map(one, states) if pool is None else pool.map(one, states)
+        for number, (sums, moved) in zip(self._shards, results, strict=True):
+            nodes[number, number + 1] = sums
+            nodes = combine(nodes, self._n_shards, add)
+            change = max(change, moved)
+        self._free, self._handed_out = free, list(nodes.values())
+        return nodes, change
 
 
 def added(first: _Sums, second: _Sums) -> _Sums:

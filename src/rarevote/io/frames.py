@@ -149,7 +149,8 @@ def _encode_series(series: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[Any]]
             codes, values = namespace.factorize(native)
         except TypeError:
             return encode_column(native.to_numpy(dtype=object))
-        return codes, _distinct(np.asarray(values))
+        # The next column is encoded while this one's codes are held: half the bytes do for all but giant crowds.
+        return codes.astype(np.int32 if len(values) < 2**31 else np.int64), _distinct(np.asarray(values))
     if kind == "polars":
         frame = native.alias("value").to_frame()
         distinct = frame.drop_nulls().unique(maintain_order=True).with_row_index("code")
