@@ -169,6 +169,11 @@ def least(runs: list[list[float]]) -> float:
     return float(rounds[:, ::2].min() + rounds[:, 1::2].min()) / 2
 
 
+def typical(run: list[float]) -> float:
+    """The median seconds a round in one fit, either kind counting alike."""
+    return (median(run[-8::2]) + median(run[-7::2])) / 2
+
+
 def measure_overhead(n_annotations: int, *, n_iter: int = 13, repeats: int = 5) -> list[dict[str, Any]]:
     rows = []
     task, worker, label = columns(n_annotations, N_WORKERS)
@@ -187,18 +192,19 @@ def measure_overhead(n_annotations: int, *, n_iter: int = 13, repeats: int = 5) 
                 titled = f"{n_annotations:,} annotations, {n_workers} dask workers"
                 rows.append(row(f"{titled}: seconds to shuffle and encode", seconds))
                 here, there = [], []
-                for _ in range(repeats):
+                for number in range(repeats):
                     with DaskEngine(client, model, staged) as engine:
                         there.append(seconds_per_round(engine, model, staged, n_iter))
                     with LocalEngine(model, crowd, NOTHING, n_workers) as engine_here:
                         here.append(seconds_per_round(engine_here, model, crowd, n_iter))
+                    print(f"{number + 1}: dask {typical(there[-1]):.3f} s, local {typical(here[-1]):.3f} s", flush=True)
                 fast, fast_here = least(there), least(here)
-                means = [sum(one) / sum(other) for one, other in zip(there, here, strict=True)]
+                usual = [typical(one) / typical(other) for one, other in zip(there, here, strict=True)]
                 rows += [
                     row(f"{titled}: least seconds a round", fast),
                     row(f"local engine, {n_workers} threads: least seconds a round", fast_here),
                     row(f"{titled}: overhead a round by the least, %", 100 * (fast / fast_here - 1), "at most 40"),
-                    row(f"{titled}: overhead a round by means, median of {repeats}, %", 100 * (median(means) - 1)),
+                    row(f"{titled}: overhead a round by medians, median of {repeats}, %", 100 * (median(usual) - 1)),
                 ]
     return rows
 
@@ -228,28 +234,36 @@ def write_shards(crowd: Annotations, folder: Path, per_shard: int) -> StagedCrow
 
 
 def measure_cost() -> list[dict[str, Any]]:
-    """Seconds a round on one dask worker = fixed + per annotation and class + per worker and class, least squares."""
+    """Seconds a round on one dask worker, as a sum of four terms with coefficients found by least squares."""
+    from scipy.optimize import nnls
+
     measured = []
     with cluster(1) as client, tempfile.TemporaryDirectory(prefix="rarevote-") as name:
         for n_annotations in (500_000, 2_000_000, 4_000_000):
             for n_workers in (2_000, 50_000, 400_000):
                 crowd = Annotations.from_arrays(*columns(n_annotations, n_workers))
-                folder = Path(name) / f"{n_annotations}-{n_workers}"
-                staged = write_shards(crowd, folder, n_annotations // 4)
                 model = CCRasch()._model(crowd)
-                with DaskEngine(client, model, staged) as engine:
-                    times = seconds_per_round(engine, model, staged, 13)
-                seconds = least([times])
-                measured.append((1.0, crowd.n_annotations * 2, crowd.n_workers * 2, seconds))
-                print(f"{n_annotations:,} annotations, {n_workers:,} workers: {seconds:.4f} s a round", flush=True)
+                for n_shards in (2, 10):
+                    folder = Path(name) / f"{n_annotations}-{n_workers}-{n_shards}"
+                    staged = write_shards(crowd, folder, n_annotations // n_shards)
+                    times = []
+                    for _ in range(2):
+                        with DaskEngine(client, model, staged) as engine:
+                            times.append(seconds_per_round(engine, model, staged, 13))
+                    seconds = least(times)
+                    shared = crowd.n_workers * 2
+                    measured.append((1.0, crowd.n_annotations * 2, n_shards * shared, shared, seconds))
+                    size = f"{n_annotations:,} annotations, {n_workers:,} workers, {n_shards} shards"
+                    print(f"{size}: {seconds:.4f} s a round", flush=True)
     table = np.array(measured)
-    weights = 1.0 / table[:, 3]  # relative errors count alike
-    found, *_ = np.linalg.lstsq(table[:, :3] * weights[:, None], np.ones(len(table)), rcond=None)
-    error = np.abs(table[:, :3] @ found / table[:, 3] - 1.0)
+    terms, seconds_of = table[:, :4], table[:, 4]
+    found, _ = nnls(terms / seconds_of[:, None], np.ones(len(table)))  # relative errors count alike
+    error = np.abs(terms @ found / seconds_of - 1.0)
     return [
         row("cost of a round: fixed, ms", 1e3 * found[0]),
         row("cost of a round: per annotation and class, ns", 1e9 * found[1]),
-        row("cost of a round: per worker and class, ns", 1e9 * found[2]),
+        row("cost of a round: per shard, worker and class, ns", 1e9 * found[2]),
+        row("cost of a round: per worker and class, ns", 1e9 * found[3]),
         row("cost of a round: median error of this model, %", 100 * float(np.median(error))),
     ]
 

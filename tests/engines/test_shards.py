@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.em import Shard
-from rarevote.engines import dask, shards
+from rarevote.engines import dask, dask_data, shards
 from rarevote.engines.dask import spread
 from rarevote.engines.shards import ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -152,3 +152,4 @@ def test_shards_that_differ_a_little_leave_nobody_with_more_and_one_sum_each(n_w
 def test_doctests() -> None:
     assert doctest.testmod(shards).failed == 0
     assert doctest.testmod(dask).failed == 0
+    assert doctest.testmod(dask_data).failed == 0

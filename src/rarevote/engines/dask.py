@@ -73,6 +73,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         self._log: list[Operation] = []
         self._pending: list[Operation] = []
         self._position = 0
+        self._parts: list[Any] = []
         threads = _threads(client)
         self._blocks = [
             Block(number, model, crowd.folder, shards, crowd.n_shards)
@@ -85,7 +86,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._hosts = []
+        self._hosts, self._parts = [], []
         self._remove_base()
 
     # -- what the loop asks ------------------------------------------------------------------------------------------
@@ -204,8 +205,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         from distributed import KilledWorker
 
         operations = [*self._pending, operation]
-        message = self._shared_out(operations)
-        parts = [self._told_one(block, message) for block in self._blocks]
+        parts = self._told_all(operations)
+        # Dropping futures sends a message, too: those of the last time go when the new ones are on their way.
+        self._parts = parts
         for _ in range(_MOST_LOSSES):
             try:
                 found = ask(parts)
@@ -228,6 +230,18 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 parts[number] = self._told_one(self._blocks[number], operations)
         raise RarevoteError(f"{_MOST_LOSSES} times in a row dask workers were lost in one pass: see their logs")
 
+    def _told_all(self, operations: list[Operation]) -> list[Any]:
+        """A task for each host."""
+        n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
+        if n_bytes * len(self._blocks) > _MOST_SENT:
+            message = self._client.scatter([operations], broadcast=True, hash=False)[0]
+            return [self._told_one(block, message) for block in self._blocks]
+        # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. Tasks
+        # whose only input is a host run where it is.
+        count = len(self._blocks)
+        positions, messages = [self._position] * count, [operations] * count
+        return list(self._client.map(perform, self._hosts, range(count), positions, messages, pure=False))
+
     def _told_one(self, block: Block, message: Any) -> Any:
         return self._client.submit(
             perform,
@@ -239,13 +253,6 @@ class DaskEngine(Engine[Shared, Local, Stats]):
             allow_other_workers=True,
             pure=False,
         )
-
-    def _shared_out(self, operations: list[Operation]) -> Any:
-        """The operations as a task's argument: themselves, or on the workers already if they are large."""
-        n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
-        if n_bytes * len(self._blocks) <= _MOST_SENT:
-            return operations
-        return self._client.scatter([operations], broadcast=True, hash=False)[0]
 
     def _make_anew(self, numbers: frozenset[int]) -> None:
         """Make lost hosts anew, each on the worker that has the fewest shards per thread."""

@@ -291,7 +291,7 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
     import dask.dataframe
     import pandas
 
-    count = n_shards or min(max(math.ceil(survey.n_votes / _ANNOTATIONS_PER_SHARD), 1), _MOST_SHARDS)
+    count = n_shards or shards_for(survey.n_votes)
     if count == 1 and len(encoded) == 1:
         return encoded
     (kind,) = survey.task_kinds
@@ -305,6 +305,19 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
     frame = dask.dataframe.from_delayed(encoded, meta=meta, verify_meta=False)
     shuffled = frame.shuffle("task", npartitions=count, ignore_index=True, shuffle_method="p2p")
     return list(shuffled.to_delayed())
+
+
+def shards_for(n_votes: int) -> int:
+    """How many shards for so many annotations: about as many each, and a number that several workers can share evenly.
+
+    >>> [shards_for(millions * 1_000_000) for millions in (0, 1, 2, 3, 10, 11, 1_000)]
+    [1, 2, 4, 6, 20, 24, 2048]
+    """
+    count = min(max(math.ceil(n_votes / _ANNOTATIONS_PER_SHARD), 1), _MOST_SHARDS)
+    if count == 1:
+        return 1
+    step = max(1 << (count.bit_length() - 3), 2) if count > 3 else 2
+    return math.ceil(count / step) * step
 
 
 class WrittenShard(NamedTuple):

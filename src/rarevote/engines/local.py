@@ -53,17 +53,22 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         gold: NDArray[np.int32],
         n_jobs: int | None = None,
     ) -> None:
-        self._states: list[ShardState[Shared, Local, Stats]] = [
-            ShardState(
-                model,
-                Shard(
-                    annotations.task_ptr[begin : end + 1],
-                    annotations.worker,
-                    annotations.label,
-                    gold[begin:end] if gold.size else gold,
-                ),
+        bounds = list(pairwise(shard_bounds(annotations)))
+        shards = [
+            Shard(
+                annotations.task_ptr[begin : end + 1],
+                annotations.worker,
+                annotations.label,
+                gold[begin:end] if gold.size else gold,
             )
-            for begin, end in pairwise(shard_bounds(annotations))
+            for begin, end in bounds
+        ]
+        # All shards turn their states at the same time: what is the proposed state of one is that of all, and the
+        # result needs no copy. Memory that nobody writes to is not taken.
+        states = _room_for(model.start_local(shards[0]), annotations.n_tasks)
+        self._states: list[ShardState[Shared, Local, Stats]] = [
+            ShardState(model, shard, _rows(states, begin, end))
+            for shard, (begin, end) in zip(shards, bounds, strict=True)
         ]
         self._n_tasks = annotations.n_tasks
         self._summation: Summation[Stats] = Summation(model, range(len(self._states)), len(self._states))
@@ -128,12 +133,12 @@ class LocalEngine(Engine[Shared, Local, Stats]):
 
     def posterior(self) -> NDArray[Any]:
         """The posterior that the last pass computed, (n_tasks, n_classes)."""
-        return _join([state.proposed[0] for state in self._states])
+        return _whole([state.proposed[0] for state in self._states])
 
     def local_parameters(self) -> tuple[NDArray[Any], ...]:
         """The local parameters behind that posterior: every local array but the posterior."""
         columns = zip(*(state.current[1:] for state in self._states), strict=True)
-        return tuple(_join(parts) for parts in columns)
+        return tuple(_whole(parts) for parts in columns)
 
     def _each(self, action: Callable[[int], _Result]) -> list[_Result]:
         """What ``action`` gives for the number of every shard, in their order."""
@@ -141,5 +146,25 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         return list(self._pool.map(action, numbers) if self._pool is not None else map(action, numbers))
 
 
-def _join(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+_FourStates = tuple[Local, Local, Local, Local]
+
+
+def _room_for(like: Local, n_tasks: int) -> _FourStates[Local]:
+    """Memory for the local state of all tasks, four times; ``like`` is that of some tasks."""
+
+    def one() -> Local:
+        return type(like)(*(np.empty((n_tasks, *array.shape[1:]), dtype=array.dtype) for array in like))
+
+    return one(), one(), one(), one()
+
+
+def _rows(states: _FourStates[Local], begin: int, end: int) -> _FourStates[Local]:
+    first, second, third, fourth = (type(state)(*(array[begin:end] for array in state)) for state in states)
+    return first, second, third, fourth
+
+
+def _whole(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The array of all tasks that these are the consecutive rows of."""
+    whole: NDArray[Any] = parts[0].base  # type: ignore[assignment]
+    assert all(part.base is whole for part in parts)
+    return whole

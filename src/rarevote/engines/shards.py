@@ -31,13 +31,27 @@ _Sums = TypeVar("_Sums", bound=tuple[Any, ...])
 
 
 class ShardState(Generic[Shared, Local, Stats]):
-    """A shard with its local state: as it was, as it is, as proposed, and as kept aside."""
+    """A shard with its local state: as it was, as it is, as proposed, and as kept aside.
 
-    def __init__(self, model: Model[Shared, Local, Stats], shard: Shard) -> None:
+    Args:
+        model: whose state.
+        shard: the votes.
+        room: memory for the four states, where the caller has it; by default the shard has its own.
+    """
+
+    def __init__(
+        self, model: Model[Shared, Local, Stats], shard: Shard, room: tuple[Local, Local, Local, Local] | None = None
+    ) -> None:
         self.shard = shard
         self.current: Local = model.start_local(shard)
-        self.proposed = _like(self.current)
-        self._previous = _like(self.current)
+        self._room: Local | None = None
+        if room is None:
+            self.proposed, self._previous = _like(self.current), _like(self.current)
+        else:
+            start = self.current
+            self.current, self.proposed, self._previous, self._room = room
+            for place, array in zip(self.current, start, strict=True):
+                place[...] = array
         self._aside: Local | None = None  # made when the first step is lengthened
         self._model = model
 
@@ -79,9 +93,7 @@ class ShardState(Generic[Shared, Local, Stats]):
         """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
         from rarevote.kernels.lengthen import far_point
 
-        if self._aside is None:
-            self._aside = _like(self.current)
-        far, totals = self._aside, []
+        far, totals = self._place_aside(), []
         far[0][:] = self.proposed[0]
         for out, points in zip(far[1:], self._points(offsets), strict=True):
             total = np.zeros(out.shape[1:])
@@ -94,6 +106,11 @@ class ShardState(Generic[Shared, Local, Stats]):
         """After an advance to the far point: make what was kept aside the current state instead."""
         assert self._aside is not None
         self.current, self._aside = self._aside, self.current
+
+    def _place_aside(self) -> Local:
+        if self._aside is None:
+            self._aside = _like(self.current) if self._room is None else self._room
+        return self._aside
 
     def _points(self, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
         """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
@@ -121,8 +138,8 @@ class ShardState(Generic[Shared, Local, Stats]):
         Raises:
             ValueError: the arrays are of other shapes.
         """
-        if "aside.0" in arrays and self._aside is None:
-            self._aside = _like(self.current)
+        if "aside.0" in arrays:
+            self._place_aside()
         states = {"current": self.current, "previous": self._previous, "aside": self._aside}
         for key, array in arrays.items():
             name, _, number = key.partition(".")

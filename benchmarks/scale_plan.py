@@ -1,0 +1,303 @@
+"""What a round costs on clusters that we do not have, from what it costs here; keeps docs/scale.md up to date.
+
+    python -m benchmarks.scale_plan
+
+Reads docs/evidence/dask.csv (the cost model that ``python -m benchmarks.dask_engine`` fits) and
+docs/evidence/one_machine.csv, and rewrites what stands between the marks in docs/scale.md. A test fails while the page
+and the figures differ.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log, log2
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.evidence import EVIDENCE, REPOSITORY
+from rarevote.annotations import smallest_unsigned
+from rarevote.engines.dask import _MERGED_AT_ONCE
+from rarevote.engines.dask_data import shards_for
+
+PAGE = REPOSITORY / "docs" / "scale.md"
+FLOAT = 8
+# CC-Rasch: a gradient and a curvature for every ability.
+SUMS_PER_PARAMETER = 2
+# Local state as it was, is, is proposed, and is kept aside.
+STATES = 4
+
+# The cluster that is assumed.
+CORES, NODE_BYTES, BYTES_PER_SECOND = 16, 64e9, 1.25e9
+# What dask needs to schedule a task, by its own documentation up to a millisecond.
+SECONDS_PER_TASK = 1e-3
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of a round on one core, by what they grow with."""
+
+    fixed: float
+    annotation: float  # per class
+    shard: float  # per worker and class
+    worker: float  # per class
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How large a crowd is."""
+
+    n_annotations: float
+    votes_per_task: float
+    n_workers: float
+    n_classes: int
+
+    @property
+    def n_tasks(self) -> float:
+        """Number of tasks."""
+        return self.n_annotations / self.votes_per_task
+
+
+@dataclass(frozen=True)
+class Round:
+    """Seconds of a round, by where they go."""
+
+    dask: float
+    annotations: float
+    shards: float
+    driver: float
+    network: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return self.dask + self.annotations + self.shared
+
+    @property
+    def shared(self) -> float:
+        """What grows with workers times classes, and not with the data."""
+        return self.shards + self.driver + self.network
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# bytes
+
+
+def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
+    """Of the encoded votes: who, and what."""
+    return np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(smallest_unsigned(n_classes)).itemsize
+
+
+def bytes_per_task(n_classes: int) -> int:
+    """Where its votes begin; posterior and difficulty of every class in all states."""
+    return np.dtype(np.int64).itemsize + STATES * 2 * n_classes * FLOAT
+
+
+def data_bytes(crowd: Crowd) -> float:
+    """What the votes and the local state take in all."""
+    votes = crowd.n_annotations * bytes_per_annotation(crowd.n_workers, crowd.n_classes)
+    return votes + crowd.n_tasks * bytes_per_task(crowd.n_classes)
+
+
+def sums_bytes(crowd: Crowd) -> float:
+    """One set of sums: what a node sends up in a round. It gets the parameters, a part of that."""
+    return SUMS_PER_PARAMETER * FLOAT * crowd.n_workers * crowd.n_classes
+
+
+def node_bytes(crowd: Crowd, n_nodes: int) -> float:
+    """Memory of a node: its share of the data, and the sums that its threads and its part of the tree hold."""
+    shards = max(shards_for(int(crowd.n_annotations)) / n_nodes, 1.0)
+    return data_bytes(crowd) / n_nodes + sums_bytes(crowd) * (CORES + log2(shards) + 1)
+
+
+def network_bytes(crowd: Crowd, n_nodes: int) -> float:
+    """What all nodes receive in a round: parameters on the way down, sums on the way up."""
+    down = FLOAT * crowd.n_workers * crowd.n_classes
+    return n_nodes * (down + sums_bytes(crowd))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# seconds
+
+
+def one_round(costs: Costs, crowd: Crowd, n_nodes: int) -> Round:
+    """A round on so many nodes: data are shared by the cores, the tree and the driver are waited for."""
+    cores = n_nodes * CORES
+    parameters = crowd.n_workers * crowd.n_classes
+    shards = ceil(shards_for(int(crowd.n_annotations)) / cores)
+    # Parameters are copied from node to node; on every level of the tree one node receives the sums of seven others.
+    hops_down = ceil(log2(n_nodes)) if n_nodes > 1 else 0
+    levels_up = ceil(log(n_nodes) / log(_MERGED_AT_ONCE)) if n_nodes > 1 else 0
+    received = FLOAT * parameters * hops_down + sums_bytes(crowd) * (_MERGED_AT_ONCE - 1) * levels_up
+    return Round(
+        dask=costs.fixed + SECONDS_PER_TASK * n_nodes,
+        annotations=costs.annotation * crowd.n_annotations * crowd.n_classes / cores,
+        shards=costs.shard * shards * parameters,
+        driver=costs.worker * parameters,
+        network=received / BYTES_PER_SECOND,
+    )
+
+
+def workers_that_take_over(costs: Costs, crowd: Crowd, n_nodes: int) -> float:
+    """How many workers a crowd has when what is shared takes as long as the votes themselves."""
+    found = one_round(costs, crowd, n_nodes)
+    return crowd.n_workers * found.annotations / found.shared
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the page
+
+PLANS = [
+    (Crowd(1e9, 5, 500_000, 2), 4),
+    (Crowd(100e9, 5, 5_000_000, 2), 100),
+]
+
+
+def figures(path: Path) -> dict[str, str]:
+    """Measures and values of an evidence file; nothing if it is not there."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as handle:
+        return {row["measure"]: row["value"] for row in csv.DictReader(handle)}
+
+
+def costs_of(found: dict[str, str]) -> Costs | None:
+    """The fitted cost model, if all of it was measured."""
+    names = (
+        ("fixed, ms", 1e-3),
+        ("per annotation and class, ns", 1e-9),
+        ("per shard, worker and class, ns", 1e-9),
+        ("per worker and class, ns", 1e-9),
+    )
+    values = [(found.get(f"cost of a round: {name}"), unit) for name, unit in names]
+    if any(value is None for value, _ in values):
+        return None
+    return Costs(*(float(value or 0) * unit for value, unit in values))
+
+
+NOT_MEASURED = "*Not measured yet: run `{command}`, then `python -m benchmarks.scale_plan`.*"
+_DASK = "python -m benchmarks.dask_engine"
+
+
+def short(value: float) -> str:
+    """Three digits, with a word for the size.
+
+    >>> [short(value) for value in (0.01234, 7.0, 12_345, 6_400_000, 3.2e12)]
+    ['0.0123', '7', '12 300', '6.4 M', '3200 G']
+    """
+    rounded = float(f"{value:.3g}")
+    if rounded >= 1e9:
+        return f"{rounded / 1e9:g} G"
+    if rounded >= 1e6:
+        return f"{rounded / 1e6:g} M"
+    return f"{rounded:,.0f}".replace(",", " ") if rounded >= 1e3 else f"{rounded:g}"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table of the page."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def cost_table(found: dict[str, str]) -> str:
+    """The coefficients as they were fitted."""
+    costs = costs_of(found)
+    if costs is None:
+        return NOT_MEASURED.format(command=_DASK)
+    rows = [
+        ["once", f"{costs.fixed * 1e3:.3g} ms"],
+        ["per annotation and class", f"{costs.annotation * 1e9:.3g} ns"],
+        ["per shard, worker and class", f"{costs.shard * 1e9:.3g} ns"],
+        ["per worker and class", f"{costs.worker * 1e9:.3g} ns"],
+        ["median error of this model", f"{float(found['cost of a round: median error of this model, %']):.2g} %"],
+    ]
+    return table(["a round on one core", "takes"], rows)
+
+
+def plan_table(found: dict[str, str]) -> str:
+    """What the model predicts."""
+    costs = costs_of(found)
+    if costs is None:
+        return NOT_MEASURED.format(command=_DASK)
+    columns = []
+    for crowd, n_nodes in PLANS:
+        cost = one_round(costs, crowd, n_nodes)
+        columns.append(
+            [
+                f"{short(crowd.n_annotations)} annotations",
+                short(crowd.n_tasks),
+                short(crowd.n_workers),
+                f"{n_nodes} ({n_nodes * CORES} cores)",
+                f"{short(node_bytes(crowd, n_nodes) / 1e9)} GB",
+                f"{short(sums_bytes(crowd) / 1e6)} MB",
+                f"{short(network_bytes(crowd, n_nodes) / 1e9)} GB",
+                f"{cost.annotations:.2g} s",
+                f"{cost.shards:.2g} s",
+                f"{cost.driver:.2g} s",
+                f"{cost.network:.2g} s",
+                f"{cost.dask:.2g} s",
+                f"**{cost.total:.2g} s**",
+                short(workers_that_take_over(costs, crowd, n_nodes)),
+            ]
+        )
+    names = [
+        "",
+        "tasks",
+        "workers (K = 2)",
+        "nodes",
+        "memory a node",
+        "sums that a node sends",
+        "over the network in all",
+        "votes",
+        "sums of the shards",
+        "driver",
+        "waiting for the network",
+        "dask",
+        "a round",
+        "workers at which the shared state takes as long as the votes",
+    ]
+    rows = [list(cells) for cells in zip(names, *columns, strict=True)]
+    return table(rows[0], rows[1:])
+
+
+def one_machine_table(found: dict[str, str]) -> str:
+    """The large run on one machine, as it was measured."""
+    if not found:
+        return NOT_MEASURED.format(command="python -m benchmarks.one_machine")
+    return table(["measure", "value"], [[name, value] for name, value in found.items()])
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "cost": lambda: cost_table(figures(EVIDENCE / "dask.csv")),
+    "plan": lambda: plan_table(figures(EVIDENCE / "dask.csv")),
+    "one machine": lambda: one_machine_table(figures(EVIDENCE / "one_machine.csv")),
+}
+
+
+def filled(text: str) -> str:
+    """The page with every block as the evidence has it.
+
+    Raises:
+        ValueError: a block is not on the page.
+    """
+    for name, render in BLOCKS.items():
+        begin, end = f"<!-- measured: {name} -->", f"<!-- end: {name} -->"
+        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+        if len(pattern.findall(text)) != 1:
+            raise ValueError(f"{PAGE.name} must have {begin} ... {end} once")
+        block = f"{begin}\n\n{render()}\n\n{end}"
+        text = pattern.sub(lambda _, block=block: block, text)  # type: ignore[misc]
+    return text
+
+
+def main() -> None:
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, render in BLOCKS.items():
+        print(f"{name}\n\n{render()}\n")
+
+
+if __name__ == "__main__":
+    main()
