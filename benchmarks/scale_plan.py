@@ -12,15 +12,15 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import ceil, log, log2
+from dataclasses import dataclass, replace
+from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.evidence import EVIDENCE, REPOSITORY
 from rarevote.annotations import smallest_unsigned
-from rarevote.engines.dask import _MERGED_AT_ONCE
+from rarevote.engines.dask import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
 from rarevote.engines.dask_data import shards_for
 
 PAGE = REPOSITORY / "docs" / "scale.md"
@@ -30,8 +30,8 @@ SUMS_PER_PARAMETER = 2
 # Local state as it was, is, is proposed, and is kept aside.
 STATES = 4
 
-# The cluster that is assumed.
-CORES, NODE_BYTES, BYTES_PER_SECOND = 16, 64e9, 1.25e9
+# The cluster that is assumed; every core has a dask worker with one thread, as in the measurements.
+CORES, BYTES_PER_SECOND = 16, 1.25e9
 # What dask needs to schedule a task, by its own documentation up to a millisecond.
 SECONDS_PER_TASK = 1e-3
 
@@ -59,6 +59,11 @@ class Crowd:
     def n_tasks(self) -> float:
         """Number of tasks."""
         return self.n_annotations / self.votes_per_task
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return shards_for(int(self.n_annotations), int(self.n_workers))
 
 
 @dataclass(frozen=True)
@@ -103,37 +108,49 @@ def data_bytes(crowd: Crowd) -> float:
 
 
 def sums_bytes(crowd: Crowd) -> float:
-    """One set of sums: what a node sends up in a round. It gets the parameters, a part of that."""
+    """One set of sums: what a dask worker sends up in a round."""
     return SUMS_PER_PARAMETER * FLOAT * crowd.n_workers * crowd.n_classes
 
 
 def node_bytes(crowd: Crowd, n_nodes: int) -> float:
-    """Memory of a node: its share of the data, and the sums that its threads and its part of the tree hold."""
-    shards = max(shards_for(int(crowd.n_annotations)) / n_nodes, 1.0)
-    return data_bytes(crowd) / n_nodes + sums_bytes(crowd) * (CORES + log2(shards) + 1)
+    """Memory of a node: its share of the data, and on every core the sums of a path through the tree."""
+    shards = max(crowd.n_shards / (n_nodes * CORES), 1.0)
+    return data_bytes(crowd) / n_nodes + CORES * sums_bytes(crowd) * (log2(shards) + 2)
 
 
 def network_bytes(crowd: Crowd, n_nodes: int) -> float:
-    """What all nodes receive in a round: parameters on the way down, sums on the way up."""
+    """What is sent in a round: parameters to every dask worker, and its sums."""
     down = FLOAT * crowd.n_workers * crowd.n_classes
-    return n_nodes * (down + sums_bytes(crowd))
+    return n_nodes * CORES * (down + sums_bytes(crowd))
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # seconds
 
 
+def merges(n_workers: int) -> list[int]:
+    """Tasks on each level of the tree in which dask workers add what they sent.
+
+    >>> merges(2), merges(64), merges(1600)
+    ([], [8, 1], [200, 25, 4, 1])
+    """
+    levels = []
+    while n_workers > _MERGED_BY_DRIVER:
+        n_workers = ceil(n_workers / _MERGED_AT_ONCE)
+        levels.append(n_workers)
+    return levels
+
+
 def one_round(costs: Costs, crowd: Crowd, n_nodes: int) -> Round:
     """A round on so many nodes: data are shared by the cores, the tree and the driver are waited for."""
     cores = n_nodes * CORES
     parameters = crowd.n_workers * crowd.n_classes
-    shards = ceil(shards_for(int(crowd.n_annotations)) / cores)
-    # Parameters are copied from node to node; on every level of the tree one node receives the sums of seven others.
-    hops_down = ceil(log2(n_nodes)) if n_nodes > 1 else 0
-    levels_up = ceil(log(n_nodes) / log(_MERGED_AT_ONCE)) if n_nodes > 1 else 0
-    received = FLOAT * parameters * hops_down + sums_bytes(crowd) * (_MERGED_AT_ONCE - 1) * levels_up
+    shards = ceil(crowd.n_shards / cores)
+    # Parameters are copied from worker to worker; on every level of the tree one receives the sums of seven others.
+    levels = merges(cores)
+    received = FLOAT * parameters * ceil(log2(cores)) + sums_bytes(crowd) * (_MERGED_AT_ONCE - 1) * len(levels)
     return Round(
-        dask=costs.fixed + SECONDS_PER_TASK * n_nodes,
+        dask=costs.fixed + SECONDS_PER_TASK * (cores + sum(levels)),
         annotations=costs.annotation * crowd.n_annotations * crowd.n_classes / cores,
         shards=costs.shard * shards * parameters,
         driver=costs.worker * parameters,
@@ -143,8 +160,12 @@ def one_round(costs: Costs, crowd: Crowd, n_nodes: int) -> Round:
 
 def workers_that_take_over(costs: Costs, crowd: Crowd, n_nodes: int) -> float:
     """How many workers a crowd has when what is shared takes as long as the votes themselves."""
-    found = one_round(costs, crowd, n_nodes)
-    return crowd.n_workers * found.annotations / found.shared
+    few, many = 1.0, 1e12
+    while many / few > 1.001:
+        middle = (few * many) ** 0.5
+        found = one_round(costs, replace(crowd, n_workers=middle), n_nodes)
+        few, many = (middle, many) if found.shared < found.annotations else (few, middle)
+    return few
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -249,7 +270,7 @@ def plan_table(found: dict[str, str]) -> str:
         "workers (K = 2)",
         "nodes",
         "memory a node",
-        "sums that a node sends",
+        "sums that a dask worker sends",
         "over the network in all",
         "votes",
         "sums of the shards",

@@ -31,6 +31,8 @@ from rarevote.errors import InputError, RarevoteWarning
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
 _ANNOTATIONS_PER_SHARD = 500_000
+# Every shard sums over all workers, whoever voted there: with fewer annotations per worker, that takes over the pass.
+_ANNOTATIONS_PER_WORKER = 4
 # Beyond this many, shuffling costs more than larger shards do.
 _MOST_SHARDS = 20_000
 _UNITED_AT_ONCE = 16
@@ -291,7 +293,7 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
     import dask.dataframe
     import pandas
 
-    count = n_shards or shards_for(survey.n_votes)
+    count = n_shards or shards_for(survey.n_votes, len(survey.workers))
     if count == 1 and len(encoded) == 1:
         return encoded
     (kind,) = survey.task_kinds
@@ -307,13 +309,16 @@ def _shuffled(encoded: list[Any], survey: Survey, n_shards: int | None) -> list[
     return list(shuffled.to_delayed())
 
 
-def shards_for(n_votes: int) -> int:
-    """How many shards for so many annotations: about as many each, and a number that several workers can share evenly.
+def shards_for(n_votes: int, n_workers: int) -> int:
+    """How many shards for a crowd: large enough for its workers, and a number that several machines can share evenly.
 
-    >>> [shards_for(millions * 1_000_000) for millions in (0, 1, 2, 3, 10, 11, 1_000)]
+    >>> [shards_for(millions * 1_000_000, 50_000) for millions in (0, 1, 2, 3, 10, 11, 1_000)]
     [1, 2, 4, 6, 20, 24, 2048]
+    >>> shards_for(1_000_000_000, 500_000)
+    512
     """
-    count = min(max(math.ceil(n_votes / _ANNOTATIONS_PER_SHARD), 1), _MOST_SHARDS)
+    per_shard = max(_ANNOTATIONS_PER_SHARD, _ANNOTATIONS_PER_WORKER * n_workers)
+    count = min(max(math.ceil(n_votes / per_shard), 1), _MOST_SHARDS)
     if count == 1:
         return 1
     step = max(1 << (count.bit_length() - 3), 2) if count > 3 else 2
