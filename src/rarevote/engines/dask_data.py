@@ -54,7 +54,10 @@ class StagedCrowd:
 
     # Some methods ask for these when they are given something per task, which they are not here.
     task_ptr: ClassVar[NDArray[np.int64]] = np.zeros(1, dtype=np.int64)
-    tasks: ClassVar[NDArray[Any]] = np.empty(0, dtype=object)
+
+    def task_names(self) -> NDArray[Any]:
+        """None: they are with their shards."""
+        return np.empty(0, dtype=object)
 
     @cached_property
     def workers(self) -> NDArray[Any]:
@@ -321,7 +324,7 @@ def shards_for(n_votes: int, n_workers: int) -> int:
     count = min(max(math.ceil(n_votes / per_shard), 1), _MOST_SHARDS)
     if count == 1:
         return 1
-    step = max(1 << (count.bit_length() - 3), 2) if count > 3 else 2
+    step = max((1 << count.bit_length()) >> 3, 2)
     return math.ceil(count / step) * step
 
 
