@@ -20,7 +20,7 @@ from rarevote import CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
 from rarevote.cluster import ON_DASK, Dask
 from rarevote.em import Progress
 from rarevote.engines import local
-from rarevote.engines.dask import connected
+from rarevote.engines.dask import DaskEngine, connected
 from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
 from rarevote.estimator import Estimator
 from rarevote.methods.glad import GLAD
@@ -139,6 +139,17 @@ def test_equal_shards_give_equal_bits(
     result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(50, tol=0), tmp_path / "in")
     assert result.fit.history == here.loss_history_
     np.testing.assert_array_equal(posterior(tmp_path / "out"), here.posterior_)
+
+
+def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask sends tasks of which there are many wherever there is room; there a host would have to be made anew."""
+
+    def made_anew(engine: Any, numbers: frozenset[int]) -> None:
+        raise AssertionError(f"hosts {set(numbers)} were not found where they are")
+
+    monkeypatch.setattr(DaskEngine, "_make_anew", made_anew)
+    result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(40, tol=0), parquet)
+    assert result.fit.n_iter == 40
 
 
 def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path) -> None:

@@ -236,11 +236,21 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         if n_bytes * len(self._blocks) > _MOST_SENT:
             message = self._client.scatter([operations], broadcast=True, hash=False)[0]
             return [self._told_one(block, message) for block in self._blocks]
-        # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. Tasks
-        # whose only input is a host run where it is.
+        # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. A task
+        # whose only input is a host runs where that is; without a word about workers, many tasks of a name go anywhere.
         count = len(self._blocks)
-        positions, messages = [self._position] * count, [operations] * count
-        return list(self._client.map(perform, self._hosts, range(count), positions, messages, pure=False))
+        return list(
+            self._client.map(
+                perform,
+                self._hosts,
+                range(count),
+                [self._position] * count,
+                [operations] * count,
+                workers=self._places,
+                allow_other_workers=True,
+                pure=False,
+            )
+        )
 
     def _told_one(self, block: Block, message: Any) -> Any:
         return self._client.submit(
