@@ -513,7 +513,8 @@ def _sort_codes(codes: Codes, values: NDArray[Any], sorter: Sorter) -> tuple[Cod
             return codes, values
         position = {name: code for code, name in enumerate(given)}
         order = np.fromiter((position[name] for name in ordered), dtype=np.int64, count=len(ordered))
-    rank = np.empty(len(order), dtype=np.int64)
+    # One such number per annotation follows: as narrow as it can be.
+    rank = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], values[order]
 
