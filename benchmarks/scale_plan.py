@@ -27,8 +27,8 @@ PAGE = REPOSITORY / "docs" / "scale.md"
 FLOAT = 8
 # CC-Rasch: a gradient and a curvature for every ability.
 SUMS_PER_PARAMETER = 2
-# Local state as it was, is, is proposed, and is kept aside.
-STATES = 4
+# Local state as it was, is, and is proposed; difficulties are also kept aside while a lengthened step is tried.
+POSTERIORS, DIFFICULTIES = 3, 4
 
 # The cluster that is assumed; every core has a dask worker with one thread, as in the measurements.
 CORES, BYTES_PER_SECOND = 16, 1.25e9
@@ -98,7 +98,7 @@ def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
 
 def bytes_per_task(n_classes: int) -> int:
     """Where its votes begin; posterior and difficulty of every class in all states."""
-    return np.dtype(np.int64).itemsize + STATES * 2 * n_classes * FLOAT
+    return np.dtype(np.int64).itemsize + (POSTERIORS + DIFFICULTIES) * n_classes * FLOAT
 
 
 def data_bytes(crowd: Crowd) -> float:

@@ -47,7 +47,7 @@ def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
 
 
 def test_the_page_states_the_bytes_of_the_code() -> None:
-    assert scale_plan.bytes_per_task(2) == 8 + 64 * 2
+    assert scale_plan.bytes_per_task(2) == 8 + 56 * 2
     per_annotation = scale_plan.data_bytes(Crowd(100e6, 5, 50_000, 2)) / 100e6
     assert f"{per_annotation:.0f} bytes an annotation" in scale_plan.PAGE.read_text(encoding="utf-8")
 
@@ -63,7 +63,7 @@ def test_a_round_by_hand() -> None:
     assert found.dask == pytest.approx(0.01 + 0.001 * (64 + 8 + 1))
     assert found.total == pytest.approx(found.annotations + found.shared + found.dask)
     assert scale_plan.network_bytes(crowd, 4) == 64 * 24e6
-    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((5e9 + 200e6 * 136) / 4 + 16 * 16e6 * (3 + 2))
+    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((5e9 + 200e6 * 120) / 4 + 16 * 16e6 * (3 + 2))
 
 
 def test_the_shared_state_takes_over_where_it_takes_as_long_as_the_votes() -> None:

@@ -63,8 +63,9 @@ class ShardState(Generic[Shared, Local, Stats]):
     @property
     def nbytes(self) -> int:
         """Bytes of the votes and of all local state."""
-        states = 3 if self._aside is None else 4
-        return int(sum(array.nbytes for array in self.shard) + states * sum(array.nbytes for array in self.current))
+        aside = () if self._aside is None else self._aside[1:]
+        held = (*self.shard, *self.current, *self.proposed, *self._previous, *aside)
+        return sum(array.nbytes for array in held)
 
     # -- what an engine asks -----------------------------------------------------------------------------------------
 
@@ -93,8 +94,9 @@ class ShardState(Generic[Shared, Local, Stats]):
         """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
         from rarevote.kernels.lengthen import far_point
 
-        far, totals = self._place_aside(), []
-        far[0][:] = self.proposed[0]
+        aside = self._place_aside()
+        # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.
+        far, totals = type(aside)(self.proposed[0], *aside[1:]), []
         for out, points in zip(far[1:], self._points(offsets), strict=True):
             total = np.zeros(out.shape[1:])
             far_point(*_as_tables(*points), length, out.reshape(len(out), total.size), total.reshape(-1))
@@ -139,7 +141,7 @@ class ShardState(Generic[Shared, Local, Stats]):
             ValueError: the arrays are of other shapes.
         """
         if "aside.0" in arrays:
-            self._place_aside()
+            self._aside = _like(self.current)
         states = {"current": self.current, "previous": self._previous, "aside": self._aside}
         for key, array in arrays.items():
             name, _, number = key.partition(".")
