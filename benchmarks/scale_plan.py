@@ -10,7 +10,6 @@ and the figures differ.
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, log2
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import pages
 from benchmarks.evidence import EVIDENCE, REPOSITORY
 from rarevote.annotations import smallest_unsigned
 from rarevote.engines.dask import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
@@ -217,12 +217,6 @@ def short(value: float) -> str:
     return f"{rounded:,.0f}".replace(",", " ") if rounded >= 1e3 else f"{rounded:g}"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table of the page."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def cost_table(found: dict[str, str]) -> str:
     """The coefficients as they were fitted."""
     costs = costs_of(found)
@@ -235,7 +229,7 @@ def cost_table(found: dict[str, str]) -> str:
         ["per worker and class", f"{costs.worker * 1e9:.3g} ns"],
         ["median error of this model", f"{float(found['cost of a round: median error of this model, %']):.2g} %"],
     ]
-    return table(["a round on one core", "takes"], rows)
+    return pages.table(["a round on one core", "takes"], rows)
 
 
 def plan_table(found: dict[str, str]) -> str:
@@ -281,14 +275,14 @@ def plan_table(found: dict[str, str]) -> str:
         "workers at which the shared state takes as long as the votes",
     ]
     rows = [list(cells) for cells in zip(names, *columns, strict=True)]
-    return table(rows[0], rows[1:])
+    return pages.table(rows[0], rows[1:])
 
 
 def one_machine_table(found: dict[str, str]) -> str:
     """The large run on one machine, as it was measured."""
     if not found:
         return NOT_MEASURED.format(command="python -m benchmarks.one_machine")
-    return table(["measure", "value"], [[name, value] for name, value in found.items()])
+    return pages.table(["measure", "value"], [[name, value] for name, value in found.items()])
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -299,19 +293,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """The page with every block as the evidence has it.
-
-    Raises:
-        ValueError: a block is not on the page.
-    """
-    for name, render in BLOCKS.items():
-        begin, end = f"<!-- measured: {name} -->", f"<!-- end: {name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if len(pattern.findall(text)) != 1:
-            raise ValueError(f"{PAGE.name} must have {begin} ... {end} once")
-        block = f"{begin}\n\n{render()}\n\n{end}"
-        text = pattern.sub(lambda _, block=block: block, text)  # type: ignore[misc]
-    return text
+    """The page with every block as the evidence has it."""
+    return pages.filled(text, {name: render() for name, render in BLOCKS.items()}, PAGE.name)
 
 
 def main() -> None:
