@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -8,8 +10,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rarevote import CCRasch, MajorityVote
-from rarevote.errors import InputError, NotFittedError, ParameterError, RarevoteWarning
+from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
+from rarevote.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, RarevoteWarning
 from rarevote.methods.registry import METHODS, find_method
 
 FRAME = pd.DataFrame({"task": [1, 1, 2, 2], "worker": list("abab"), "label": ["x", "y", "y", "y"]})
@@ -110,3 +112,23 @@ def test_a_frame_is_not_changed() -> None:
 def test_a_single_vote_is_the_label() -> None:
     for model in (CCRasch(), MajorityVote()):
         assert model.fit((["t"], ["w"], ["b"]), classes=["a", "b"]).labels_.to_dict() == {"t": "b"}
+
+
+SLOW = {"task": [0, 0, 0, 1, 1, 1, 2, 2], "worker": [*"abcabcab"], "label": [*"yynynnyn"]}
+
+
+@pytest.mark.parametrize("method", [CCRasch, DawidSkene, OneCoinDawidSkene, GLAD])
+@pytest.mark.parametrize("verb", ["fit", "fit_predict"])
+def test_a_warning_points_to_the_line_of_the_user(method: Any, verb: str) -> None:
+    model = method(n_iter=1)
+    here = sys._getframe().f_lineno
+    with pytest.warns(ConvergenceWarning) as caught:
+        getattr(model, verb)(SLOW)
+    assert [(one.filename, one.lineno) for one in caught] == [(__file__, here + 2)]
+
+
+def test_a_warning_about_gold_points_to_the_line_of_the_user() -> None:
+    here = sys._getframe().f_lineno
+    with pytest.warns(RarevoteWarning, match="without annotations") as caught:
+        DawidSkene().fit(SLOW, {0: "y", 99: "n"})
+    assert [(one.filename, one.lineno) for one in caught] == [(__file__, here + 2)]

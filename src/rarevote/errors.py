@@ -18,6 +18,9 @@ Errors about data and parameters are also ``ValueError``, the type that scikit-l
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class RarevoteError(Exception):
     """Base of every error raised on purpose."""
@@ -57,3 +60,12 @@ class RarevoteWarning(UserWarning):
 
 class ConvergenceWarning(RarevoteWarning):
     """The iteration limit was reached before the stopping rule was met."""
+
+
+def warn_user(message: str, category: type[RarevoteWarning] = RarevoteWarning) -> None:
+    """Warn at the line of the user's own code that led here, however many of our calls lie between."""
+    level, frame = 2, sys._getframe(1)
+    # Methods add their own fit() to the way, and fit_predict() one more: a fixed number would point into the package.
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rarevote":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

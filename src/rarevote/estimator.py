@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,7 +28,7 @@ from rarevote.errors import (
     InputError,
     NotFittedError,
     ParameterError,
-    RarevoteWarning,
+    warn_user,
 )
 from rarevote.io.frames import Source, read_annotations, read_truth
 from rarevote.io.tables import Table
@@ -376,10 +375,9 @@ class EMEstimator(Estimator):
 
     def _warn_unless_converged(self, fit: Fit, tol: float) -> None:
         if not fit.converged and tol > 0:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
 
@@ -398,10 +396,8 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     known = set(annotations.classes.tolist())
     extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
     if extra:
-        warnings.warn(
-            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes",
-            RarevoteWarning,
-            stacklevel=3,
+        warn_user(
+            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
         )
         annotations = add_classes(annotations, extra)
     code = {name: k for k, name in enumerate(annotations.classes.tolist())}
@@ -414,11 +410,7 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
             f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
         )
     if strangers:
-        warnings.warn(
-            f"gold for {len(strangers):,} tasks without annotations is left out (first: {strangers[0]!r})",
-            RarevoteWarning,
-            stacklevel=3,
-        )
+        warn_user(f"gold for {len(strangers):,} tasks without annotations is left out (first: {strangers[0]!r})")
     codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
     gold[place[place >= 0]] = codes[place >= 0]
     return annotations, gold

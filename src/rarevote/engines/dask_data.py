@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -27,7 +26,7 @@ from rarevote.annotations import MAX_CLASSES, Annotations, Keep, as_name_array, 
 from rarevote.checkpoint import make_folder, save_arrays, write_whole
 from rarevote.engines.dask_host import names_file, read_names, shard_file, write_names
 from rarevote.engines.dask_parts import Parts, Rows
-from rarevote.errors import InputError, RarevoteWarning
+from rarevote.errors import InputError, warn_user
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
 _ANNOTATIONS_PER_SHARD = 500_000
@@ -230,10 +229,8 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
     known = dict.fromkeys([*survey.labels, *how.classes])
     extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
     if extra:
-        warnings.warn(
-            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes",
-            RarevoteWarning,
-            stacklevel=4,
+        warn_user(
+            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
         )
     names = sort_labels([*known, *extra])
     if len(names) > MAX_CLASSES:
@@ -254,9 +251,7 @@ def _check_gold(gold: Mapping[Any, Any], n_known: int) -> None:
         first = next(iter(gold))
         raise InputError(f"none of the {len(gold):,} gold tasks is in the annotations (first: {first!r}): check ids")
     if n_known < len(gold):
-        warnings.warn(
-            f"gold for {len(gold) - n_known:,} tasks without annotations is left out", RarevoteWarning, stacklevel=4
-        )
+        warn_user(f"gold for {len(gold) - n_known:,} tasks without annotations is left out")
 
 
 # --------------------------------------------------------------------------------------------------------------------

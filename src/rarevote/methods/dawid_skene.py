@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.em import Callback, StoppingRule
-from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.io.tables import Table
 from rarevote.methods.dawid_skene_model import Bound, DawidSkeneModel, InitialError
@@ -196,11 +195,7 @@ class DawidSkene(ConfusionEstimator):
         if self._initial_error is None:
             return None
         if self.initial_error_strategy is None:
-            warnings.warn(
-                'initial_error has no effect: set initial_error_strategy to "assign" or "addition"',
-                RarevoteWarning,
-                stacklevel=7,
-            )
+            warn_user('initial_error has no effect: set initial_error_strategy to "assign" or "addition"')
             return None
         return read_initial_error(self._initial_error, annotations, replaces=self.initial_error_strategy == "assign")
 
