@@ -57,7 +57,7 @@ def test_the_rare_class_comes_first(labels: Path, tmp_path: Path) -> None:
     said = rarevote("aggregate", labels, "-m", "majority-vote", "-o", out, "--rare", "ok").stderr
     assert "ok (the rare class): 2 of 3 tasks" in said
     done = rarevote("aggregate", labels, "-o", tmp_path / "new.csv", "--rare", "broken", code=2)
-    assert "--rare: no class is called 'broken'; the classes are crack, ok" in done.stderr
+    assert "rare: no class is called 'broken'; the classes are crack, ok" in done.stderr
     assert not (tmp_path / "new.csv").exists()
 
 

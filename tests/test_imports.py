@@ -17,7 +17,7 @@ PACKAGE = Path(rarevote.__file__).parent
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
     ("kernels", "numerics", "stored_names"),
-    ("annotations",),
+    ("annotations", "rare"),
     ("em", "checkpoint", "engines"),
     ("io", "engines.dask", "engines.dask_data", "engines.dask_host", "engines.dask_parts"),
     ("estimator",),
@@ -30,7 +30,8 @@ LAYERS: list[tuple[str, ...]] = [
     ("cli", "__main__"),
 ]
 ONLY_NUMPY = {
-    "errors", "numerics", "stored_names", "annotations", "em", "engines", "metrics", "simulate", "task_blocks", "jury",
+    "errors", "numerics", "stored_names", "annotations", "rare", "em", "engines", "metrics", "simulate", "task_blocks",
+    "jury",
     "compare",
 }  # fmt: skip
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer"}

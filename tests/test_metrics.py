@@ -224,3 +224,13 @@ def test_order_of_items_and_names_of_classes_do_not_matter(pairs: list[tuple[int
     renamed = metrics.score([f"class {t}" for t, _ in pairs], [f"class {p}" for _, p in pairs])
     assert renamed.minority_class == f"class {scores.minority_class}"
     assert renamed.macro_f1 == pytest.approx(scores.macro_f1)
+
+
+def test_no_answer_is_a_miss_and_no_false_alarm() -> None:
+    found = metrics.score(["a", "a", "b", "b"], ["a", "", "b", "a"], unanswered="")
+    assert found.recall == {"a": 0.5, "b": 0.5}
+    assert found.precision == {"a": 0.5, "b": 1.0}
+    # F1: a has one hit, one miss, one false alarm; b one hit and one miss.
+    assert found.macro_f1 == pytest.approx((2 / 4 + 2 / 3) / 2)
+    assert found.accuracy == 0.5
+    assert metrics.score(["a", "b"], ["a", "b"], unanswered="") == metrics.score(["a", "b"], ["a", "b"])

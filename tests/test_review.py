@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.calibrate import CalibratedPosterior, calibrated
-from rarevote.cli.decisions import DecisionOptions, apply_decision, parse_min_recall, parse_prevalence
+from rarevote.cli.decision_options import DecisionOptions, parse_min_recall, parse_prevalence
+from rarevote.cli.decisions import apply_decision
 from rarevote.decide import decide
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.cc_rasch import CCRasch

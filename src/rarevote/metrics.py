@@ -55,12 +55,14 @@ class Scores:
     precision: dict[Hashable, float]
 
 
-def score(truth: Labels, predicted: Labels) -> Scores:
+def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = None) -> Scores:
     """Compute every metric of this module that needs labels only.
 
     Args:
         truth: true labels, shape ``(n,)``.
         predicted: answers in the same order, shape ``(n,)``.
+        unanswered: what stands in ``predicted`` for no answer. Such an item is a miss of its true class, and no false
+            alarm of any.
 
     Returns:
         A frozen record of the figures.
@@ -73,7 +75,7 @@ def score(truth: Labels, predicted: Labels) -> Scores:
         >>> scores.minority_class, scores.minority_recall, scores.precision["defect"]
         ('defect', 1.0, 0.5)
     """
-    tally = _tally(truth, predicted)
+    tally = _tally(truth, predicted, unanswered)
     minority = _least_frequent(tally.classes, tally.n_true)
     recall = _ratio_per_class(tally.classes, tally.n_hit, tally.n_true)
     # 2 TP + FP + FN = n_true + n_answered, never zero: every class here occurs on one side or the other.
@@ -280,13 +282,17 @@ class _Tally(NamedTuple):
     n_hit: IntArray
 
 
-def _tally(truth: Labels, predicted: Labels) -> _Tally:
+def _tally(truth: Labels, predicted: Labels, unanswered: Hashable | None) -> _Tally:
     """Count per class rather than per pair of classes, so that thousands of classes need no square table."""
     true_labels, answers = _paired(truth, predicted)
-    classes = _class_order(None, true_labels, answers)
-    true_codes, answer_codes = _encode(true_labels, classes), _encode(answers, classes)
+    given = answers if unanswered is None else [answer for answer in answers if answer != unanswered]
+    classes = _class_order(None, true_labels, given)
+    # One number more than there are classes, for no answer; it is not among what is counted.
+    position = {name: code for code, name in enumerate(classes)}
+    answer_codes = np.array([position.get(answer, len(classes)) for answer in answers], dtype=np.int64)
+    true_codes = _encode(true_labels, classes)
     n_true, n_answered, n_hit = (
-        np.bincount(codes, minlength=len(classes))
+        np.bincount(codes, minlength=len(classes) + 1)[: len(classes)]
         for codes in (true_codes, answer_codes, true_codes[true_codes == answer_codes])
     )
     return _Tally(classes, n_true, n_answered, n_hit)

@@ -196,13 +196,13 @@ def test_classes_and_moves(found: Diagnosis) -> None:
     assert moved.count.sum() == len(moved.items)
 
 
-def test_the_rare_class_is_the_one_with_the_fewest_items_or_the_one_named(found: Diagnosis) -> None:
-    assert found.rare == int(found.classes.n_expected.argmin())
+def test_the_rare_class_is_the_one_with_the_fewest_votes_or_the_one_named(found: Diagnosis) -> None:
+    assert found.rare == int(found.classes.n_votes.argmin())
     assert found.common == int(found.classes.n_expected.argmax())
     crowd, _ = random_crowd(0)
     model = MajorityVote().fit(crowd)
     assert diagnose(model, rare="no").rare == 0
-    with pytest.raises(ParameterError, match="rare='maybe' is no class of these data; there are no, yes"):
+    with pytest.raises(ParameterError, match="no class is called 'maybe'; the classes are no, yes"):
         diagnose(model, rare="maybe")
     numbers = MajorityVote().fit(([1, 2], ["a", "b"], [0, 1]))
     assert diagnose(numbers, rare="1").rare == 1
@@ -330,3 +330,20 @@ def test_wilson_solves_its_equation(share: float, count: int) -> None:
     for end in wilson(np.array([share]), np.array([count])):
         spread = np.sqrt(end * (1 - end) / count)
         assert abs(share - end) == pytest.approx(1.959963984540054 * spread, abs=1e-7)
+
+
+def test_items_without_an_answer_are_nobodys() -> None:
+    rows = ([1, 1, 1, 2, 2, 2, 3, 3], [*"abcabcab"], ["no", "no", "yes", "yes", "yes", "no", "no", "yes"])
+    model = MajorityVote().fit(rows)
+    found = diagnose(model, labels=np.array([0, -1, 1]), rare="yes", truth={1: "no", 2: "yes", 3: "yes"})
+    assert found.classes.n_labelled.tolist() == [1, 1]
+    # Worker a voted no, (yes), no against no, none, yes; b no, (yes), yes; c yes, (no).
+    assert found.workers.agreement.tolist() == [0.5, 1.0, 0.0]
+    assert found.items.overruled.tolist() == [False, False, True]
+    assert found.items.confidence[1] == found.items.probabilities[1].max()
+    assert found.truth is not None
+    assert found.truth.label.tolist() == [0, -1, 1]
+    assert found.truth.scores.recall == {"no": 1.0, "yes": 0.5}
+    assert found.truth.scores.precision == {"no": 1.0, "yes": 1.0}
+    # F1 of "no" is 1, of "yes" 2 * 1 / (2 + 1).
+    assert found.truth.scores.macro_f1 == pytest.approx((1 + 2 / 3) / 2)

@@ -126,3 +126,56 @@ def test_the_page_of_the_example(tmp_path: Path) -> None:
     assert "Rail inspection (simulated)" in text
     assert str(example_files().labels.parent) not in text
     assert path.stat().st_size < 1_000_000
+
+
+def test_the_page_shows_the_decision(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    # Where missing a "yes" costs a million times a false alarm, everything is called "yes".
+    done = run(labels, "-o", out, "--rare", "yes", "--cost", "no:yes=1,yes:no=1000000", "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["headline"].startswith("3 of 3 items are labelled “yes”: this finds about 100% of all that are")
+    assert said["decision"]["rule"] == "least expected cost"
+    assert "<dd>least expected cost</dd>" in out.read_text(encoding="utf-8")
+
+
+def test_a_recall_that_cannot_be_promised_is_a_caution(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = run(labels, "-o", out, "--min-recall", "yes=0.9")
+    assert done.exit_code == 0, done.output
+    assert "warning: no promise on the recall of yes" in done.stderr
+    text = out.read_text(encoding="utf-8")
+    assert "<dd>recall of yes at least 0.9</dd>" in text
+    assert "No promise on the recall of yes" in text[: text.index("What a majority vote")]
+
+
+def test_items_without_an_answer(labels: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.csv"
+    known.write_text("task,label\n1,no\n2,yes\n3,no\n")
+    out = tmp_path / "page.html"
+    done = run(labels, "-o", out, "--rare", "yes", "--abstain-below", "1", "--truth", known)
+    assert done.exit_code == 0, done.output
+    text = out.read_text(encoding="utf-8")
+    assert "<dt>No answer</dt><dd>3 items" in text
+    assert text.count('"no answer"') == 3
+    assert '<th scope="col">no answer</th>' in text
+
+
+def test_decisions_share_their_options_with_aggregate() -> None:
+    from rarevote.cli import app
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    options = {name: {option for one in commands[name].params for option in one.opts} for name in commands}
+    only_there = options["aggregate"] - options["report"]
+    assert only_there == {
+        "--calibrate", "--back-out", "--engine", "--scheduler", "--checkpoint", "--checkpoint-every", "--strict",
+        "--spreadsheet-safe", "--verbose", "-v",
+    }  # fmt: skip
+    assert options["report"] - options["aggregate"] == {"--charts"}
+
+
+def test_a_mistaken_decision_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    wrong = failure(tmp_path / "absent.csv", "-o", out, "--cost", "a:b=1", "--min-recall", "a=0.5")
+    assert "contradict each other" in str(wrong)
+    assert not out.exists()

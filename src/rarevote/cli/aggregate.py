@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.decisions import (
-    AbstainBelow,
-    Calibrate,
-    Cost,
-    DecisionOptions,
-    MaxReview,
-    MinRecall,
-    Prevalence,
-    RandomGold,
-    ReviewAs,
-    ReviewOut,
-    apply_decision,
-)
+from rarevote.cli.decision_options import DecisionArguments
+from rarevote.cli.decisions import apply_decision
 from rarevote.cli.engine import (
     CheckpointEvery,
     CheckpointFolder,
@@ -32,23 +21,14 @@ from rarevote.cli.engine import (
     check_engine,
     refuse_on_dask,
 )
-from rarevote.cli.options import (
-    Json,
-    MethodName,
-    Quiet,
-    Rare,
-    Settings,
-    SpreadsheetSafe,
-    Verbose,
-    find_class,
-    make_method,
-)
-from rarevote.cli.reading import Crowd, Reading, takes_labels
-from rarevote.cli.show import aligned, fitting, percent, reading_files, say, share, warn
+from rarevote.cli.fit_options import FitOptions
+from rarevote.cli.groups import takes
+from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose
+from rarevote.cli.reading import Crowd, Reading
+from rarevote.cli.show import aligned, percent, reading_files, say, share
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from rarevote.annotations import Annotations
     from rarevote.estimator import Estimator
 
 EXAMPLES = """Examples:
@@ -64,10 +44,11 @@ rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result
 zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson"""
 
 
-@takes_labels
+@takes(Reading, FitOptions, DecisionArguments)
 def aggregate(
     reading: Reading,
-    method: MethodName = "cc-rasch",
+    fit_options: FitOptions,
+    decisions: DecisionArguments,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -78,29 +59,21 @@ def aggregate(
         ),
     ] = None,
     rare: Rare = None,
-    gold: Annotated[
-        Path | None, typer.Option(help="Known labels that the method may learn from (task, label).")
-    ] = None,
-    use_gold: Annotated[
-        bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
-    ] = True,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
-    settings: Settings = None,
     back_out: Annotated[
         Path | None,
         typer.Option(
             "--back-out", help="Labels as predictions that Label Studio or Argilla imports, for an export of theirs."
         ),
     ] = None,
-    calibrate: Calibrate = False,
-    cost: Cost = None,
-    min_recall: MinRecall = None,
-    abstain_below: AbstainBelow = None,
-    prevalence: Prevalence = None,
-    gold_is_random: RandomGold = False,
-    max_review: MaxReview = None,
-    review_out: ReviewOut = None,
-    review_as: ReviewAs = "table",
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Add calibrated probabilities and class shares.",
+            rich_help_panel=DecisionArguments.PANEL,
+        ),
+    ] = False,
     engine: EngineName = "local",
     scheduler: Scheduler = None,
     checkpoint: CheckpointFolder = None,
@@ -113,21 +86,11 @@ def aggregate(
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     from rarevote.io.write import check_output, write_columns, write_rows
+    from rarevote.rare import rare_class
 
     check_engine(engine, scheduler)
-    options = DecisionOptions.parse(
-        calibrate=calibrate,
-        cost=cost,
-        min_recall=min_recall,
-        abstain_below=abstain_below,
-        prevalence=prevalence,
-        random_gold=gold_is_random,
-        max_review=max_review,
-        review_out=review_out,
-        review_as=review_as,
-        has_gold=gold is not None or use_gold,
-        out=out,
-    )
+    gold, method = fit_options.gold, fit_options.method
+    options = decisions.parse(calibrate=calibrate, has_gold=gold is not None or fit_options.use_gold, out=out)
     if engine == "dask":
         refuse_on_dask(
             truth=truth, rare=rare, back_out=back_out, spreadsheet_safe=spreadsheet_safe, decisions=options.active
@@ -135,7 +98,7 @@ def aggregate(
         aggregate_on_dask(
             reading,
             method,
-            settings,
+            fit_options.settings,
             out=out,
             gold=gold,
             scheduler=scheduler,
@@ -146,7 +109,7 @@ def aggregate(
             as_json=as_json,
         )
         return
-    estimator = make_method(method, settings)
+    estimator = fit_options.make()
     kept = _checkpoint_options(estimator, checkpoint, checkpoint_every)
     if out is not None:
         check_output(out)
@@ -156,18 +119,15 @@ def aggregate(
     with reading_files(reading.title, quiet=quiet):
         crowd = reading.read()
         known = None if truth is None else crowd.known(truth)
-        learned = _gold(crowd, gold, estimator, use_gold=use_gold)
+        learned = fit_options.known(crowd, estimator)
     if back_out is not None:
         crowd.check_way_back(back_out)
-    rare_number = None if rare is None else find_class(rare, crowd.annotations.classes.tolist())
+    # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
+    rare_name = crowd.annotations.classes[rare_class(crowd.annotations, rare)]
     if not quiet:
         crowd.tell()
-        if learned and gold is None:
-            say(f"{method} learns from {len(learned):,} known answers in the export (--ignore-gold leaves them out)")
-    warn_where_weak(method, crowd.annotations)
     clock.lap("read")
-    with fitting(f"fitting {method}", quiet=quiet, verbose=verbose) as callback:
-        estimator.fit(crowd.annotations, learned, callback=callback, **kept)
+    fit_options.fit(estimator, crowd, learned, quiet=quiet, verbose=verbose, **kept)
     clock.lap("fit")
 
     rows = result_columns(estimator, crowd)
@@ -185,7 +145,7 @@ def aggregate(
         if not quiet:
             say(f"wrote {back_out}")
     clock.lap("write")
-    summary = summarise(estimator, method, rare_number, clock.seconds)
+    summary = summarise(estimator, method, str(rare_name), clock.seconds)
     if applied is not None:
         summary["decision"] = applied.summary
     if known is not None:
@@ -224,13 +184,6 @@ class Clock:
         self.seconds[name], self._last = now - self._last, now
 
 
-def _gold(crowd: Crowd, path: Path | None, estimator: Estimator, *, use_gold: bool) -> dict[Any, Any] | None:
-    """Known labels for the fit: those of the file, else those that came with the export."""
-    if path is not None:
-        return crowd.known(path)
-    return crowd.gold if use_gold and estimator.uses_gold and crowd.gold else None
-
-
 def result_columns(estimator: Estimator, crowd: Crowd | None = None) -> dict[str, Any]:
     """One row per task: task, label, confidence, the probability of every class, then what is shown."""
     import numpy as np
@@ -249,31 +202,17 @@ def result_columns(estimator: Estimator, crowd: Crowd | None = None) -> dict[str
     return rows
 
 
-def warn_where_weak(method: str, crowd: Annotations) -> None:
-    """Say so where CC-Rasch is known to be weak: few votes a task over many classes."""
-    votes = crowd.n_annotations / crowd.n_tasks
-    if method == "cc-rasch" and crowd.n_classes >= 5 and votes < 3:
-        warn(
-            f"{votes:.1f} votes per task over {crowd.n_classes} classes is very sparse: item "
-            "difficulty can absorb all disagreement. Compare with --method majority-vote, or switch difficulty off: "
-            "--set difficulty=None"
-        )
-
-
 # --------------------------------------------------------------------------------------------------------------------
 # what came out
 
 
-def summarise(estimator: Estimator, method: str, rare: int | None, seconds: dict[str, float]) -> dict[str, Any]:
-    """The result in figures; ``rare`` is the number of the class that matters, or None for the least frequent."""
+def summarise(estimator: Estimator, method: str, rare: str, seconds: dict[str, float]) -> dict[str, Any]:
+    """The result in figures; ``rare`` is the class that matters."""
     import numpy as np
 
     crowd = estimator.annotations_
     counts = np.bincount(estimator.label_codes(), minlength=crowd.n_classes)
     votes = np.bincount(crowd.label, minlength=crowd.n_classes)
-    if rare is None:
-        # A class that somebody voted for and no task got is the one most easily lost.
-        rare = min(np.flatnonzero(votes).tolist(), key=lambda k: (counts[k], votes[k]))
     classes = {
         str(name): {
             "tasks": int(count),
@@ -282,9 +221,8 @@ def summarise(estimator: Estimator, method: str, rare: int | None, seconds: dict
         }
         for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
     }
-    name = str(crowd.classes[rare])
     return {
-        "rare": {"class": name, **classes[name]},
+        "rare": {"class": rare, **classes[rare]},
         "method": method,
         "parameters": estimator.get_params(),
         "n_tasks": crowd.n_tasks,
@@ -306,7 +244,7 @@ def _scores(rows: dict[str, Any], known: dict[Any, Any], rare: str) -> dict[str,
     if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")
     true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
-    found = score(true, rows["label"][place[place >= 0]].tolist())
+    found = score(true, rows["label"][place[place >= 0]].tolist(), unanswered="")
     recall = {str(name): value for name, value in found.recall.items()}
     precision = {str(name): value for name, value in found.precision.items()}
     return {

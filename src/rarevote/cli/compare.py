@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose, find_class, make_method, names_in
-from rarevote.cli.reading import Crowd, Reading, takes_labels
+from rarevote.cli.groups import takes
+from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
+from rarevote.cli.reading import Crowd, Reading
 from rarevote.cli.show import aligned, fitting, reading_files, say, share, warn
 from rarevote.errors import InputError, ParameterError
 
@@ -45,7 +46,7 @@ class Fitted:
     converged: bool
 
 
-@takes_labels
+@takes(Reading)
 def compare(
     reading: Reading,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against (task, label).")] = None,
@@ -69,6 +70,7 @@ def compare(
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.compare import differing_tasks
     from rarevote.io.write import check_output, write_columns
+    from rarevote.rare import rare_class
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)
     for name in names:
@@ -79,15 +81,14 @@ def compare(
         crowd = reading.read()
         known = None if truth is None else crowd.known(truth)
         learned = crowd.known(gold) if gold is not None else crowd.gold or None
-    if rare is not None:
-        find_class(rare, crowd.annotations.classes.tolist())
+    rare_name = str(crowd.annotations.classes[rare_class(crowd.annotations, rare)])
     crowd = _with_classes_of(learned, crowd)
     if not quiet:
         crowd.tell()
         say()
     fitted = _fit_all(names, crowd, learned, quiet=quiet, verbose=verbose)
     different = differing_tasks({name: one.labels for name, one in fitted.items()})
-    summary = _summary(crowd, fitted, different, rare)
+    summary = _summary(crowd, fitted, different, rare_name)
     if known is not None:
         summary["scores"] = _scores(crowd, fitted, known, learned or {})
     if out is not None:
@@ -142,14 +143,12 @@ def _fit_all(
 # figures
 
 
-def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], rare: str | None) -> dict[str, Any]:
+def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], rare: str) -> dict[str, Any]:
     from rarevote.compare import agreements, proportions
 
     labels = {name: one.labels for name, one in fitted.items()}
     votes = crowd.annotations
     shares = proportions(labels, [str(name) for name in votes.classes.tolist()])
-    if rare is None:
-        rare = min(next(iter(shares.values())), key=lambda name: sum(one[name] for one in shares.values()))
     return {
         "rare_class": rare,
         "n_tasks": votes.n_tasks,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import Json, Quiet, Show
+from rarevote.cli.options import Json, Quiet, Show, one_of
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import InputError
 
@@ -30,6 +30,7 @@ From = Annotated[
         "--from",
         metavar="NAME",
         help="The platform: label-studio, argilla, prodigy, doccano, mturk, toloka or appen. Detected if not given.",
+        autocompletion=one_of("label-studio", "argilla", "prodigy", "doccano", "mturk", "toloka", "appen"),
     ),
 ]
 Question = Annotated[

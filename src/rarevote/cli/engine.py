@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import make_method, parse_columns
+from rarevote.cli.options import make_method, one_of, parse_columns
 from rarevote.cli.show import aligned, fitting, say, share
 from rarevote.errors import ParameterError
 
@@ -20,7 +20,12 @@ PANEL = "Where it runs"
 
 EngineName = Annotated[
     str,
-    typer.Option("--engine", help="local: this machine; dask: a cluster, results in a folder.", rich_help_panel=PANEL),
+    typer.Option(
+        "--engine",
+        help="local: this machine; dask: a cluster, results in a folder.",
+        autocompletion=one_of("local", "dask"),
+        rich_help_panel=PANEL,
+    ),
 ]
 Scheduler = Annotated[
     str | None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +21,15 @@ def method_names(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
-LabelsFile = Annotated[Path, typer.Argument(help="File with columns task, worker, label.", show_default=False)]
+def one_of(*choices: str) -> Callable[[str], list[str]]:
+    """The choices that begin as what was typed, for the shell's completion."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete
+
+
 LabelsFiles = Annotated[
     list[str],
     typer.Argument(
@@ -44,9 +51,19 @@ Columns = Annotated[
     typer.Option(metavar="ROLE=NAME,...", help="Which column is which: task=image,worker=rater,label=verdict."),
 ]
 Keep = Annotated[
-    str, typer.Option(help="Which of repeated (task, worker) pairs count: all, first, last, or error to refuse them.")
+    str,
+    typer.Option(
+        help="Which of repeated (task, worker) pairs count: all, first, last, or error to refuse them.",
+        autocompletion=one_of("all", "first", "last", "error"),
+    ),
 ]
-Missing = Annotated[str, typer.Option(help="Rows with a missing id or label: error, or drop to leave them out.")]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Rows with a missing id or label: error, or drop to leave them out.",
+        autocompletion=one_of("error", "drop"),
+    ),
+]
 Abstain = Annotated[
     list[str] | None, typer.Option(metavar="LABEL", help='An answer that is no vote, such as "not sure". Repeatable.')
 ]
@@ -71,6 +88,7 @@ FileFormat = Annotated[
         "--format",
         metavar="NAME",
         help="csv, tsv, json, ndjson, parquet, arrow or xlsx, where the name of the file does not tell.",
+        autocompletion=one_of("csv", "tsv", "json", "ndjson", "parquet", "arrow", "xlsx"),
     ),
 ]
 HasHeader = Annotated[
@@ -83,7 +101,7 @@ HasHeader = Annotated[
 Sheet = Annotated[str | None, typer.Option(help="Which sheet of a spreadsheet. Default: the first.")]
 Rare = Annotated[
     str | None,
-    typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent in the result."),
+    typer.Option(metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."),
 ]
 SpreadsheetSafe = Annotated[
     bool,
@@ -107,15 +125,6 @@ def names_in(text: str | None, option: str) -> list[str] | None:
     if not names:
         raise ParameterError(f"{option} wants names with commas between, got {text!r}")
     return names
-
-
-def find_class(name: str, classes: Sequence[Any]) -> int:
-    """The number of the class that ``--rare`` names."""
-    for number, known in enumerate(classes):
-        if str(known) == name:
-            return number
-    listed = ", ".join(str(known) for known in classes[:20]) + (", ..." if len(classes) > 20 else "")
-    raise ParameterError(f"--rare: no class is called {name!r}; the classes are {listed}")
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:

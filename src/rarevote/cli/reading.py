@@ -1,17 +1,14 @@
 """The votes a verb works on: one set of options for all verbs, and what they read.
 
-A verb that reads labels is decorated with :func:`takes_labels`; it gets a :class:`Reading` as its first argument, and
-its command line gets the argument LABELS and the options that say what the files are.
+A verb that reads labels is decorated with ``@takes(Reading)`` (:mod:`rarevote.cli.groups`); it gets a :class:`Reading`
+as its first argument, and its command line gets the argument LABELS and the options that say what the files are.
 """
 
 from __future__ import annotations
 
-import copy
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rarevote.cli.convert import (
     From,
@@ -46,12 +43,12 @@ if TYPE_CHECKING:
     from rarevote.annotations import Annotations, Names
     from rarevote.io.platforms import Export
 
-PANEL = "What the labels are"
-
 
 @dataclass(frozen=True)
 class Reading:
     """What the command line says about the labels."""
+
+    PANEL: ClassVar[str] = "What the labels are"
 
     labels: LabelsFiles
     columns: Columns = None
@@ -242,31 +239,3 @@ def _alike(values: list[Any], known: Names) -> list[Any]:
     if names and all(isinstance(name, str) for name in names):
         return [str(value) if type(value) is int else value for value in values]
     return values
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# the options of a verb
-
-
-def takes_labels(command: Callable[..., None]) -> Callable[..., None]:
-    """A verb whose first parameter is a :class:`Reading`, with the options of one."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = list(inspect.signature(Reading, eval_str=True).parameters.values())
-    names = [parameter.name for parameter in shared]
-
-    def run(**given: Any) -> None:
-        command(Reading(**{name: given.pop(name) for name in names}), **given)
-
-    parameters = [shared[0], *own, *map(_in_panel, shared[1:])]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    run.__signature__ = inspect.Signature([one.replace(kind=keyword) for one in parameters])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
-
-
-def _in_panel(parameter: inspect.Parameter) -> inspect.Parameter:
-    kind, option = get_args(parameter.annotation)
-    option = copy.copy(option)
-    option.rich_help_panel = PANEL
-    return parameter.replace(annotation=Annotated[kind, option])

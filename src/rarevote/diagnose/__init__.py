@@ -29,8 +29,9 @@ from rarevote.diagnose.classes import (
 from rarevote.diagnose.items import Items, describe_items
 from rarevote.diagnose.truth import Calibration, TruthCheck, check_truth
 from rarevote.diagnose.workers import Profile, Workers, describe_workers
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError
 from rarevote.estimator import Estimator
+from rarevote.rare import rare_class
 
 __all__ = [
     "Calibration",
@@ -108,8 +109,8 @@ def diagnose(
     Args:
         estimator: the fitted method, whose labels these are.
         calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
-        labels: class numbers of another decision than the method's own, (n_tasks).
-        rare: the class that matters; the one with the fewest expected items among those with votes if not given.
+        labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
+        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.rare`).
         truth: known answers to check the result against.
         gold: known answers that the fit was given.
 
@@ -130,7 +131,7 @@ def diagnose(
     calibration = calibrate_fit(estimator, gold) if calibration is None else calibration
     decided = estimator.label_codes() if labels is None else np.asarray(labels, dtype=np.int64)
     expected = calibration.posterior.sum(axis=0)
-    rare_code = _rare_class(crowd, expected, rare)
+    rare_code = rare_class(crowd, rare)
     others = [int(k) for k in np.argsort(expected, kind="stable") if k != rare_code]
     common = others[-1] if others else rare_code
     drawn = [rare_code, *others[: _MOST_TRADE_OFFS - 1]]
@@ -176,19 +177,6 @@ def calibrate_fit(estimator: Estimator, gold: Mapping[Any, Any] | None = None) -
     cells = crowd.n_workers * crowd.n_classes**2
     mode: Abilities = "refitted" if cells <= _MOST_CELLS else "held"
     return calibrated(estimator.posterior_, gold=known, annotations=crowd, abilities=mode)
-
-
-def _rare_class(crowd: Annotations, expected: FloatArray, wanted: Any) -> int:
-    names = crowd.classes.tolist()
-    if wanted is not None:
-        # On the command line a class is text, whatever type it has in the file.
-        matches = [k for k, name in enumerate(names) if name == wanted or str(name) == str(wanted)]
-        if not matches:
-            shown = ", ".join(str(name) for name in names[:12]) + (" ..." if len(names) > 12 else "")
-            raise ParameterError(f"rare={wanted!r} is no class of these data; there are {shown}")
-        return matches[0]
-    voted = np.bincount(crowd.label, minlength=crowd.n_classes) > 0
-    return int(np.where(voted, expected, np.inf).argmin())
 
 
 def _true_trade_offs(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.calibrate import CalibratedPosterior
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose.items import Items
 from rarevote.diagnose.workers import Workers
 from rarevote.jury import JuryCondition, jury_condition
@@ -49,7 +50,7 @@ def describe_classes(items: Items, workers: Workers, calibration: CalibratedPost
     size, n_items = len(calibration.classes), len(items.label)
     return Classes(
         names=calibration.classes,
-        n_labelled=np.bincount(items.label, minlength=size),
+        n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
         n_majority=np.bincount(items.majority, minlength=size),
         n_expected=items.probabilities.sum(axis=0),
         expected_low=n_items * calibration.low,

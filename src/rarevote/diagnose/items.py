@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose.workers import logit, sigmoid
 from rarevote.estimator import Estimator
 from rarevote.methods.cc_rasch import CCRasch
@@ -22,11 +23,11 @@ class Items:
 
     Attributes:
         names: as given.
-        label: the class number that was decided on.
+        label: the class number that was decided on, or -1 for no answer.
         majority: the class number of a plain majority vote, ties to the first class.
         votes: votes for every class.
         probabilities: of every class, to be read as such.
-        confidence: probability of the label.
+        confidence: probability of the label, or of the likeliest class where there is no answer.
         entropy: of the probabilities, 0 (certain) to 1 (all classes alike).
         disputed: entropy of the vote split, 0 (unanimous) to 1 (votes spread evenly over all classes).
         difficulty: for items of its label, against an item of average difficulty, on the logit scale; None where the
@@ -50,8 +51,8 @@ class Items:
 
     @property
     def overruled(self) -> NDArray[np.bool_]:
-        """Where the label is not that of the majority vote."""
-        return np.asarray(self.label != self.majority)
+        """Where the label is not that of the majority vote; no answer overrules nothing."""
+        return np.asarray((self.label != self.majority) & (self.label != ABSTAINED))
 
     def most_telling(self, limit: int) -> IntArray:
         """Numbers of the items to look at first, the least certain ones leading.
@@ -83,25 +84,27 @@ def describe_items(
 
     Args:
         estimator: the fitted method, for its difficulties.
-        labels: class number that each task was given, (n_tasks).
+        labels: class number that each task was given, or -1, (n_tasks).
         probabilities: of every class per task, (n_tasks, n_classes).
         typical_accuracy: of the average vote on each class, (n_classes).
         is_known: which labels were given as gold, (n_tasks).
     """
     crowd = estimator.annotations_
     votes = crowd.votes()
-    difficulty = _difficulty(estimator, labels)
+    # Without an answer, how sure and how hard is asked of the likeliest class.
+    meant = np.where(labels == ABSTAINED, first_of_best(probabilities), labels)
+    difficulty = _difficulty(estimator, meant)
     return Items(
         names=crowd.task_names(),
         label=labels,
         majority=first_of_best(votes),
         votes=votes.astype(np.int64),
         probabilities=probabilities,
-        confidence=probabilities[np.arange(len(labels)), labels],
+        confidence=probabilities[np.arange(len(meant)), meant],
         entropy=relative_entropy(probabilities),
         disputed=relative_entropy(votes / np.maximum(votes.sum(axis=1, keepdims=True), 1)),
         difficulty=difficulty,
-        typical_accuracy=None if difficulty is None else sigmoid(logit(typical_accuracy)[labels] - difficulty),
+        typical_accuracy=None if difficulty is None else sigmoid(logit(typical_accuracy)[meant] - difficulty),
         is_known=is_known,
     )
 

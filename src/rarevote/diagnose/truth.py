@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import sort_labels
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose.items import Items
 from rarevote.errors import InputError
 from rarevote.metrics import Scores, score
@@ -18,6 +19,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _BINS = 10
+# Stands for no answer: equal to no class, whatever the names in the data.
+_SILENT = object()
 # Two-sided 95 % of a normal distribution.
 _NORMAL_95 = 1.959963984540054
 
@@ -53,7 +56,7 @@ class TruthCheck:
         n_strangers: known answers for items without votes.
         classes: names of all classes that were known or decided, sorted.
         truth: number of the true class in ``classes``, per item.
-        label: number of the label in ``classes``, per item.
+        label: number of the label in ``classes``, or -1 for no answer, per item.
         majority: number of the majority vote in ``classes``, per item.
         scores: figures of the result.
         majority_scores: figures of the majority vote.
@@ -103,7 +106,9 @@ def check_truth(
     if not numbers.size:
         raise InputError("every task with a known answer was also given as gold: nothing is left to check against")
     true_names = [answers[i] for i in numbers]
-    label_names, majority_names = names[items.label[numbers]].tolist(), names[items.majority[numbers]].tolist()
+    majority_names = names[items.majority[numbers]].tolist()
+    by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
+    label_names = [by_code[code] for code in items.label[numbers].tolist()]
     classes = sort_labels({*true_names, *names.tolist()})
     place = {name: code for code, name in enumerate(classes)}
 
@@ -117,9 +122,9 @@ def check_truth(
         n_strangers=len(truth) - int(has_answer.sum()),
         classes=classes,
         truth=codes(true_names),
-        label=codes(label_names),
+        label=np.array([place.get(name, ABSTAINED) for name in label_names], dtype=np.int64),
         majority=codes(majority_names),
-        scores=score(true_names, label_names),
+        scores=score(true_names, label_names, unanswered=_SILENT),
         majority_scores=score(true_names, majority_names),
         calibration=calibration_groups(items.probabilities[numbers, rare], is_rare),
         posterior_calibration=calibration_groups(posterior[numbers, rare], is_rare),

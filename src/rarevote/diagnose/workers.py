@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.calibrate import CalibratedPosterior
+from rarevote.decide import ABSTAINED
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -49,7 +50,7 @@ class Workers:
         names: as given.
         n_votes: votes of each.
         n_abstentions: answers that were no votes.
-        agreement: share of a worker's votes that equal the label of their item.
+        agreement: share of a worker's votes that equal the label of their item, among items that have one.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
         accuracy: probability to recognise a class.
         low: lower end of the 95 % interval of the accuracy.
@@ -89,20 +90,22 @@ def describe_workers(
 
     Args:
         crowd: the votes.
-        labels: class number that each task was given, (n_tasks).
+        labels: class number that each task was given, or -1, (n_tasks).
         calibration: probabilities of the classes, and draws of them.
         rare: the minority class.
         common: the majority class.
     """
     worker = crowd.worker.astype(np.int64)
     n_votes = np.bincount(worker, minlength=crowd.n_workers)
-    agrees = crowd.label == labels[crowd.task_of_annotation()]
+    label_of_task = labels[crowd.task_of_annotation()]
+    n_compared = np.bincount(worker, weights=label_of_task != ABSTAINED, minlength=crowd.n_workers)
+    n_equal = np.bincount(worker, weights=crowd.label == label_of_task, minlength=crowd.n_workers)
     accuracy, low, high = recognition(crowd, calibration)
     return Workers(
         names=crowd.workers,
         n_votes=n_votes,
         n_abstentions=np.array([crowd.abstentions.get(name, 0) for name in crowd.workers.tolist()], dtype=np.int64),
-        agreement=np.bincount(worker, weights=agrees, minlength=crowd.n_workers) / np.maximum(n_votes, 1),
+        agreement=n_equal / np.maximum(n_compared, 1),
         seen=_weighed(crowd, calibration.posterior)[1],
         accuracy=accuracy,
         low=low,

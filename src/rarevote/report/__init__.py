@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +58,7 @@ def write_report(
     labels: NDArray[Any] | None = None,
     decision: str | None = None,
     calibration: CalibratedPosterior | None = None,
+    cautions: Sequence[str] = (),
     charts: str | Path | None = None,
 ) -> Report:
     """Write the page of a fitted method.
@@ -68,11 +69,12 @@ def write_report(
         source: what the page calls the data.
         truth: known answers to check the result against.
         gold: known answers that the fit was given.
-        rare: the class that matters; the one with the fewest expected items if not given.
+        rare: the class that matters; the one with the fewest votes if not given.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        labels: class numbers of another decision than the method's own, (n_tasks).
+        labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
         decision: how these labels were decided on, in a sentence.
         calibration: probabilities of the classes, if they have been computed already.
+        cautions: what else to know before relying on the page, in sentences.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
@@ -89,6 +91,7 @@ def write_report(
         n_gold=len(gold or ()),
         date=datetime.now(UTC).date().isoformat(),
         version=__version__,
+        cautions=tuple(cautions),
     )
     drawn = all_charts(found)
     page = build_page(found, about, shown=shown, drawn=drawn)

@@ -111,7 +111,7 @@ def build_page(
         lead=sentences.lead(found),
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
-        cautions=sentences.cautions(found),
+        cautions=[*sentences.cautions(found), *about.cautions],
         losses=sentences.losses(found),
         moves=small_tables.moves_table(found),
         profiles=small_tables.profile_table(found),

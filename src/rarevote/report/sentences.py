@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose import Diagnosis, TradeOff
 from rarevote.report.wording import count, counted, listed, percent, quoted
 
@@ -27,6 +28,7 @@ class About:
         n_gold: known labels that the fit was given.
         date: the day on which the page was made.
         version: of this package.
+        cautions: what to know before relying on the page beside what the records say themselves.
     """
 
     source: str
@@ -36,6 +38,7 @@ class About:
     n_gold: int
     date: str
     version: str
+    cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,9 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
         ("Probabilities", f"calibrated; class shares {found.shares_from}"),
         ("Fit", f"{counted(found.n_iter, 'iteration')}, {found.status}"),
     ]  # fmt: skip
+    n_silent = int((found.items.label == ABSTAINED).sum())
+    if n_silent:
+        pairs.append(("No answer", f"{counted(n_silent, 'item')} of which no class is probable enough"))
     if about.n_gold:
         pairs.append(("Gold", f"{counted(about.n_gold, 'known label')} given to the fit"))
     if crowd.abstentions:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose import Diagnosis, Profile
 from rarevote.report.charts import PROFILE_WORDS
 from rarevote.report.sentences import leading_trade_off
-from rarevote.report.wording import count, counted, percent, quoted
+from rarevote.report.wording import NO_ANSWER, count, counted, percent, quoted
 
 _MOST_ROWS = 12
 _MOST_MOVES = 8
@@ -40,7 +41,10 @@ class Shaded:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix: rows are true classes, columns labels."""
+    """A confusion matrix: rows are true classes, columns labels; names are those of the columns.
+
+    The rows have the same names in the same order, but for a last column of items without an answer.
+    """
 
     names: list[str]
     rows: list[list[Shaded]]
@@ -160,16 +164,18 @@ def confusion(found: Diagnosis) -> Matrix | Table | None:
     if found.truth is None:
         return None
     names, cells = [str(name) for name in found.truth.classes], found.truth.confusion()
+    # Last, where an index of -1 finds it.
+    across = [*names, NO_ANSWER] if (found.truth.label == ABSTAINED).any() else names
     if len(names) > _LARGEST_MATRIX:
-        wrong = [(names[a], names[b], number) for a, b, number in cells if a != b][:_MOST_ROWS]
+        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:_MOST_ROWS]
         rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
         return Table("The commonest mistakes", ["mistake", "items"], rows)
-    table = np.zeros((len(names), len(names)), dtype=np.int64)
+    table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     shades = np.where(table > 0, 1 + np.minimum((share * (_SHADES - 1)).astype(int), _SHADES - 2), 0)
-    return Matrix(
-        names,
-        [[Shaded(f"{table[a, b]:,}", int(shades[a, b]), a == b) for b in range(len(names))] for a in range(len(names))],
-    )
+    cell = [
+        [Shaded(f"{table[a, b]:,}", int(shades[a, b]), a == b) for b in range(len(across))] for a in range(len(names))
+    ]
+    return Matrix(across, cell)

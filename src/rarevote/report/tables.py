@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.decide import ABSTAINED
 from rarevote.diagnose import Diagnosis, Profile
 from rarevote.report.charts import PROFILE_WORDS
+from rarevote.report.wording import NO_ANSWER
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]
@@ -82,7 +84,10 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MOST_ITEMS) -> ListTa
 
     for title, values in shown.items():
         add(_column(title, "text", "carried along from your file"), [_text(values[i]) for i in chosen])
-    add(_column("Label", "class", "what was decided"), items.label[chosen].tolist())
+    add(
+        _column("Label", "class", "what was decided"),
+        [k if k != ABSTAINED else NO_ANSWER for k in items.label[chosen].tolist()],
+    )
     if len(found.classes.names) > 2:
         add(_column("P(label)", "share", "probability that the label is right"), _rounded(items.confidence[chosen]))
     probability = items.probabilities[chosen, found.rare]

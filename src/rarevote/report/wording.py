@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import isfinite
 
+#: what stands in place of a label where none is probable enough
+NO_ANSWER = "no answer"
+
 
 def count(number: float) -> str:
     """A number of things: whole, with commas; an expected number below ten keeps a decimal.
