@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rarevote.methods.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
     from rarevote.methods.plat import PLAT as PLAT
     from rarevote.methods.rasch import Rasch as Rasch
+    from rarevote.methods.saved import load as load
     from rarevote.methods.wawa import Wawa as Wawa
     from rarevote.methods.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from rarevote.metrics import score as score
@@ -51,6 +52,7 @@ _HOME = {
     "Rasch": "methods.rasch",
     "Wawa": "methods.wawa",
     "ZeroBasedSkill": "methods.zero_based_skill",
+    "load": "methods.saved",
     "load_dataset": "datasets",
     "score": "metrics",
     "simulate_cc_rasch": "simulate",

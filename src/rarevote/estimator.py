@@ -166,6 +166,18 @@ class Estimator:
         """``fit``, then :attr:`probas_`."""
         return self.fit(data, *args, **options).probas_
 
+    def save(self, path: str | Path) -> None:
+        """Write what the fit learned about the workers to a file, for new tasks: see :func:`rarevote.load`.
+
+        Raises:
+            ParameterError: the method cannot label new tasks.
+        """
+        del path
+        raise ParameterError(
+            f"{type(self).__name__} cannot label new tasks, so there is no model to save; CCRasch, MACE, Wawa and "
+            "others can"
+        )
+
     # -- results -----------------------------------------------------------------------------------------------------
 
     @property
@@ -179,9 +191,9 @@ class Estimator:
             raise fitted_only(type(self).__name__)
 
     def _parameter(self, name: str) -> Any:
-        """A fitted array; an empty crowd has none and gives an empty array."""
+        """A fitted array; one that an empty crowd or a loaded model does not have is an empty array."""
         self._check_fitted()
-        if not self._annotations_.n_annotations:
+        if not self._annotations_.n_annotations and name not in self._fit_.parameters:
             return np.empty((0, self._annotations_.n_classes))
         return self._fit_.parameters[name]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +23,8 @@ from rarevote.cli.engine import (
 from rarevote.cli.fit_options import FitOptions
 from rarevote.cli.groups import takes
 from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose
-from rarevote.cli.reading import Crowd, Reading
+from rarevote.cli.reading import Reading
+from rarevote.cli.result_rows import ResultFile, check_result_file, result_columns, write_result
 from rarevote.cli.show import aligned, percent, reading_files, say, share
 from rarevote.errors import InputError, ParameterError
 
@@ -49,17 +49,13 @@ def aggregate(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
-            "Without it rows go to stdout.",
-        ),
-    ] = None,
+    out: ResultFile = None,
     rare: Rare = None,
     truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
+    model_out: Annotated[
+        Path | None,
+        typer.Option("--model-out", metavar="FILE", help="Keep what was learned about people, for: rarevote predict."),
+    ] = None,
     back_out: Annotated[
         Path | None,
         typer.Option(
@@ -85,7 +81,6 @@ def aggregate(
     as_json: Json = False,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    from rarevote.io.write import check_output, write_columns, write_rows
     from rarevote.rare import rare_class
 
     check_engine(engine, scheduler)
@@ -93,7 +88,12 @@ def aggregate(
     options = decisions.parse(calibrate=calibrate, has_gold=gold is not None or fit_options.use_gold, out=out)
     if engine == "dask":
         refuse_on_dask(
-            truth=truth, rare=rare, back_out=back_out, spreadsheet_safe=spreadsheet_safe, decisions=options.active
+            truth=truth,
+            rare=rare,
+            model_out=model_out,
+            back_out=back_out,
+            spreadsheet_safe=spreadsheet_safe,
+            decisions=options.active,
         )
         aggregate_on_dask(
             reading,
@@ -111,10 +111,9 @@ def aggregate(
         return
     estimator = fit_options.make()
     kept = _checkpoint_options(estimator, checkpoint, checkpoint_every)
-    if out is not None:
-        check_output(out)
-    elif as_json:
-        raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
+    check_result_file(out, as_json=as_json)
+    if model_out is not None:
+        _check_model_file(estimator, model_out, out)
     clock = Clock()
     with reading_files(reading.title, quiet=quiet):
         crowd = reading.read()
@@ -130,16 +129,17 @@ def aggregate(
     fit_options.fit(estimator, crowd, learned, quiet=quiet, verbose=verbose, **kept)
     clock.lap("fit")
 
-    rows = result_columns(estimator, crowd)
+    rows = result_columns(estimator.annotations_, estimator.posterior_, estimator.label_codes(), crowd.shown)
     applied = None
     if options.active:
         applied = apply_decision(estimator, options, gold=learned, shown=crowd.shown)
         rows = {**rows, **applied.columns}
         clock.lap("decide")
-    if out is None:
-        write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
-    else:
-        write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
+    if model_out is not None:
+        estimator.save(model_out)
+        if not quiet:
+            say(f"wrote {model_out}: the model, for rarevote predict")
     if back_out is not None:
         crowd.write_back(rows, back_out, method)
         if not quiet:
@@ -171,6 +171,18 @@ def _checkpoint_options(estimator: Estimator, folder: Path | None, every: int) -
     return {"checkpoint": folder, "checkpoint_every": every}
 
 
+def _check_model_file(estimator: Estimator, path: Path, out: Path | None) -> None:
+    """Refuse, before the fit, a model that there cannot be or that could not be written."""
+    from rarevote.io.write import check_place
+    from rarevote.methods.new_tasks import PredictsNewTasks
+
+    if not isinstance(estimator, PredictsNewTasks):
+        raise ParameterError(f"--model-out: {estimator.method_name} cannot label new tasks; cc-rasch and others can")
+    if out is not None and out.resolve() == path.resolve():
+        raise ParameterError(f"--out and --model-out are the same file, {out}")
+    check_place(path)
+
+
 class Clock:
     """Seconds of each part of the work."""
 
@@ -182,24 +194,6 @@ class Clock:
         """The part of this name ends here."""
         now = time.perf_counter()
         self.seconds[name], self._last = now - self._last, now
-
-
-def result_columns(estimator: Estimator, crowd: Crowd | None = None) -> dict[str, Any]:
-    """One row per task: task, label, confidence, the probability of every class, then what is shown."""
-    import numpy as np
-
-    votes, posterior = estimator.annotations_, estimator.posterior_
-    chosen = estimator.label_codes()
-    rows: dict[str, Any] = {
-        "task": votes.tasks,
-        "label": votes.classes[chosen],
-        "confidence": np.take_along_axis(posterior, chosen[:, None], axis=1)[:, 0],
-    }
-    for k, name in enumerate(votes.classes.tolist()):
-        rows[f"p:{name}"] = posterior[:, k]
-    for name, texts in (crowd.shown if crowd is not None else {}).items():
-        rows[name if name not in rows else f"show:{name}"] = texts
-    return rows
 
 
 # --------------------------------------------------------------------------------------------------------------------

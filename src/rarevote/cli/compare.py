@@ -14,7 +14,7 @@ import typer
 from rarevote.cli.groups import takes
 from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
 from rarevote.cli.reading import Crowd, Reading
-from rarevote.cli.show import aligned, fitting, reading_files, say, share, warn
+from rarevote.cli.show import aligned, fitting, reading_files, say, share, tell, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _tell(summary: dict[str, Any]) -> None:
     if "scores" in summary:
         _tell_scores(summary, rare)
     classes = _rare_first(summary["methods"][next(iter(summary["methods"]))]["share_of_tasks"], rare)
-    typer.echo(f"share of the {summary['n_tasks']:,} items that each method gives to a class")
+    tell(f"share of the {summary['n_tasks']:,} items that each method gives to a class")
     header = ["method", *(f"{name} (rare)" if name == rare else name for name in classes), "iterations", "seconds"]
     rows = [
         [
@@ -236,7 +236,7 @@ def _tell(summary: dict[str, Any]) -> None:
         ]
         for name, entry in summary["methods"].items()
     ]
-    typer.echo(aligned(header, rows))
+    tell(aligned(header, rows))
     if summary["agreement"]:
         _tell_agreement(summary)
 
@@ -248,8 +248,8 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
     def figure(value: float | None) -> str:
         return "-" if value is None else share(value)
 
-    typer.echo(f"against the truth of {first['n_items']:,} items")
-    typer.echo(
+    tell(f"against the truth of {first['n_items']:,} items")
+    tell(
         aligned(
             [
                 "method", f"recall {rare}", f"precision {rare}", "bal. accuracy", "macro-F1", "accuracy", "log loss",
@@ -267,18 +267,18 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
             ],
         )
     )  # fmt: skip
-    typer.echo("")
+    tell("")
     classes = _rare_first(first["recall"], rare)
     if len(classes) > 1:
-        typer.echo("recall of every class")
+        tell("recall of every class")
         rows = [[name, *(figure(one["recall"].get(k)) for k in classes)] for name, one in scores.items()]
-        typer.echo(aligned(["method", *classes], rows))
-        typer.echo("")
+        tell(aligned(["method", *classes], rows))
+        tell("")
 
 
 def _tell_agreement(summary: dict[str, Any]) -> None:
-    typer.echo("\nagreement of methods")
-    typer.echo(
+    tell("\nagreement of methods")
+    tell(
         aligned(
             ["methods", "equal", "kappa", "different items"],
             [
@@ -292,15 +292,15 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
             ],
         )
     )
-    typer.echo(f"\nnot all methods agree on {summary['n_different']:,} items")
+    tell(f"\nnot all methods agree on {summary['n_different']:,} items")
     for item in summary["different"]:
         votes = ", ".join(f"{name} x{count}" for name, count in item["votes"].items())
         answers = ", ".join(f"{name} {label}" for name, label in item["labels"].items())
         shown = "".join(f" [{text[:60]}]" for text in item["shown"].values() if text)
-        typer.echo(f"  {item['task']}{shown}: votes {votes}; {answers}")
+        tell(f"  {item['task']}{shown}: votes {votes}; {answers}")
     left = summary["n_different"] - len(summary["different"])
     if left > 0:
-        typer.echo(f"  ... {left:,} more (--out FILE writes them all)")
+        tell(f"  ... {left:,} more (--out FILE writes them all)")
 
 
 def _rare_first(classes: Iterable[str], rare: str) -> list[str]:

@@ -39,10 +39,10 @@ def takes(*groups: type) -> Callable[[Verb], Verb]:
             for one in ones:
                 if not _is_argument(one):
                     (in_panels if panel else plain).append(_in_panel(one, panel) if panel else one)
-        # A verb's own arguments stand where it puts them, after those that it shares.
+        # Files may be many, so a verb's own argument has to come before them.
         own_arguments = [one for one in own if _is_argument(one)]
         own_options = [one for one in own if not _is_argument(one)]
-        parameters = [*arguments, *own_arguments, *plain, *own_options, *in_panels]
+        parameters = [*own_arguments, *arguments, *plain, *own_options, *in_panels]
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         keyword = inspect.Parameter.KEYWORD_ONLY
         run.__signature__ = inspect.Signature([one.replace(kind=keyword) for one in parameters])  # type: ignore[attr-defined]

@@ -224,12 +224,12 @@ class Crowd:
             if self.has_header:
                 raise
             truth = read_truth_file(path, columns={"task": "1", "label": "2"}, has_header=False)
-        tasks = _alike(list(truth), self.annotations.tasks)
-        labels = _alike(list(truth.values()), self.annotations.classes)
+        tasks = alike(list(truth), self.annotations.tasks)
+        labels = alike(list(truth.values()), self.annotations.classes)
         return dict(zip(tasks, labels, strict=True))
 
 
-def _alike(values: list[Any], known: Names) -> list[Any]:
+def alike(values: list[Any], known: Names) -> list[Any]:
     """The values as whole numbers or as text if that is what all the names are and they are not."""
     import numpy as np
 

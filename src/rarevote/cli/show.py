@@ -17,19 +17,39 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 15.0
 
 
+def printable(text: str) -> str:
+    """The text with everything that a terminal would obey, or that hides what is written, shown as an escape.
+
+    >>> printable("ann\\x1b[2J"), printable("é"), printable("a\\nb")
+    ('ann\\\\x1b[2J', 'é', 'a\\\\nb')
+    """
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def say(text: str = "") -> None:
-    """A line of talk, on stderr."""
-    print(text, file=sys.stderr)
+    """A line of talk, on stderr; names in it are shown, never obeyed."""
+    print(_lines(text), file=sys.stderr)
+
+
+def tell(text: str = "") -> None:
+    """A line that was asked for, on stdout; names in it are shown, never obeyed."""
+    print(_lines(text))
 
 
 def warn(message: object) -> None:
     """A warning, on stderr."""
-    say(f"{_coloured('rarevote: warning:', 33)} {message}")
+    print(f"{_coloured('rarevote: warning:', 33)} {_lines(str(message))}", file=sys.stderr)
 
 
 def complain(message: object) -> None:
     """An error, on stderr."""
-    say(f"{_coloured('rarevote: error:', 31)} {message}")
+    print(f"{_coloured('rarevote: error:', 31)} {_lines(str(message))}", file=sys.stderr)
 
 
 def _coloured(text: str, colour: int) -> str:
@@ -40,6 +60,7 @@ def _coloured(text: str, colour: int) -> str:
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as text: first column left, the others right."""
+    header, rows = [printable(cell) for cell in header], [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

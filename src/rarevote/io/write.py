@@ -61,6 +61,11 @@ def check_output(path: Path) -> None:
         need_openpyxl(str(path))
     elif ending in _ARROW:
         need_pyarrow(str(path))
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that could not be written because of where it is."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a file")
     if not path.parent.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -68,6 +69,14 @@ class CCRasch(EMEstimator, PredictsNewTasks):
 
     method_name: ClassVar[str] = "cc-rasch"
     takes_strangers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {
+        "intercept": "c",
+        "mu_alpha": "k",
+        "mu_beta": "k",
+        "ability_deviation": "wc",
+        "log_prior": "k",
+        "n_tasks": "",
+    }
 
     def __init__(
         self,
@@ -167,6 +176,8 @@ class CCRasch(EMEstimator, PredictsNewTasks):
                 "ability_deviation": shared.ability,
                 "difficulty_deviation": difficulty + shared.shift if difficulty.size else np.zeros((len(posterior), 1)),
                 "log_prior": shared.log_prior,
+                # A new task meets the penalties of the fit, which depend on how many tasks that had.
+                "n_tasks": np.array(annotations.n_tasks),
             },
         )
         self._warn_unless_converged(fit, self.tol)
@@ -177,7 +188,8 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         fitted = self._model(self.annotations_)
         parameters = self._fit_.parameters
         deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
-        model = HeldWorkers(**{**vars(fitted), "n_workers": len(worker)})
+        sizes = {"n_workers": len(worker), "n_tasks": int(parameters["n_tasks"])}
+        model = HeldWorkers(**{**vars(fitted), **sizes})
         shared = CCRaschShared(
             parameters["intercept"], deviation, np.zeros(model.n_difficulties), parameters["log_prior"]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -68,6 +69,7 @@ class GoldMajorityVote(PredictsNewTasks):
     uses_gold: ClassVar[bool] = True
     takes_strangers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w", "default_skill": ""}
 
     def __init__(self, *, default_skill: float | None = None) -> None:
         self.default_skill = default_skill
@@ -130,6 +132,7 @@ class GoldDawidSkene(PredictsNewTasks):
     method_name: ClassVar[str] = "gold-dawid-skene"
     uses_gold: ClassVar[bool] = True
     takes_strangers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk", "prior_mean": "kk", "priors": "k"}
 
     def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
         self.smoothing = smoothing

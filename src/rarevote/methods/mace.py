@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -72,6 +72,7 @@ class MACE(PredictsNewTasks, EMEstimator):
     """
 
     method_name: ClassVar[str] = "mace"
+    remembers: ClassVar[Mapping[str, str]] = {"spamming": "w", "thetas": "wk", "bonus": "wk"}
 
     def __init__(
         self,

@@ -7,7 +7,8 @@ reading the data, matching names and giving results back in kind is done here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from rarevote.annotations import Annotations, Keep, Missing, as_name_array, smal
 from rarevote.errors import InputError
 from rarevote.estimator import Estimator
 from rarevote.io.frames import Source, read_annotations
+from rarevote.io.model_files import SavedModel, write_model
 from rarevote.io.tables import Table
 
 FloatArray = NDArray[np.float64]
@@ -28,6 +30,25 @@ def posterior_from_log_scores(scores: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+@dataclass(frozen=True, eq=False)
+class NewTasks:
+    """New tasks as a fitted method sees them.
+
+    Attributes:
+        annotations: their votes, numbered by the classes of the fit.
+        source: what the data came as.
+        posterior: probability of every class, (n_tasks, n_classes).
+        codes: class number of every task, (n_tasks).
+        n_strangers: workers that the fit had not seen.
+    """
+
+    annotations: Annotations
+    source: Source
+    posterior: FloatArray
+    codes: NDArray[np.int64]
+    n_strangers: int
+
+
 class PredictsNewTasks(Estimator):
     """Adds ``predict`` and ``predict_proba`` to a method whose workers are known after the fit."""
 
@@ -35,6 +56,33 @@ class PredictsNewTasks(Estimator):
     takes_strangers: ClassVar[bool] = False
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
+    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1
+    remembers: ClassVar[Mapping[str, str]] = {}
+
+    def save(self, path: str | Path) -> None:
+        """Write what the fit learned about the workers to a file; :func:`rarevote.load` reads it.
+
+        The file holds method, parameters, classes, names of the workers and arrays about them, but no task and no
+        vote. Nothing is pickled.
+
+        Raises:
+            InputError: the file cannot be written, or ids are neither text nor numbers.
+            NotFittedError: there is nothing to save yet.
+        """
+        crowd = self.annotations_
+        if not self._fit_.parameters:
+            raise InputError("a fit without any vote has learned nothing that could be saved")
+        write_model(
+            path,
+            SavedModel(
+                self.method_name,
+                self.get_params(),
+                crowd.classes,
+                crowd.workers,
+                {name: np.asarray(self._fit_.parameters[name]) for name in self.remembers},
+                {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
+            ),
+        )
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         """Posterior of new tasks, (n_tasks, n_classes).
@@ -72,22 +120,26 @@ class PredictsNewTasks(Estimator):
         Raises:
             InputError: a label or a worker that the fit has not seen, unless the method has a use for them.
         """
-        crowd, source, posterior = self._predict(data, columns=columns, abstain=abstain, keep=keep, missing=missing)
-        values = {name: posterior[:, k] for k, name in enumerate(crowd.classes.tolist())}
+        found = self.label_new(data, columns=columns, abstain=abstain, keep=keep, missing=missing)
+        crowd, source = found.annotations, found.source
+        values = {name: found.posterior[:, k] for k, name in enumerate(crowd.classes.tolist())}
         return source.deliver(Table({"task": crowd.task_names()}, values, columns_name="label", dtypes=source.dtypes))
 
     def predict(self, data: Any, **options: Any) -> Any:
         """One label per new task; arguments as for :meth:`predict_proba`."""
-        crowd, source, posterior = self._predict(data, **options)
-        labels = crowd.classes[self._choose(posterior, crowd)]
+        found = self.label_new(data, **options)
+        crowd, source = found.annotations, found.source
+        labels = crowd.classes[found.codes]
         names = {"task": crowd.task_names()}
         return source.deliver(Table(names, {"agg_label": labels}, series=True, dtypes=source.dtypes))
 
-    def _predict(self, data: Any, **options: Any) -> tuple[Annotations, Source, FloatArray]:
+    def label_new(self, data: Any, **options: Any) -> NewTasks:
+        """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
         fitted = self.annotations_
         crowd, source = read_annotations(data, **options)
         if not crowd.n_annotations:
-            return replace(crowd, classes=fitted.classes), source, np.empty((0, fitted.n_classes))
+            crowd = replace(crowd, classes=fitted.classes)
+            return NewTasks(crowd, source, np.empty((0, fitted.n_classes)), np.empty(0, dtype=np.int64), 0)
         classes = fitted.classes
         strangers = [name for name in crowd.classes.tolist() if name not in set(classes.tolist())]
         if strangers and not self.takes_new_labels:
@@ -107,7 +159,8 @@ class PredictsNewTasks(Estimator):
             )
         label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))
         crowd = replace(crowd, label=label, classes=classes)
-        return crowd, source, self._posterior_of(crowd, worker)
+        posterior = self._posterior_of(crowd, worker)
+        return NewTasks(crowd, source, posterior, self._choose(posterior, crowd), int((worker < 0).sum()))
 
 
 def _numbers(names: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:

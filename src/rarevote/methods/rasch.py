@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,7 @@ class Rasch(PredictsNewTasks, EMEstimator):
 
     method_name: ClassVar[str] = "rasch"
     takes_strangers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,7 @@ class Wawa(PredictsNewTasks):
 
     method_name: ClassVar[str] = "wawa"
     takes_new_labels: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
     def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
         skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class ZeroBasedSkill(PredictsNewTasks):
 
     method_name: ClassVar[str] = "zero-based-skill"
     takes_new_labels: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
     def __init__(
         self,

@@ -1,0 +1,192 @@
+"""A fitted model as one file: a description in JSON and its arrays, in NumPy's ``.npz`` layout. Nothing is pickled.
+
+``model.save(path)`` writes it and :func:`rarevote.load` reads it. It holds what a fit learned about people: the method
+and its parameters, the classes, the names of the workers, and arrays per worker and class. It holds no task, no vote.
+
+Whoever sends a model file may send anything, so reading trusts nothing: arrays are read without pickle, the description
+is checked entry by entry, and anything that does not fit is an error that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.annotations import as_name_array
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.atomic import replacing
+
+FORMAT = "rarevote model"
+#: of the file's layout; a reader knows its own and older ones
+VERSION = 1
+
+_DESCRIPTION = "description"
+_ARRAY = "parameter:"
+_BY_NAME = "by name"  # marks a mapping, whose keys JSON would turn into text
+_NOTHING_BUT = (str, int, float, bool)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """What a model file says.
+
+    Attributes:
+        method: name of the method on the command line.
+        parameters: of its constructor.
+        classes: names of the classes.
+        workers: names of the workers.
+        arrays: what was fitted, by name.
+        notes: how the fit went: ``n_iter``, ``converged``, ``status``.
+    """
+
+    method: str
+    parameters: dict[str, Any]
+    classes: NDArray[Any]
+    workers: NDArray[Any]
+    arrays: dict[str, NDArray[Any]]
+    notes: dict[str, Any]
+
+
+def write_model(path: str | Path, model: SavedModel) -> None:
+    """Write the file, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written, or a name is neither text nor a number.
+        ParameterError: a parameter is of a type that only Python knows.
+    """
+    from rarevote import __version__
+
+    path = Path(path)
+    description: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"rarevote {__version__}",
+        "method": model.method,
+        "parameters": {name: _plain(value, name) for name, value in model.parameters.items()},
+        "notes": model.notes,
+    }
+    arrays = {f"{_ARRAY}{name}": value for name, value in model.arrays.items()}
+    for role, names in (("classes", model.classes), ("workers", model.workers)):
+        if names.dtype == object:
+            description[role] = _plain_names(names, role)
+        else:
+            arrays[role] = names
+    text = json.dumps(description, ensure_ascii=False).encode()
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        arrays[_DESCRIPTION] = np.frombuffer(text, dtype=np.uint8)
+        np.savez(handle, **arrays)  # type: ignore[arg-type]
+
+
+def read_model(path: str | Path) -> SavedModel:
+    """Read what :func:`write_model` wrote.
+
+    Raises:
+        InputError: the file is absent, damaged, of a newer layout, or no model at all.
+    """
+    path = Path(path)
+    found = _read_arrays(path)
+    try:
+        description = json.loads(found.pop(_DESCRIPTION).astype(np.uint8).tobytes().decode())
+        is_model = description["format"] == FORMAT
+        version = description["version"]
+    except (KeyError, ValueError, TypeError, AttributeError):
+        is_model, version, description = False, 0, {}
+    if not is_model:
+        raise InputError(f"{path}: is no model of rarevote; aggregate --model-out and model.save(path) write them")
+    if not isinstance(version, int) or version > VERSION:
+        raise InputError(
+            f"{path}: a model of layout {version!r}, written by {description.get('written_by')!r}, and this rarevote "
+            f"reads layouts up to {VERSION}: install a newer rarevote, or save the model again with this one"
+        )
+    try:
+        return SavedModel(
+            str(description["method"]),
+            {str(name): _value(value) for name, value in description["parameters"].items()},
+            _read_names(found, description, "classes"),
+            _read_names(found, description, "workers"),
+            {name.removeprefix(_ARRAY): array for name, array in found.items() if name.startswith(_ARRAY)},
+            dict(description["notes"]),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise damaged(path, f"{type(error).__name__}: {error}") from None
+
+
+def damaged(path: str | Path, reason: str) -> InputError:
+    """The error for a file that is a model but not a whole one."""
+    return InputError(f"{path}: a damaged model ({reason}); save it again")
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as handle:
+            if handle.read(4) != b"PK\x03\x04":
+                raise InputError(
+                    f"{path}: is no model of rarevote; aggregate --model-out and model.save(path) write them"
+                )
+            handle.seek(0)
+            with np.load(handle, allow_pickle=False) as file:
+                return dict(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except InputError:
+        raise
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
+        raise damaged(path, str(error) or type(error).__name__) from None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# names and parameters as JSON
+
+
+def _plain_names(names: NDArray[Any], role: str) -> list[Any]:
+    for name in names.tolist():
+        if not isinstance(name, _NOTHING_BUT):
+            raise InputError(
+                f"{role} named by {type(name).__name__} values ({name!r}) cannot be saved: use text or numbers"
+            )
+    return list(names.tolist())
+
+
+def _read_names(found: Mapping[str, NDArray[Any]], description: Mapping[str, Any], role: str) -> NDArray[Any]:
+    if role in found:
+        names = found[role]
+        if names.ndim != 1 or names.dtype.kind not in "iubfM":
+            raise ValueError(f"{role} are no names")
+        return names
+    listed = description[role]
+    if not isinstance(listed, list) or not all(isinstance(name, _NOTHING_BUT) for name in listed):
+        raise ValueError(f"{role} are no names")
+    names = np.empty(len(listed), dtype=object)
+    names[:] = listed
+    return names if any(isinstance(name, str) for name in listed) else as_name_array(listed)
+
+
+def _plain(value: Any, parameter: str) -> Any:
+    """A parameter as JSON has it; a mapping keeps the types of its keys."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.dtype):
+        value = str(value)
+    if value is None or isinstance(value, _NOTHING_BUT):
+        return value
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return {_BY_NAME: [[_plain(key, parameter), _plain(entry, parameter)] for key, entry in value.items()]}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry, parameter) for entry in value]
+    raise ParameterError(f"parameter {parameter} is a {type(value).__name__}, which cannot be saved")
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _value(entry) for key, entry in plain[_BY_NAME]}
+    return [_value(entry) for entry in plain] if isinstance(plain, list) else plain

@@ -1,0 +1,194 @@
+"""Models on disk: what comes back predicts the same to the last bit, and a file that cannot be trusted is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rarevote
+from rarevote import CCRasch, GoldDawidSkene, simulate_crowd
+from rarevote.errors import InputError, NotFittedError, ParameterError
+from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.registry import METHODS
+from tests.tables import METHOD_ROWS
+
+KINDS = {name: entry.load() for name, entry in METHODS.items()}
+CAN = [row for row in METHOD_ROWS if issubclass(KINDS[row.name], PredictsNewTasks)]
+CANNOT = sorted(name for name, kind in KINDS.items() if not issubclass(kind, PredictsNewTasks))
+
+
+def crowds(n_classes: int = 3) -> tuple[pd.DataFrame, pd.DataFrame, dict[Any, Any]]:
+    """Votes to fit, votes on other tasks by the same workers, and some truth of the first."""
+    made = simulate_crowd(120, 15, n_classes=n_classes, votes_per_task=6, imbalance=3, random_state=4)
+    frame = pd.DataFrame({"task": made.task, "worker": made.worker, "label": made.label})
+    old = frame.task < 80
+    truth = dict(enumerate(made.truth[:20].tolist()))
+    return frame[old], frame[~old], truth
+
+
+@pytest.mark.parametrize("row", CAN, ids=lambda row: row.name)
+@pytest.mark.parametrize("kind_of_names", ["numbers", "text"])
+@pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+def test_what_comes_back_predicts_the_same(row: Any, kind_of_names: str, tmp_path: Path) -> None:
+    old, new, truth = crowds(2 if row.binary else 3)
+    if kind_of_names == "text":
+        old, new = (frame.assign(worker="w" + frame.worker.astype(str), label="c" + frame.label.astype(str))
+                    for frame in (old, new))  # fmt: skip
+        truth = {task: f"c{label}" for task, label in truth.items()}
+    model = row.make()
+    model.fit(old, truth) if row.needs_gold else model.fit(old)
+    model.save(tmp_path / "model")
+    back = rarevote.load(tmp_path / "model")
+    assert type(back) is type(model)
+    assert repr(back) == repr(model)
+    pd.testing.assert_frame_equal(back.predict_proba(new), model.predict_proba(new), check_exact=True)
+    pd.testing.assert_series_equal(back.predict(new), model.predict(new))
+    assert (back.n_iter_, back.converged_, back.status_) == (model.n_iter_, model.converged_, model.status_)
+    assert len(back.labels_.to_dict()) == 0, "no task is in the file"
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_methods_that_cannot_say_so(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="cannot label new tasks, so there is no model to save"):
+        KINDS[name]().save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_parameters_keep_their_types(tmp_path: Path) -> None:
+    votes = ([0, 0, 1, 1], ["a", "b"] * 2, [7, 7, 9, 7])
+    model = CCRasch(sigma_alpha={7: 0.4, 9: 0.6}, prior=np.array([0.75, 0.25]), n_jobs=1).fit(votes)
+    model.save(tmp_path / "model")
+    back = rarevote.load(tmp_path / "model")
+    assert isinstance(back, CCRasch)
+    assert back.sigma_alpha == {7: 0.4, 9: 0.6}
+    assert back.prior == [0.75, 0.25]
+    assert back.classes_.tolist() == [7, 9]
+    assert back.abilities_.to_pandas().equals(model.abilities_.to_pandas())
+
+
+def test_strangers_count_as_average_and_as_strangers(tmp_path: Path) -> None:
+    old, new, _ = crowds()
+    model = CCRasch().fit(old)
+    model.save(tmp_path / "model")
+    back = rarevote.load(tmp_path / "model")
+    strange = new.assign(worker="nobody")
+    assert back.label_new(strange).n_strangers == 1
+    assert back.label_new(new).n_strangers == 0
+    assert np.array_equal(back.label_new(strange).posterior, model.label_new(strange).posterior)
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        CCRasch().save(tmp_path / "model")
+    with pytest.raises(InputError, match="without any vote"):
+        CCRasch().fit(([], [], [])).save(tmp_path / "model")
+    with pytest.raises(InputError, match="workers named by tuple values"):
+        CCRasch().fit(([1, 2], [(1, 2), (1, 3)], ["x", "y"])).save(tmp_path / "model")
+    with pytest.raises(InputError, match="cannot be written"):
+        CCRasch().fit(([1], ["a"], ["x"])).save(tmp_path / "absent" / "model")
+    assert not list(tmp_path.iterdir())
+
+
+# -- files that cannot be trusted ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "model"
+    CCRasch().fit(([0, 0, 1, 1], ["a", "b"] * 2, ["x", "x", "y", "x"])).save(path)
+    return path
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    """The file with another description or other arrays; None leaves an array out."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    description = json.loads(arrays["description"].tobytes())
+    description.update(changes.pop("description", {}))
+    arrays["description"] = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
+    arrays.update({f"parameter:{name}": value for name, value in changes.items() if value is not None})
+    for name, value in changes.items():
+        if value is None:
+            del arrays[f"parameter:{name}"]
+    with path.open("wb") as handle:
+        np.savez(handle, **arrays)
+    return path
+
+
+def test_files_that_are_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read \\(No such file"):
+        rarevote.load(tmp_path / "absent")
+    for name, content in (("text", b"task,label\n1,x\n"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="is no model of rarevote"):
+            rarevote.load(tmp_path / name)
+    with (tmp_path / "arrays").open("wb") as handle:
+        np.savez(handle, a=np.arange(3))
+    with pytest.raises(InputError, match="is no model of rarevote"):
+        rarevote.load(tmp_path / "arrays")
+
+
+def test_objects_are_never_unpickled(saved: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+
+    class Trap:
+        def __reduce__(self) -> Any:
+            return ran.touch, ()
+
+    rewritten(saved, mu_alpha=np.array([Trap()], dtype=object))
+    with pytest.raises(InputError, match="damaged"):
+        rarevote.load(saved)
+    assert not ran.exists()
+
+
+def test_every_cut_is_noticed(saved: Path) -> None:
+    whole = saved.read_bytes()
+    for size in range(0, len(whole), 97):
+        saved.write_bytes(whole[:size])
+        with pytest.raises(InputError):
+            rarevote.load(saved)
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_a_changed_byte_inside_an_array_is_noticed(saved: Path, place: float) -> None:
+    whole = bytearray(saved.read_bytes())
+    begin, end = whole.index(b'{"format"'), whole.index(b"PK", whole.index(b'{"format"'))
+    whole[begin + int(place * (end - begin))] ^= 0xFF
+    saved.write_bytes(bytes(whole))
+    with pytest.raises(InputError, match="damaged"):
+        rarevote.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"description": {"version": 2}}, "reads layouts up to 1: install a newer rarevote"),
+        ({"description": {"format": "other"}}, "is no model of rarevote"),
+        ({"description": {"method": "nonsense"}}, "a model of 'nonsense', which is no method"),
+        ({"description": {"method": "dawid-skene"}}, "a model of 'dawid-skene', which is no method"),
+        ({"description": {"parameters": {"power": 3}}}, "no parameter 'power'"),
+        ({"description": {"parameters": {"prior": [1.0, 2.0, 3.0]}}}, "prior"),
+        ({"description": {"workers": "ab"}}, "workers are no names"),
+        ({"description": {"workers": ["a", "b", "c"]}}, "ability_deviation is not what cc-rasch has"),
+        ({"description": {"notes": {}}}, "damaged"),
+        ({"log_prior": None}, "log_prior is missing"),
+        ({"log_prior": np.array([0.0, np.nan])}, "log_prior is not what cc-rasch has"),
+        ({"intercept": np.zeros((2, 2))}, "intercept is not what cc-rasch has"),
+    ],
+)
+def test_descriptions_that_do_not_fit(saved: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        rarevote.load(rewritten(saved, **changes))
+    assert str(saved) in str(caught.value)
+
+
+def test_an_older_file_survives_a_failure(saved: Path) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(InputError):
+        GoldDawidSkene().fit(([1], [(1, 2)], ["x"]), {1: "x"}).save(saved)
+    assert saved.read_bytes() == before
