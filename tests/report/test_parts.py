@@ -13,6 +13,7 @@ import pytest
 from rarevote import CCRasch, DawidSkene, MajorityVote
 from rarevote.annotations import Annotations
 from rarevote.diagnose import Diagnosis, diagnose
+from rarevote.diagnose.words import jury_sentences
 from rarevote.errors import RarevoteError
 from rarevote.report import page, sentences, small_tables
 from rarevote.report.palette import COLOURS, style_variables
@@ -213,7 +214,7 @@ def test_cautions() -> None:
 
 def test_the_jury_is_told_for_every_class() -> None:
     found = described()
-    said = " ".join(sentences.jury_sentences(found))
+    said = " ".join(jury_sentences(found.classes.jury, found.classes.names))
     for k, name in enumerate(found.classes.names):
         assert f"“{name}”" in said
         assert found.classes.jury.holds[k] == (f"For “{name}”" not in said)

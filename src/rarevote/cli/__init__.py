@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli import aggregate, compare, convert, demo, methods, predict, report, simulate
+from rarevote.cli import aggregate, annotators, compare, convert, demo, explain, methods, predict, report, simulate
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
@@ -28,6 +28,8 @@ app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("annotators", epilog=annotators.EXAMPLES)(annotators.annotators)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("methods", epilog="Example:\n\nrarevote methods --json")(methods.methods)

@@ -15,6 +15,7 @@ from rarevote.engines.local import LocalEngine
 from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.cc_rasch_model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.hyper import per_class, resolve_prior
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.numerics import best_by_votes
@@ -27,7 +28,7 @@ _GAIN_PER_ANNOTATION = 1e-8
 _PREDICT_CHANGE = 1e-9
 
 
-class CCRasch(EMEstimator, PredictsNewTasks):
+class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """Class-conditional Rasch model: finds the rare class that a majority vote loses.
 
     Every annotator has an ability per class, every item a difficulty per class::
@@ -197,6 +198,17 @@ class CCRasch(EMEstimator, PredictsNewTasks):
         with LocalEngine(model, annotations, np.empty(0, dtype=np.int32), self.n_jobs) as engine:
             run_em(model, engine, shared, rule)
             return engine.posterior()
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        shape = (len(worker), self.annotations_.n_classes)
+        log_odds = np.broadcast_to(self._parameter("intercept") + self._parameter("ability_deviation")[worker], shape)
+        deviation = np.broadcast_to(self._parameter("difficulty_deviation")[task], shape[1:])
+        return Evidence(
+            log_prior=self._parameter("log_prior"),
+            of_votes=right_or_uniform(log_odds - deviation, label),
+            ability=recognised(log_odds),
+            difficulty=self._parameter("mu_beta") + deviation if self.difficulty is not None else None,
+        )
 
     def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
         """The most probable class; classes that the fit cannot tell apart are decided by the votes.

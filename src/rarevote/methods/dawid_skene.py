@@ -15,6 +15,7 @@ from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.io.tables import Table
 from rarevote.methods.dawid_skene_model import Bound, DawidSkeneModel, InitialError
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.hyper import resolve_prior
 
 Strategy = Literal["assign", "addition"] | None
@@ -22,7 +23,7 @@ Strategy = Literal["assign", "addition"] | None
 _SHOWN = 3  # how many names a message quotes
 
 
-class ConfusionEstimator(EMEstimator):
+class ConfusionEstimator(EMEstimator, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
 
     tol: float
@@ -49,6 +50,15 @@ class ConfusionEstimator(EMEstimator):
         )
         self._warn_unless_converged(fit, self.tol)
         return fit
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        del task
+        log_confusion = self._parameter("log_confusion")
+        own = np.arange(self.annotations_.n_classes)
+        ability = np.exp(log_confusion[worker[:, None], own, own])
+        # A label that a worker never used has no probability, and its row of the table stands for nothing.
+        ability = np.where(used_labels(self.annotations_)[worker], ability, 0.0)
+        return Evidence(self._parameter("log_prior"), log_confusion[worker, label], ability)
 
     # -- results -----------------------------------------------------------------------------------------------------
 

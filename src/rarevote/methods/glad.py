@@ -12,13 +12,14 @@ from rarevote.annotations import Annotations
 from rarevote.em import Callback, StoppingRule
 from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.glad_model import FloatArray, GLADModel
 from rarevote.methods.hyper import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
 
 
-class GLAD(EMEstimator):
+class GLAD(EMEstimator, WeighsVotes):
     """GLAD (Whitehill et al., 2009): an ability per annotator and an easiness per item, any number of classes.
 
     ::
@@ -130,6 +131,16 @@ class GLAD(EMEstimator):
         )
         self._warn_unless_converged(fit, self.tol)
         return fit
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        shape = (len(worker), self.annotations_.n_classes)
+        alpha, easiness = self._parameter("alpha")[worker], self._parameter("beta")
+        return Evidence(
+            log_prior=self._parameter("log_prior"),
+            of_votes=right_or_uniform(np.broadcast_to((alpha * np.exp(easiness[task]))[:, None], shape), label),
+            ability=np.broadcast_to(recognised(alpha * np.exp(easiness.mean()))[:, None], shape),
+            difficulty=np.full(shape[1], -easiness[task]),
+        )
 
     # -- results -----------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from rarevote.errors import ParameterError
 from rarevote.estimator import Estimator, Fit
 from rarevote.io.tables import Table
 from rarevote.methods.checks import check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 from rarevote.numerics import normalise_rows
@@ -101,7 +102,7 @@ class GoldMajorityVote(PredictsNewTasks):
         return self._series("worker", self._parameter("skills"), "skill")
 
 
-class GoldDawidSkene(PredictsNewTasks):
+class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     """Dawid–Skene with confusion matrices and class shares counted on the gold tasks, then kept fixed.
 
     ::
@@ -157,6 +158,12 @@ class GoldDawidSkene(PredictsNewTasks):
         priors = shares / shares.sum()
         posterior = _posterior(annotations, errors[annotations.worker, annotations.label], priors)
         return Fit(impose_gold(posterior, gold), {"errors": errors, "prior_mean": prior_mean, "priors": priors})
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        del task
+        errors, own = self._parameter("errors")[worker], np.arange(self.annotations_.n_classes)
+        votes = np.arange(len(worker))
+        return Evidence(np.log(self._parameter("priors")), np.log(errors[votes, label]), errors[:, own, own])
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         known = (worker >= 0)[:, None, None]

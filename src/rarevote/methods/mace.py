@@ -14,6 +14,7 @@ from rarevote.em import Callback, Outcome, Progress, StoppingRule
 from rarevote.errors import ParameterError
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace_model import SPAMS, MaceMethod, MaceModel, MaceShared, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
@@ -24,7 +25,7 @@ _CLEARLY_BETTER = 1e-9
 _GAIN_PER_ANNOTATION = 1e-7
 
 
-class MACE(PredictsNewTasks, EMEstimator):
+class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """Multi-annotator competence estimation: tells workers who know from workers who spam.
 
     On every annotation a worker either copies the true label or spams, and then answers from a label distribution of
@@ -153,6 +154,19 @@ class MACE(PredictsNewTasks, EMEstimator):
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         bonus = self._parameter("bonus")[worker]
         return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        del task
+        n_classes = self.annotations_.n_classes
+        spams = self._parameter("spamming")[worker][:, None]
+        # A vote speaks for the class that it names and for no other.
+        for_named = np.zeros((len(worker), n_classes))
+        for_named[np.arange(len(worker)), label] = self._parameter("bonus")[worker, label]
+        return Evidence(
+            log_prior=np.full(n_classes, -np.log(n_classes)),
+            of_votes=for_named,
+            ability=1.0 - spams + spams * self._parameter("thetas")[worker],
+        )
 
     # -- results -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from rarevote.em import Callback, StoppingRule
 from rarevote.estimator import EMEstimator, Fit
 from rarevote.methods.cc_rasch_model import CCRaschModel
 from rarevote.methods.checks import check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.gold import impose_gold, require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
@@ -22,7 +23,7 @@ _RIGHT = 0
 _GAIN_PER_ANNOTATION = 1e-9
 
 
-class Rasch(PredictsNewTasks, EMEstimator):
+class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """Ability of workers and difficulty of tasks from answers that are known to be right or wrong.
 
     ::
@@ -133,6 +134,17 @@ class Rasch(PredictsNewTasks, EMEstimator):
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         ability = np.where(worker >= 0, self._parameter("abilities")[worker], self._parameter("mu_theta"))
         return _weighted_vote(annotations, ability - self._parameter("mu_beta"))
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        n_classes = self.annotations_.n_classes
+        # Tasks without a known label are taken to be of mean difficulty.
+        log_odds = (self._parameter("abilities")[worker] - self._parameter("mu_beta"))[:, None]
+        return Evidence(
+            log_prior=np.full(n_classes, -np.log(n_classes)),
+            of_votes=right_or_uniform(np.broadcast_to(log_odds, (len(worker), n_classes)), label),
+            ability=np.broadcast_to(recognised(log_odds), (len(worker), n_classes)),
+            difficulty=np.full(n_classes, self._parameter("difficulties")[task]),
+        )
 
     @property
     def abilities_(self) -> Any:

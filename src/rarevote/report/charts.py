@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 
 from rarevote.diagnose import Calibration, Diagnosis, Profile, TradeOff
+from rarevote.diagnose.words import PROFILE_WORDS
 from rarevote.diagnose.workers import logit
 from rarevote.report.chart_parts import (
     Chart,
@@ -29,21 +30,13 @@ from rarevote.report.chart_parts import (
     short,
 )
 from rarevote.report.palette import light
-from rarevote.report.wording import count, percent
+from rarevote.wording import count, percent
 
 _MOST_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
 _MOST_INTERVALS = 80
 _MOST_WORKERS = 2_000
 _TENFOLD_FROM = 8
-
-PROFILE_WORDS: dict[Profile, str] = {
-    Profile.BOTH: "both classes",
-    Profile.MAJORITY_ONLY: "majority class only",
-    Profile.MINORITY_ONLY: "rare class only",
-    Profile.NEITHER: "neither",
-}
-
 
 _PROFILE_KEYS = {
     Profile.BOTH: Key(PROFILE_WORDS[Profile.BOTH], "good", "circle"),

@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rarevote.diagnose import Diagnosis
+from rarevote.diagnose.words import jury_sentences
 from rarevote.errors import InputError
 from rarevote.io.atomic import replacing
 from rarevote.report import charts, sentences, small_tables
@@ -115,7 +116,7 @@ def build_page(
         losses=sentences.losses(found),
         moves=small_tables.moves_table(found),
         profiles=small_tables.profile_table(found),
-        jury=sentences.jury_sentences(found),
+        jury=jury_sentences(found.classes.jury, found.classes.names),
         rates=small_tables.trade_off_table(found),
         steps=small_tables.steps_table(found),
         proportions=small_tables.proportion_table(found),

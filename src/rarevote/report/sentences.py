@@ -9,11 +9,9 @@ import numpy as np
 
 from rarevote.decide import ABSTAINED
 from rarevote.diagnose import Diagnosis, TradeOff
-from rarevote.report.wording import count, counted, listed, percent, quoted
+from rarevote.wording import count, counted, percent, quoted
 
 _MOST_TILES = 6
-# A crowd that would have to grow beyond this many times its size is not going to.
-_MOST_NEWCOMERS = 10
 
 
 @dataclass(frozen=True)
@@ -165,34 +163,6 @@ def losses(found: Diagnosis) -> list[str]:
                 f"Known answers: of {counted(true_items, f'true {rare} item')}, a majority vote finds {theirs} and "
                 f"this result {ours}."
             )
-    return said
-
-
-def jury_sentences(found: Diagnosis) -> list[str]:
-    """Whether more votes alone would let a majority vote find each class."""
-    jury, names = found.classes.jury, found.classes.names
-    held = [quoted(names[k]) for k in range(len(names)) if jury.holds[k]]
-    said = []
-    if held:
-        said.append(
-            f"With ever more votes from people like these, a majority vote would recover {listed(held)}: enough of "
-            "them recognise it more often than not (the jury condition holds)."
-        )
-    lacking = [k for k in range(len(names)) if not jury.holds[k]]
-    for k in lacking[:3]:
-        missing = jury.missing_specialists[k]
-        cure = "Nobody here recognises it more often than not."
-        if isfinite(missing) and missing > _MOST_NEWCOMERS * jury.n_workers:
-            cure = "Only newcomers far better at it than anybody here would change that."
-        elif isfinite(missing):
-            people, best = counted(missing, "more annotator"), counted(jury.n_good[k], "best person", "best people")
-            cure = f"It would take about {people} as good at it as its {best}."
-        said.append(
-            f"For {quoted(names[k])} that cannot be promised: the average annotator recognises only "
-            f"{percent(jury.mean_margin[k] + 0.5)} of it. {cure}"
-        )
-    if len(lacking) > 3:
-        said.append(f"The same holds for {counted(len(lacking) - 3, 'further class', 'further classes')}.")
     return said
 
 

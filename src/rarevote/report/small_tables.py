@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rarevote.decide import ABSTAINED
-from rarevote.diagnose import Diagnosis, Profile
-from rarevote.report.charts import PROFILE_WORDS
+from rarevote.diagnose import Diagnosis
+from rarevote.diagnose.words import PROFILE_WORDS, profile_meanings
 from rarevote.report.sentences import leading_trade_off
-from rarevote.report.wording import NO_ANSWER, count, counted, percent, quoted
+from rarevote.wording import NO_ANSWER, count, counted, percent, quoted
 
 _MOST_ROWS = 12
 _MOST_MOVES = 8
@@ -71,13 +71,7 @@ def moves_table(found: Diagnosis) -> Table | None:
 def profile_table(found: Diagnosis) -> Table:
     """How many annotators recognise what."""
     n_workers = len(found.workers.names)
-    rare, common = (str(found.classes.names[k]) for k in (found.rare, found.common))
-    meaning = {
-        Profile.BOTH: "the people to keep",
-        Profile.MAJORITY_ONLY: f"overlook {quoted(rare)}",
-        Profile.MINORITY_ONLY: f"take {quoted(common)} for {quoted(rare)}",
-        Profile.NEITHER: "below one half on either",
-    }
+    meaning = profile_meanings(found.classes.names[found.rare], found.classes.names[found.common])
     rows = [
         [f"{words}: {meaning[profile]}", count(people), percent(people / n_workers)]
         for profile, words in PROFILE_WORDS.items()

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rarevote.decide import ABSTAINED
 from rarevote.diagnose import Diagnosis, Profile
-from rarevote.report.charts import PROFILE_WORDS
-from rarevote.report.wording import NO_ANSWER
+from rarevote.diagnose.words import PROFILE_WORDS
+from rarevote.wording import NO_ANSWER
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]

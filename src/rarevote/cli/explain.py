@@ -1,0 +1,209 @@
+"""``rarevote explain``: why an item got its label, vote by vote."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarevote.cli.fit_options import FitOptions
+from rarevote.cli.groups import takes
+from rarevote.cli.options import Json, Quiet
+from rarevote.cli.reading import Crowd, Reading
+from rarevote.cli.show import aligned, reading_files, say, share, tell
+from rarevote.errors import InputError
+
+if TYPE_CHECKING:
+    from rarevote.explain import Explanation
+
+EXAMPLES = """Examples:
+
+rarevote explain labels.csv --task rail-17
+
+rarevote explain labels.csv --task rail-17 --task rail-18 --method dawid-skene --json
+
+rarevote explain project-3.json --from label-studio --show image --task 4711"""
+
+# Looking for a similar name among more than these takes longer than it helps.
+_MOST_COMPARED = 20_000
+
+
+@takes(Reading, FitOptions)
+def explain(
+    reading: Reading,
+    fit_options: FitOptions,
+    task: Annotated[list[str], typer.Option("--task", metavar="ID", help="The item to explain. Repeatable.")],
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate/--no-calibrate", help="Whether to add calibrated probabilities (takes some seconds)."
+        ),
+    ] = True,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
+    from rarevote.diagnose import calibrate_fit
+    from rarevote.explain import explain as explain_task
+
+    estimator = fit_options.make()
+    with reading_files(reading.title, quiet=quiet):
+        crowd = reading.read()
+        learned = fit_options.known(crowd, estimator)
+    chosen = [_find(crowd, name) for name in dict.fromkeys(task)]
+    if not quiet:
+        crowd.tell()
+    fit_options.fit(estimator, crowd, learned, quiet=quiet)
+    calibration = calibrate_fit(estimator, learned) if calibrate else None
+    found = [
+        explain_task(estimator, crowd.annotations.tasks.tolist()[number], gold=learned, calibration=calibration)
+        for number in chosen
+    ]
+    shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
+    if as_json:
+        entries = [_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)]
+        typer.echo(json.dumps(entries, ensure_ascii=False, default=str))
+        return
+    for one, texts in zip(found, shown, strict=True):
+        if not quiet or one is not found[0]:
+            say() if one is found[0] else tell()
+        _tell(one, texts, fit_options.method)
+
+
+def _find(crowd: Crowd, name: str) -> int:
+    """The number of the task; on the command line an id is text, whatever it is in the file."""
+    import difflib
+
+    tasks = list(map(str, crowd.annotations.tasks.tolist()))
+    if name in tasks:
+        return tasks.index(name)
+    if name in map(str, crowd.annotations.unanswered.tolist()):
+        raise InputError(f"{crowd.title}: task {name!r} got abstentions only, so it has no label to explain")
+    near = difflib.get_close_matches(name, tasks, n=3) if len(tasks) <= _MOST_COMPARED else []
+    hint = f"similar: {', '.join(near)}" if near else f"tasks look like {tasks[0]}"
+    raise InputError(f"{crowd.title}: there is no task {name!r}; {hint}")
+
+
+def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:
+    names = [str(name) for name in one.classes.tolist()]
+    weighed = one.weighed
+    votes: list[dict[str, Any]] = [
+        {"worker": worker, "label": names[label]}
+        for worker, label in zip(one.workers.tolist(), one.labels.tolist(), strict=True)
+    ]
+    if weighed is not None:
+        for number, vote in enumerate(votes):
+            vote["recognises"] = dict(zip(names, weighed.ability[number].tolist(), strict=True))
+            vote["log_odds"] = float(weighed.votes[number])
+    return {
+        "task": one.task,
+        "shown": texts,
+        "method": method,
+        "label": names[one.label],
+        "rival": names[one.rival],
+        "majority": names[one.majority],
+        "is_gold": one.is_gold,
+        "votes": votes,
+        "prior_log_odds": None if weighed is None else weighed.prior,
+        "rest_log_odds": None if weighed is None else weighed.rest,
+        "posterior_log_odds": None if weighed is None else weighed.total,
+        "difficulty": None
+        if weighed is None or weighed.difficulty is None
+        else dict(zip(names, weighed.difficulty.tolist(), strict=True)),
+        "posterior": dict(zip(names, one.posterior.tolist(), strict=True)),
+        "calibrated": None if one.calibrated is None else dict(zip(names, one.calibrated.tolist(), strict=True)),
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what a person sees
+
+
+def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
+    label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
+    tell(f"{one.task}: {label}" + (" (given as a known label)" if one.is_gold else f", by {method}"))
+    for name, text in texts.items():
+        tell(f"{name}: {text}")
+    votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
+    same = "the same" if majority == label else f"another label, {majority}"
+    tell(f"a majority vote says {same} ({votes})")
+    tell()
+    if one.weighed is None:
+        _tell_votes(one, method)
+    else:
+        _tell_evidence(one, label, rival)
+    tell()
+    _tell_classes(one)
+
+
+def _tell_votes(one: Explanation, method: str) -> None:
+    if one.is_gold:
+        tell("A known label is not weighed. The votes were:")
+    else:
+        tell(f"The posterior of {method} is no sum over votes, so there is no share of each vote to show. The votes:")
+    rows = [[str(worker), str(one.classes[k])] for worker, k in zip(one.workers.tolist(), one.labels, strict=True)]
+    tell(aligned(["annotator", "vote"], rows))
+
+
+def _tell_evidence(one: Explanation, label: str, rival: str) -> None:
+    weighed = one.weighed
+    assert weighed is not None
+    rows = [["before any vote", "", "", "", f"{weighed.prior:+.3f}"]]
+    rows += [
+        [
+            str(one.workers[n]),
+            str(one.classes[one.labels[n]]),
+            share(weighed.ability[n, one.label]),
+            share(weighed.ability[n, one.rival]),
+            f"{weighed.votes[n]:+.3f}",
+        ]
+        for n in sorted(range(len(one.labels)), key=lambda n: -weighed.votes[n])
+    ]
+    if abs(weighed.rest) >= 0.0005:  # what three decimals would show
+        rows.append(["last step of the fit", "", "", "", f"{weighed.rest:+.3f}"])
+    rows.append(["together", "", "", "", f"{weighed.total:+.3f}"])
+    header = ["annotator", "vote", f"recognises {label}", f"recognises {rival}", f"for {label} against {rival}"]
+    tell(aligned(header, rows))
+    tell(
+        f"\nThe last column is in log odds: +0.7 doubles the odds of {label} against {rival}, -0.7 halves them; "
+        f"together they give {_odds(weighed.total)}."
+    )
+
+
+def _odds(log_odds: float) -> str:
+    from math import exp
+
+    if abs(log_odds) > 20:
+        return "practical certainty"
+    odds = exp(abs(log_odds))
+    return f"odds of {odds:,.1f} to 1" if log_odds >= 0 else f"odds of 1 to {odds:,.1f}"
+
+
+def _tell_classes(one: Explanation) -> None:
+    """Votes and probabilities of the classes in question and of those with votes."""
+    from math import isfinite
+
+    import numpy as np
+
+    chosen = list(dict.fromkeys((one.label, one.rival, *np.argsort(-one.votes, kind="stable").tolist())))
+    chosen = [k for k in chosen if one.votes[k] or k in (one.label, one.rival)]
+    header, difficulty = ["class", "votes", "posterior"], one.weighed.difficulty if one.weighed else None
+    if one.calibrated is not None:
+        header.append("calibrated probability")
+    if difficulty is not None:
+        header.append("difficulty")
+    rows = []
+    for k in chosen:
+        row = [str(one.classes[k]), f"{one.votes[k]:,}", share(one.posterior[k])]
+        if one.calibrated is not None:
+            row.append(share(one.calibrated[k]) if isfinite(one.calibrated[k]) else "-")
+        if difficulty is not None:
+            row.append(f"{difficulty[k]:+.2f}")
+        rows.append(row)
+    tell(aligned(header, rows))
+    if one.calibrated is not None:
+        tell(
+            "\nThe posterior is what the method decides by; the calibrated probability is how often such an item truly "
+            "has the class."
+        )
