@@ -89,13 +89,7 @@ def score_posterior(
     true_labels = list(truth.values())
     answers = [classes[code] for code in labels[rows].tolist()]
     found = score(true_labels, answers)
-    probabilities = posterior[rows]
-    # A class that no method could answer has probability zero; the log loss is bounded all the same.
-    foreign = sort_labels(set(true_labels).difference(classes))
-    padded = np.hstack([probabilities, np.zeros((len(rows), len(foreign)))])
-    padded /= padded.sum(axis=1, keepdims=True)
-    right = np.fromiter((a == b for a, b in zip(true_labels, answers, strict=True)), dtype=bool, count=len(rows))
-    confidence = probabilities[np.arange(len(rows)), labels[rows]]
+    loss, error = score_probabilities(posterior[rows], classes, true_labels, answers)
     return MethodScores(
         n_items=found.n_items,
         recall=found.recall,
@@ -103,9 +97,33 @@ def score_posterior(
         balanced_accuracy=found.balanced_accuracy,
         macro_f1=found.macro_f1,
         accuracy=found.accuracy,
-        log_loss=log_loss(true_labels, padded, classes=[*classes, *foreign]),
-        calibration_error=calibration_error(confidence, right),
+        log_loss=loss,
+        calibration_error=error,
     )
+
+
+def score_probabilities(
+    probabilities: FloatArray, classes: Sequence[Any], truth: Sequence[Any], answers: Sequence[Any]
+) -> tuple[float, float]:
+    """Log loss, and calibration error of the answers; NaN if none of them is a class.
+
+    Args:
+        probabilities: of every class, rows summing to one, (n, n_classes).
+        classes: names of the classes, in the order of the columns.
+        truth: true labels, (n); they may name classes that ``classes`` lacks.
+        answers: labels given, (n); one that is no class has no probability and is left out of the calibration.
+    """
+    # A class that could not be answered has probability zero; the log loss is bounded all the same.
+    foreign = sort_labels(set(truth).difference(classes))
+    padded = np.hstack([probabilities, np.zeros((len(truth), len(foreign)))])
+    padded /= padded.sum(axis=1, keepdims=True)
+    place = {name: code for code, name in enumerate(classes)}
+    codes = np.array([place.get(answer, -1) for answer in answers], dtype=np.int64)
+    given = np.flatnonzero(codes >= 0)
+    right = np.array([truth[row] == answers[row] for row in given.tolist()], dtype=np.bool_)
+    confidence = probabilities[given, codes[given]]
+    error = calibration_error(confidence, right) if given.size else float("nan")
+    return log_loss(truth, padded, classes=[*classes, *foreign]), error
 
 
 def calibration_error(confidence: FloatArray, right: NDArray[np.bool_], bins: int = BINS) -> float:

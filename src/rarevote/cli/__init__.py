@@ -10,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli import aggregate, annotators, compare, convert, demo, explain, methods, predict, report, simulate
+from rarevote.cli import (
+    aggregate,
+    annotators,
+    compare,
+    convert,
+    demo,
+    explain,
+    methods,
+    predict,
+    report,
+    score,
+    simulate,
+)
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
@@ -31,6 +43,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("annotators", epilog=annotators.EXAMPLES)(annotators.annotators)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("methods", epilog="Example:\n\nrarevote methods --json")(methods.methods)
 app.command("demo", epilog="Example:\n\nrarevote demo")(demo.demo)
