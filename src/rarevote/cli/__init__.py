@@ -28,10 +28,20 @@ from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
 from rarevote.errors import ParameterError, RarevoteError
 
+EXAMPLES = """Examples:
+
+rarevote demo
+
+rarevote aggregate labels.csv --out result.csv
+
+rarevote report labels.csv --out report.html
+
+Every verb explains itself, with examples: rarevote aggregate --help"""
+
 app = typer.Typer(
     name="rarevote",
     help="One answer per item from many annotators, without losing the rare class.",
-    epilog="Start with: rarevote demo. Every verb explains itself: rarevote aggregate --help",
+    epilog=EXAMPLES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,8 +55,8 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command("methods", epilog="Example:\n\nrarevote methods --json")(methods.methods)
-app.command("demo", epilog="Example:\n\nrarevote demo")(demo.demo)
+app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(study_app, name="study")
 

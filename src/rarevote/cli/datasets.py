@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options import Json, Quiet
+from rarevote.cli.options import Json, Quiet, one_of
 from rarevote.cli.show import aligned, counting, say
 from rarevote.errors import ParameterError
 
@@ -23,6 +23,24 @@ rarevote datasets show trec
 rarevote datasets fetch dog rte
 
 rarevote datasets import cifar10h cifar10h-raw.csv"""
+
+SHOW_EXAMPLES = """Examples:
+
+rarevote datasets show trec
+
+rarevote datasets show trec --json"""
+
+FETCH_EXAMPLES = """Examples:
+
+rarevote datasets fetch dog
+
+rarevote datasets fetch dog rte --cache benchmark-data"""
+
+IMPORT_EXAMPLES = """Examples:
+
+rarevote datasets import cifar10h cifar10h-raw.csv
+
+rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5"""
 
 datasets_app = typer.Typer(help="Benchmark datasets: list, fetch, import.", epilog=EXAMPLES)
 
@@ -72,12 +90,26 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
     )
 
 
-@datasets_app.command("show")
-def show(name: Annotated[str, typer.Argument(help="Name of a dataset.")]) -> None:
+def dataset_names(incomplete: str) -> list[str]:
+    """Datasets that begin so, for the shell's completion."""
+    from rarevote.datasets import list_datasets
+
+    return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
+
+
+@datasets_app.command("show", epilog=SHOW_EXAMPLES)
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a dataset.", autocompletion=dataset_names)],
+    as_json: Json = False,
+) -> None:
     """Everything known about one dataset: sizes, source, licence as stated, overlap with others."""
     from rarevote.datasets import find_dataset, locate
 
     info = find_dataset(name)
+    if as_json:
+        here = locate(info)
+        typer.echo(json.dumps({**asdict(info), "access": info.access, "here": str(here) if here else None}))
+        return
     for field, value in asdict(info).items():
         if field not in ("labels", "truth") and value not in (None, ""):
             typer.echo(f"{field:<22}{value}")
@@ -85,9 +117,9 @@ def show(name: Annotated[str, typer.Argument(help="Name of a dataset.")]) -> Non
     typer.echo(f"{'here':<22}{locate(info) or 'no'}")
 
 
-@datasets_app.command("fetch")
+@datasets_app.command("fetch", epilog=FETCH_EXAMPLES)
 def fetch(
-    names: Annotated[list[str], typer.Argument(help="Names of datasets.")],
+    names: Annotated[list[str], typer.Argument(help="Names of datasets.", autocompletion=dataset_names)],
     cache: CacheFolder = None,
     quiet: Quiet = False,
 ) -> None:
@@ -109,9 +141,9 @@ def _first_of_two(report: Callable[[int], None]) -> Callable[[int, int], None]:
     return lambda done, _total: report(done)
 
 
-@datasets_app.command("import")
+@datasets_app.command("import", epilog=IMPORT_EXAMPLES)
 def import_file(
-    name: Annotated[str, typer.Argument(help="cifar10h or jigsaw.")],
+    name: Annotated[str, typer.Argument(help="cifar10h or jigsaw.", autocompletion=one_of("cifar10h", "jigsaw"))],
     file: Annotated[Path, typer.Argument(help="The file of individual annotations that you have.")],
     truth: Annotated[Path | None, typer.Option(help="jigsaw: a file with the published share of toxic votes.")] = None,
     threshold: Annotated[float, typer.Option(help="jigsaw: share of toxic votes from which a comment is toxic.")] = 0.5,

@@ -9,6 +9,12 @@ import typer
 
 from rarevote.cli.show import aligned, share
 
+EXAMPLES = """Examples:
+
+rarevote demo
+
+rarevote demo --report rails.html"""
+
 _METHODS = ("majority-vote", "cc-rasch")
 
 

@@ -8,6 +8,12 @@ import typer
 
 from rarevote.cli.options import Json
 
+EXAMPLES = """Examples:
+
+rarevote methods
+
+rarevote methods --json"""
+
 
 def methods(as_json: Json = False) -> None:
     """The aggregation methods, with one line each."""

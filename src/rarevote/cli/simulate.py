@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options import Quiet
+from rarevote.cli.options import Quiet, one_of
 from rarevote.cli.show import counting, say
 from rarevote.errors import ParameterError
 
@@ -32,7 +32,9 @@ def simulate(
     hard_share: Annotated[float, typer.Option(help="Share of hard tasks.")] = 0.3,
     hard_penalty: Annotated[float, typer.Option(help="What a hard task takes off the accuracy.")] = 0.15,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same crowd.")] = None,
-    file_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+    file_format: Annotated[
+        str, typer.Option("--format", help="csv or parquet.", autocompletion=one_of("csv", "parquet"))
+    ] = "csv",
     quiet: Quiet = False,
 ) -> None:
     """A crowd with known truth: good and bad annotators, and specialists of one class."""

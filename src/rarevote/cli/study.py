@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from rarevote.study.cells import Report, StudyProgress
     from rarevote.study.paper import PaperStudy
 
+STUDIES = """Examples:
+
+rarevote study paper --data datasets --out study
+
+rarevote study synthetic --out study"""
+
 study_app = typer.Typer(
-    help="Rerun the experiments: every table and figure, ours beside the paper's.", no_args_is_help=True
+    help="Rerun the experiments: every table and figure, ours beside the paper's.",
+    epilog=STUDIES,
+    no_args_is_help=True,
 )
 
 EXAMPLES = """Examples:

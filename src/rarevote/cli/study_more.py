@@ -42,9 +42,11 @@ rarevote study gold --data datasets --out study
 
 rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study"""
 
-THEORY_EXAMPLES = """Example:
+THEORY_EXAMPLES = """Examples:
 
-rarevote study theory --out study"""
+rarevote study theory --out study
+
+rarevote study theory --seeds 50 --items 8000 --out study"""
 
 SPEED_EXAMPLES = """Examples:
 
