@@ -51,7 +51,9 @@ def aggregate(
     decisions: DecisionArguments,
     out: ResultFile = None,
     rare: Rare = None,
-    truth: Annotated[Path | None, typer.Option(help="Known labels to score against; never used in the fit.")] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Known labels to score against; never used in the fit.")
+    ] = None,
     model_out: Annotated[
         Path | None,
         typer.Option("--model-out", metavar="FILE", help="Keep what was learned about people, for: rarevote predict."),

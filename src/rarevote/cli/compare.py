@@ -49,15 +49,19 @@ class Fitted:
 @takes(Reading)
 def compare(
     reading: Reading,
-    truth: Annotated[Path | None, typer.Option(help="Known labels to score against (task, label).")] = None,
+    truth: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(metavar="A,B", help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}."),
     ] = None,
     rare: Rare = None,
     gold: Annotated[
-        Path | None,
-        typer.Option(help="Known labels that methods may learn from; these items are left out of the scores."),
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Known labels that methods may learn from; these items are left out of the scores."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for all items on which the methods differ.")

@@ -74,7 +74,7 @@ def aggregate_on_dask(
     settings: Sequence[str] | None,
     *,
     out: Path | None,
-    gold: Path | None = None,
+    gold: str | None = None,
     scheduler: str | None = None,
     checkpoint: Path | None = None,
     every: int = 10,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
     from rarevote.cli.reading import Crowd
     from rarevote.estimator import Estimator
 
-GoldFile = Annotated[Path | None, typer.Option(help="Known labels that the method may learn from (task, label).")]
+GoldFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Known labels that the method may learn from (task, label).")
+]
 UseGold = Annotated[
     bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
 ]

@@ -210,7 +210,7 @@ class Crowd:
             first = crowd.unanswered[0]
             say(f"{len(crowd.unanswered):,} tasks got abstentions only and have no result (first: {first})")
 
-    def known(self, path: Path) -> dict[Any, Any]:
+    def known(self, path: str | Path) -> dict[Any, Any]:
         """Known labels from a file, with ids and labels of the kind that the votes have.
 
         A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header

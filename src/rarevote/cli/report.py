@@ -36,7 +36,8 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; ends in .html.")] = Path("report.html"),
     rare: Rare = None,
     truth: Annotated[
-        Path | None, typer.Option(help="Known labels to check the result against; never used in the fit.")
+        str | None,
+        typer.Option(metavar="FILE", help="Known labels to check the result against; never used in the fit."),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +27,7 @@ _SHOWN_CLASSES = 20
 
 def score(
     result: Annotated[str, typer.Argument(help="The result: task, label and, if there, p:<class>.", metavar="RESULT")],
-    truth: Annotated[Path, typer.Option(help="Known labels to score against (task, label).")],
+    truth: Annotated[str, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")],
     rare: Annotated[
         str | None,
         typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent true class."),

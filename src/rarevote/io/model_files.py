@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rarevote.annotations import as_name_array
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.atomic import replacing
+from rarevote.io.remote import refuse_address
 
 FORMAT = "rarevote model"
 #: of the file's layout; a reader knows its own and older ones
@@ -91,6 +92,7 @@ def read_model(path: str | Path) -> SavedModel:
     Raises:
         InputError: the file is absent, damaged, of a newer layout, or no model at all.
     """
+    refuse_address(path, "download the model first")
     path = Path(path)
     found = _read_arrays(path)
     try:

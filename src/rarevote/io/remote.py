@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
@@ -10,6 +12,23 @@ from rarevote.io.csv_text import LONGEST_LINE, TextTable, header_of
 _EXTENSIONS = {"http": "httpfs", "https": "httpfs", "s3": "httpfs", "gs": "httpfs", "gcs": "httpfs", "r2": "httpfs",
                "hf": "httpfs", "az": "azure", "azure": "azure", "abfss": "azure"}  # fmt: skip
 _SAMPLED_LINES = 100
+# Two letters at least: C:/ is a drive.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
+
+
+def refuse_address(path: str | Path, instead: str) -> None:
+    """Refuse an address where only a file on this machine will do.
+
+    Args:
+        path: what was given; a path has lost one of the two slashes.
+        instead: what to do instead, in words.
+
+    Raises:
+        InputError: it is an address.
+    """
+    found = _ADDRESS.match(str(path))
+    if found:
+        raise InputError(f"{found[1]}://{found[2]}: an address, not a file on this machine; {instead}")
 
 
 def load_extension(database: Any, address: str) -> None:

@@ -20,6 +20,7 @@ from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.atomic import replacing
 from rarevote.io.duck import connection, first_line, identifier
 from rarevote.io.names_file import NamesFile
+from rarevote.io.remote import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
 from rarevote.stored_names import StoredNames
 
@@ -66,6 +67,7 @@ def check_output(path: Path) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a file that could not be written because of where it is."""
+    refuse_address(path, "write a file here and copy it there")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the name of a file")
     if not path.parent.is_dir():

@@ -21,6 +21,7 @@ from rarevote.calibrate import CalibratedPosterior
 from rarevote.diagnose import diagnose
 from rarevote.errors import InputError
 from rarevote.estimator import Estimator
+from rarevote.io.remote import refuse_address
 from rarevote.report.page import all_charts, build_page, export_charts, write_page
 from rarevote.report.sentences import About, headline
 from rarevote.report.tables import Shown
@@ -113,6 +114,7 @@ def check_page_path(path: Path) -> Path:
     Raises:
         InputError: it cannot.
     """
+    refuse_address(path, "write the page here and copy it there")
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path}: the page is HTML; give it a name that ends in .html")
     if path.is_dir():

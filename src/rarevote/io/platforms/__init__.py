@@ -20,6 +20,7 @@ from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import NotUtf8Error, Part, find_parts
 from rarevote.io.platforms.table_records import open_table
+from rarevote.io.remote import refuse_address
 
 if TYPE_CHECKING:
     from rarevote.annotations import Annotations, Keep, Missing
@@ -145,6 +146,7 @@ def read_export(
     A file that is not UTF-8 is read as Windows-1252, with a warning.
     """
     path = Path(path)
+    refuse_address(path, "download the export first")
     if not path.exists():
         raise InputError(f"{path}: no such file")
     reader = _reader(path, platform)
