@@ -176,6 +176,17 @@ def test_methods_without_parts_say_so(labels: Path) -> None:
     assert "The posterior of majority-vote is no sum over votes" in said
 
 
+def test_ties_and_single_classes(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n3,b,y\n")
+    said = rarevote("explain", path, "--task", "1", "--no-calibrate").stdout
+    assert "a majority vote says the same (1 of 2 votes, tied between x and y: the first class in sorted order)" in said
+    assert "together they give even odds" in said
+    assert "-0.000" not in said
+    path.write_text("task,worker,label\n1,a,x\n")
+    assert "There is only one class, so there is nothing to weigh" in rarevote("explain", path, "--task", "1").stdout
+
+
 def test_items_that_there_are_not(labels: Path, tmp_path: Path) -> None:
     done = rarevote("explain", labels, "--task", "t555", code=1)
     assert "labels.csv: there is no task 't555'; similar: t55" in done.stderr

@@ -130,7 +130,7 @@ def explain(
     if isinstance(estimator, WeighsVotes) and not is_gold and crowd.n_classes > 1:
         weighed = _weighed(estimator, number, label, rival)
     return Explanation(
-        crowd.tasks[number],
+        task,
         crowd.classes,
         label,
         rival,

@@ -121,13 +121,17 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
 
 
 def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
+    from rarevote.wording import listed
+
     label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
     tell(f"{one.task}: {label}" + (" (given as a known label)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
     votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
     same = "the same" if majority == label else f"another label, {majority}"
-    tell(f"a majority vote says {same} ({votes})")
+    tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
+    tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
+    tell(f"a majority vote says {same} ({votes}{tie})")
     tell()
     if one.weighed is None:
         _tell_votes(one, method)
@@ -140,6 +144,8 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
 def _tell_votes(one: Explanation, method: str) -> None:
     if one.is_gold:
         tell("A known label is not weighed. The votes were:")
+    elif len(one.classes) == 1:
+        tell("There is only one class, so there is nothing to weigh. The votes:")
     else:
         tell(f"The posterior of {method} is no sum over votes, so there is no share of each vote to show. The votes:")
     rows = [[str(worker), str(one.classes[k])] for worker, k in zip(one.workers.tolist(), one.labels, strict=True)]
@@ -149,20 +155,20 @@ def _tell_votes(one: Explanation, method: str) -> None:
 def _tell_evidence(one: Explanation, label: str, rival: str) -> None:
     weighed = one.weighed
     assert weighed is not None
-    rows = [["before any vote", "", "", "", f"{weighed.prior:+.3f}"]]
+    rows = [["before any vote", "", "", "", _signed(weighed.prior)]]
     rows += [
         [
             str(one.workers[n]),
             str(one.classes[one.labels[n]]),
             share(weighed.ability[n, one.label]),
             share(weighed.ability[n, one.rival]),
-            f"{weighed.votes[n]:+.3f}",
+            _signed(weighed.votes[n]),
         ]
         for n in sorted(range(len(one.labels)), key=lambda n: -weighed.votes[n])
     ]
     if abs(weighed.rest) >= 0.0005:  # what three decimals would show
-        rows.append(["last step of the fit", "", "", "", f"{weighed.rest:+.3f}"])
-    rows.append(["together", "", "", "", f"{weighed.total:+.3f}"])
+        rows.append(["last step of the fit", "", "", "", _signed(weighed.rest)])
+    rows.append(["together", "", "", "", _signed(weighed.total)])
     header = ["annotator", "vote", f"recognises {label}", f"recognises {rival}", f"for {label} against {rival}"]
     tell(aligned(header, rows))
     tell(
@@ -171,12 +177,19 @@ def _tell_evidence(one: Explanation, label: str, rival: str) -> None:
     )
 
 
+def _signed(value: float) -> str:
+    """With its sign and three decimals; nothing is never negative."""
+    return f"{round(float(value), 3) + 0.0:+.3f}"
+
+
 def _odds(log_odds: float) -> str:
     from math import exp
 
     if abs(log_odds) > 20:
         return "practical certainty"
     odds = exp(abs(log_odds))
+    if odds < 1.05:
+        return "even odds"
     return f"odds of {odds:,.1f} to 1" if log_odds >= 0 else f"odds of 1 to {odds:,.1f}"
 
 
