@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import shlex
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from rarevote.cli import app
+from rarevote.cli import app, show
 from tests.test_cli import rarevote
 
 ROOT: Any = typer.main.get_command(app)
@@ -97,3 +98,7 @@ def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str
     context = command.make_context("rarevote", [], resilient_parsing=True)
     one = next(one for one in command.params if one.name == parameter)
     assert [item.value for item in one.shell_complete(context, begin)] == found
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(show).failed == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +194,7 @@ def test_an_older_file_survives_a_failure(saved: Path) -> None:
     with pytest.raises(InputError):
         GoldDawidSkene().fit(([1], [(1, 2)], ["x"]), {1: "x"}).save(saved)
     assert saved.read_bytes() == before
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(import_module("rarevote.methods.saved")).failed == 0
