@@ -75,6 +75,15 @@ def test_a_vote_counts_what_abilities_and_difficulties_say() -> None:
             assert contribution == pytest.approx(log(chance[own] / chance[rival]))
 
 
+def test_a_posterior_in_single_precision() -> None:
+    votes, _, _ = crowds(3)
+    model = CCRasch(dtype="float32").fit(votes)
+    for task in model.labels_.index[:20]:
+        found = explain(model, task)
+        assert found.weighed is not None
+        assert abs(found.weighed.rest) < 1e-4 * (1 + abs(found.weighed.total))
+
+
 @pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
 def test_a_vote_counts_what_the_other_methods_say() -> None:
     votes, _, truth = crowds(3)

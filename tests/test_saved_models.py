@@ -73,6 +73,15 @@ def test_parameters_keep_their_types(tmp_path: Path) -> None:
     assert back.abilities_.to_pandas().equals(model.abilities_.to_pandas())
 
 
+def test_single_precision_is_remembered(tmp_path: Path) -> None:
+    old, new, _ = crowds()
+    model = CCRasch(dtype=np.dtype("float32")).fit(old)  # type: ignore[arg-type]
+    model.save(tmp_path / "model")
+    back = rarevote.load(tmp_path / "model")
+    assert back.get_params()["dtype"] == "float32"
+    assert np.array_equal(back.label_new(new).posterior, model.label_new(new).posterior)
+
+
 def test_strangers_count_as_average_and_as_strangers(tmp_path: Path) -> None:
     old, new, _ = crowds()
     model = CCRasch().fit(old)

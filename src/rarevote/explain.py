@@ -22,12 +22,12 @@ from rarevote.errors import ParameterError
 from rarevote.estimator import Estimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.numerics import first_of_best
+from rarevote.stored_names import positions_of
 
 FloatArray = NDArray[np.float64]
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9
-_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Weighed:
         prior: what was believed before any vote.
         votes: contribution of each vote, (n_votes).
         rest: what separates prior and votes from the posterior: the last step of a fit that reports parameters one step
-            ahead of its posterior (Dawid–Skene); 0 for the others.
+            ahead of its posterior (Dawid–Skene), or rounding of a posterior in single precision; else 0.
         total: log odds of the posterior; the sum of all of them.
         ability: probability that each voter recognises each class, on an item of average difficulty,
             (n_votes, n_classes).
@@ -113,10 +113,9 @@ def explain(
         ('yes', ['ann', 'bob', 'cy'], [True, True, False])
     """
     crowd = estimator.annotations_
-    try:
-        number = crowd.tasks.tolist().index(task)
-    except ValueError:
-        raise ParameterError(f"there is no task {task!r}") from None
+    number = int(positions_of(crowd.tasks, [task])[0])
+    if number < 0:
+        raise ParameterError(f"there is no task {task!r}")
     own = slice(crowd.task_ptr[number], crowd.task_ptr[number + 1])
     labels = crowd.label[own].astype(np.int64)
     votes = np.bincount(labels, minlength=crowd.n_classes)
@@ -152,7 +151,7 @@ def _weighed(estimator: WeighsVotes, task: int, label: int, rival: int) -> Weigh
     total = prior + float(votes.sum())
     rest = 0.0
     # A probability that is too small for a floating-point number tells nothing about the odds.
-    if posterior[rival] > _SMALLEST:
-        rest = float(np.log(posterior[label]) - np.log(posterior[rival])) - total
+    if posterior[rival] > np.finfo(posterior.dtype).tiny:
+        rest = float(np.log(float(posterior[label])) - np.log(float(posterior[rival]))) - total
         rest = rest if abs(rest) > _ROUNDING * max(1.0, abs(total)) else 0.0
     return Weighed(prior, votes, rest, total + rest, found.ability, found.difficulty)
