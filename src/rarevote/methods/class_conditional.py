@@ -49,7 +49,6 @@ class ClassConditional(CCRasch):
     # The parent reads these, but without difficulty they have no effect.
     sigma_beta: Any = 1.0
     sigma_beta_mu: Any = 1.0
-    dtype: str = "float64"  # without difficulties there is little to save
 
     def __init__(
         self,
