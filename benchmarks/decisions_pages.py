@@ -72,7 +72,7 @@ def real_text(found: Figures, crowds: dict[str, int]) -> str:
         f"{of('recall 0.9: realised recall >= 0.88'):.0f}. The interval of the class share held the truth on "
         f"{of('prevalence: interval contains the truth'):.0f}. Mean log loss fell from "
         f"{of('mean log loss, CC-Rasch'):.3f} to {of('mean log loss, calibrated'):.3f}. People share misconceptions, "
-        "which no model can see in their votes: check a random sample before you rely on a promise."
+        "and no model can see that in their votes: before you rely on a promise, check it with a random sample."
     )
 
 

@@ -279,7 +279,12 @@ def _flag(
             threshold = float(score[unknown][order][np.searchsorted(reached, target * reached[-1] - 1e-12)])
         told = contradicted = False
     if told and not contradicted:
-        source, words = "votes", f"recall of {name} at least {target:g} in {percent} of the draws from the votes"
+        source = "votes"
+        words = (
+            f"recall of {name} at least {target:g} in {percent} of the draws from the votes, if annotators err "
+            "independently of one another. Votes alone cannot show whether they do: check it with a random sample of "
+            "known tasks"
+        )
     elif bound is not None:
         source, threshold = "gold", bound
         words = f"recall of {name} at least {target:g} with {percent} confidence, by {of_gold.size} random known tasks"

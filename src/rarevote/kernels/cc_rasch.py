@@ -70,6 +70,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             most = max(most, task_ptr[min(begin + _BLOCK, n)] - task_ptr[begin])
         # One entry per (annotation, class) of a block.
         signed_odds = np.empty(most * K)
+        first_cell = np.empty(most, np.int64)  # of the task of each annotation
         likelihood = np.empty(most * K)
         residual = np.empty(most * K)
         weight = np.empty(most * K)
@@ -110,7 +111,8 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             size = end - begin
             cells = size * K
             base = task_ptr[begin]
-            terms = (task_ptr[end] - base) * K
+            votes = task_ptr[end] - base
+            terms = votes * K
 
             if mode == CLASS_DIFFICULTY:
                 for cell in range(cells):
@@ -125,14 +127,17 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             for cell in range(cells):
                 ease[cell] = exp_fast(-h[cell])
 
+            # Tasks have few votes, and how many is hard to predict: only this loop goes by task, the others by vote.
             for i in range(size):
-                for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-                    r = worker[a]
-                    y = label[a]
-                    t = (a - base) * K
-                    for k in range(K):
-                        o = odds[r, k] * ease[i * K + k]
-                        signed_odds[t + k] = o if y == k else -o
+                for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
+                    first_cell[a] = i * K
+            for a in range(votes):
+                r = worker[base + a]
+                y = label[base + a]
+                c = first_cell[a]
+                for k in range(K):
+                    o = odds[r, k] * ease[c + k]
+                    signed_odds[a * K + k] = o if y == k else -o
             for t in range(terms):
                 o = signed_odds[t]
                 x = abs(o)
@@ -142,25 +147,22 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 residual[t] = wrong if o > 0.0 else -right
                 w = right * wrong
                 weight[t] = w if damping == 0.0 else 0.25 * damping
-            for i in range(size):
-                first = (task_ptr[begin + i] - base) * K
-                last = (task_ptr[begin + i + 1] - base) * K
+            for cell in range(cells):
+                product[cell] = 1.0
+                taken_out[cell] = 0.0
+                residuals[cell] = 0.0
+                weights[cell] = 0.0
+            for a in range(votes):
+                c = first_cell[a]
                 for k in range(K):
-                    running = 1.0
-                    out = 0.0
-                    residual_sum = 0.0
-                    weight_sum = 0.0
-                    for t in range(first + k, last, K):
-                        running *= likelihood[t]
-                        residual_sum += residual[t]
-                        weight_sum += weight[t]
-                        if running < _SMALLEST_PRODUCT:
-                            out += log(running)
-                            running = 1.0
-                    product[i * K + k] = running
-                    taken_out[i * K + k] = out
-                    residuals[i * K + k] = residual_sum
-                    weights[i * K + k] = weight_sum
+                    t = a * K + k
+                    running = product[c + k] * likelihood[t]
+                    if running < _SMALLEST_PRODUCT:
+                        taken_out[c + k] += log(running)
+                        running = 1.0
+                    product[c + k] = running
+                    residuals[c + k] += residual[t]
+                    weights[c + k] += weight[t]
 
             # Log joint probability of the votes and each class.
             for cell in range(cells):
@@ -169,9 +171,9 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 n_votes = task_ptr[begin + i + 1] - task_ptr[begin + i]
                 for k in range(K):
                     product[i * K + k] += log_prior[k] - n_votes * log_others
-                if log_others != 0.0:
-                    for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-                        product[i * K + label[a]] += log_others
+            if log_others != 0.0:
+                for a in range(votes):
+                    product[first_cell[a] + label[base + a]] += log_others
 
             if refresh:
                 posterior_of_block(product, gold, begin, size, K, q, top, total)
@@ -235,15 +237,15 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 else:
                     for i in range(size):
                         h_out[begin + i] = moved_to[i * K]
-                for i in range(size):
-                    for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
-                        for k in range(K):
-                            signed_odds[a * K + k] *= ease[i * K + k]
-
-            for i in range(size):
-                for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
+                for a in range(votes):
+                    c = first_cell[a]
                     for k in range(K):
-                        likelihood[a * K + k] = q[i * K + k]
+                        signed_odds[a * K + k] *= ease[c + k]
+
+            for a in range(votes):
+                c = first_cell[a]
+                for k in range(K):
+                    likelihood[a * K + k] = q[c + k]
             for t in range(terms):
                 o = signed_odds[t]
                 x = abs(o)
@@ -252,9 +254,9 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                 residual[t] = likelihood[t] * (wrong if o > 0.0 else -right)
                 w = right * wrong
                 weight[t] = likelihood[t] * (w if damping == 0.0 else 0.25 * damping)
-            for a in range(base, task_ptr[end]):
-                r = worker[a]
-                t = (a - base) * K
+            for a in range(votes):
+                r = worker[base + a]
+                t = a * K
                 for k in range(K):
                     of_workers[r, 0, k] += residual[t + k]
                 for k in range(K):
