@@ -112,6 +112,7 @@ def measure_equality() -> list[dict[str, Any]]:
         # Shards of the local engine as files, in the order that it has them.
         n_shards = 13
         local._ANNOTATIONS_PER_SHARD = task.size // n_shards
+        local._SHARDS_MULTIPLE = 1
         here = {method: method(50, tol=0).fit(str(mixed)) for method in (CCRasch, DawidSkene)}
         bounds = local.shard_bounds(here[CCRasch].annotations_)
         place = np.empty(task.size, dtype=np.int64)

@@ -128,6 +128,7 @@ def test_equal_shards_give_equal_bits(
     client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
 ) -> None:
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
+    monkeypatch.setattr(local, "_SHARDS_MULTIPLE", 1)
     here = CCRasch(50, tol=0).fit(frame)
     bounds = local.shard_bounds(here.annotations_)
     assert len(bounds) == n_shards + 1

@@ -23,6 +23,8 @@ from rarevote.engines.shards import ShardState, Summation, read_local, write_loc
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
 _MOST_SHARDS = 64
+# Five equal shards keep two threads busy for as long as six would: a multiple of this suits two and four threads.
+_SHARDS_MULTIPLE = 4
 
 _Result = TypeVar("_Result")
 
@@ -30,6 +32,8 @@ _Result = TypeVar("_Result")
 def shard_bounds(annotations: Annotations) -> list[int]:
     """Task numbers at which the shards begin and end, about equal in annotations."""
     n_shards = min(max(annotations.n_annotations // _ANNOTATIONS_PER_SHARD, 1), _MOST_SHARDS)
+    if n_shards > 1:
+        n_shards = -(-n_shards // _SHARDS_MULTIPLE) * _SHARDS_MULTIPLE
     targets = np.linspace(0, annotations.n_annotations, n_shards + 1)[1:-1]
     inner = np.searchsorted(annotations.task_ptr, targets)
     return [0, *(int(task) for task in inner), annotations.n_tasks]
