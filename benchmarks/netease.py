@@ -1,6 +1,7 @@
 """A crowd of NetEase's size (1 M tasks, 2 413 workers, 6 M annotations, K = 3): crowd-kit's Dawid–Skene beside ours.
 
-    python -m benchmarks.netease [--tasks 1_000_000] [--rounds 2] [--ids numbers,text] [--peer-python PYTHON]
+    python -m benchmarks.netease [--tasks 1_000_000] [--rounds 2] [--ids numbers,text] [--seeds 0]
+                                [--peer-python PYTHON]
 
 Writes docs/evidence/netease.csv. The crowd is simulated, with tasks, workers and classes named by numbers, as NetEase
 has them, and once more by text, for which crowd-kit takes longer and a frame is larger. Every fit has a process of its
@@ -75,10 +76,10 @@ class Contender(NamedTuple):
     source: str  # "frame" or "file"
 
 
-def write_votes(path: Path, n_tasks: int, ids: str) -> int:
+def write_votes(path: Path, n_tasks: int, ids: str, seed: int) -> int:
     """A simulated crowd as a CSV in random order, as votes come in; returns the number of annotations."""
     crowd = simulate_crowd(
-        n_tasks, N_WORKERS, n_classes=N_CLASSES, votes_per_task=VOTES_PER_TASK, imbalance=5.0, random_state=0
+        n_tasks, N_WORKERS, n_classes=N_CLASSES, votes_per_task=VOTES_PER_TASK, imbalance=5.0, random_state=seed
     )
     order = np.random.default_rng(0).permutation(crowd.n_annotations)
     columns = dict(zip(("task", "worker", "label"), (column[order] for column in crowd.arrays), strict=True))
@@ -130,13 +131,14 @@ def compared(
     }
 
 
-def measure(folder: Path, peer: str, n_tasks: int, rounds: int, ids: str) -> list[dict[str, Any]]:
+def measure(folder: Path, peer: str, n_tasks: int, rounds: int, ids: str, seed: int) -> list[dict[str, Any]]:
     tiny, votes = folder / "tiny.csv", folder / "votes.csv"
-    print(f"writing the votes, {ids} ...", flush=True)
+    print(f"writing the votes, {ids}, seed {seed} ...", flush=True)
     # Large enough that workers are numbered by the same type as in the crowd: another type compiles anew.
-    write_votes(tiny, 1_000, ids)
-    n_annotations = write_votes(votes, n_tasks, ids)
+    write_votes(tiny, 1_000, ids, seed)
+    n_annotations = write_votes(votes, n_tasks, ids, seed)
     size = {"annotations": n_annotations, "tasks": n_tasks, "workers": N_WORKERS, "classes": N_CLASSES, "ids": ids}
+    size["seed"] = seed
     rival = Contender(RIVAL, peer, "crowdkit.aggregation", "DawidSkene", "frame")
     ours = [
         Contender(title + ("" if source == "frame" else ", from the file"), sys.executable, "rarevote", method, source)
@@ -163,6 +165,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=2, help="how often everybody has a turn")
     parser.add_argument("--ids", default="numbers,text", help="what names tasks, workers and classes, by commas")
+    parser.add_argument("--seeds", default="0", help="crowds to draw, by commas")
     parser.add_argument("--peer-python", default=None, help="a Python that has crowd-kit")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -170,10 +173,11 @@ def main() -> None:
         folder = Path(name)
         peer = options.peer_python or crowdkit_python(folder)
         for ids in options.ids.split(","):
-            rows += measure(folder, peer, options.tasks, options.rounds, ids)
+            for seed in options.seeds.split(","):
+                rows += measure(folder, peer, options.tasks, options.rounds, ids, int(seed))
     print(evidence.write("netease", rows).relative_to(evidence.REPOSITORY))
     missed = [
-        f"{row['method']}, {row['ids']}"
+        f"{row['method']}, {row['ids']}, seed {row['seed']}"
         for row in rows
         if row["wanted"] and (float(row["ratio"]) < MANY_TIMES or float(row["memory_ratio"]) > PART_OF_MEMORY)
     ]
