@@ -1,6 +1,6 @@
 """What half the precision of the tasks' state costs and saves in CC-Rasch.
 
-    python -m benchmarks.float32 [--tasks 1000000]
+    python -m benchmarks.float32 [--tasks 2000000]
 
 Writes docs/evidence/float32.csv: for each real dataset (found through RAREVOTE_DATA) how far objective, posteriors and
 labels are from those of double precision, and for a simulated crowd of five votes a task the peak memory and the time

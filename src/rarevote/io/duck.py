@@ -1,4 +1,4 @@
-"""DuckDB as this package uses it: in memory, spilling to a temporary folder, never fetching an extension."""
+"""DuckDB as this package uses it: in memory or in a temporary file, never fetching an extension."""
 
 from __future__ import annotations
 
