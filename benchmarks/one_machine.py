@@ -134,7 +134,8 @@ def main() -> None:
     for name, crowd in crowds.items():
         note(f"pass over {crowd.n_annotations:,}: ns per annotation, least", round(1e9 * least[name], 2))
     ratios = np.array(seconds["large"]) / np.array(seconds["small"])
-    note("time per pass and annotation, large over small", round(least["large"] / least["small"], 3), f"at most {RATIO_WANTED:g}")
+    ratio = round(least["large"] / least["small"], 3)
+    note("time per pass and annotation, large over small", ratio, f"at most {RATIO_WANTED:g}")
     note("time per pass and annotation, large over small, median of rounds", round(float(np.median(ratios)), 3))
     print(evidence.write("one_machine", rows).relative_to(evidence.REPOSITORY))
 

@@ -251,7 +251,10 @@ class Summation(Generic[Stats]):
         free, self._handed_out = [*self._free, *self._handed_out], []
 
         def one(state: ShardState[Shared, Any, Stats]) -> tuple[Stats, float]:
-            sums = free.pop() if free else self._model.empty_stats(shared)
+            try:
+                sums = free.pop()  # not asked beforehand whether there is one: another thread may take it meanwhile
+            except IndexError:
+                sums = self._model.empty_stats(shared)
             return sums, state.run(shared, sums, refresh=refresh, damping=damping)
 
         def add(first: Stats, second: Stats) -> Stats:
