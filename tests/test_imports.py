@@ -16,7 +16,7 @@ PACKAGE = Path(rarevote.__file__).parent
 # From the bottom up. A module may import its own layer and those below.
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
-    ("kernels", "numerics", "stored_names"),
+    ("kernels", "numerics", "stored_names", "names"),
     ("annotations", "rare"),
     ("em", "checkpoint", "engines"),
     ("io", "engines.dask", "engines.dask_data", "engines.dask_host", "engines.dask_parts"),
@@ -30,9 +30,8 @@ LAYERS: list[tuple[str, ...]] = [
     ("cli", "__main__"),
 ]
 ONLY_NUMPY = {
-    "errors", "numerics", "stored_names", "annotations", "rare", "em", "engines", "metrics", "simulate", "task_blocks",
-    "jury",
-    "compare",
+    "errors", "numerics", "stored_names", "names", "annotations", "rare", "em", "engines", "metrics", "simulate",
+    "task_blocks", "jury", "compare",
 }  # fmt: skip
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer"}
 

@@ -121,8 +121,7 @@ def test_labels_of_several_python_types_score_alike() -> None:
     expected = metrics.score(truth, predicted)
     assert metrics.score(np.array(truth), tuple(predicted)) == expected
     assert metrics.score(np.array(truth, dtype=object), np.array(predicted, dtype=np.uint8)) == expected
-    # A frame's index is of no consequence: pairs are by position.
-    assert metrics.score(pd.Series(truth, index=[9, 8, 7, 6]), pd.Series(predicted)) == expected
+    assert metrics.score(pd.Series(truth, index=[9, 8, 7, 6]), pd.Series(predicted, index=[9, 8, 7, 6])) == expected
 
 
 def test_mixed_labels_have_scores() -> None:
@@ -194,7 +193,7 @@ PAIRED: list[Callable[[Any, Any], object]] = [
         ([1, 2], [1], "2 items and predicted 1"),
         ([[1], [2]], [1, 2], "not hashable"),
         (np.ones((2, 2)), [1, 2], "one dimension"),
-        ({1: 2}, [1], "sequence of labels"),
+        ({1: 2}, [1], "says whose labels they are"),
         ("ab", ["a", "b"], "sequence of labels"),
         (["1", "0"], [1, 0], "convert one of them"),
         ([1, 0], ["1", "0"], "convert one of them"),

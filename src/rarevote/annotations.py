@@ -17,14 +17,15 @@ Defined outcomes at the edges:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rarevote.errors import InputError, MissingValuesError, ParameterError
+from rarevote.errors import InputError, MissingValuesError, ParameterError, warn_user
+from rarevote.names import in_kind, listed, unmatched
 from rarevote.stored_names import StoredNames
 
 Keep = Literal["all", "first", "last", "error"]
@@ -104,6 +105,23 @@ def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     names = np.empty(len(values), dtype=object)
     names[:] = values
     return names
+
+
+def check_same_index(columns: Mapping[str, Any]) -> None:
+    """Refuse columns whose indexes (those of pandas Series) say that their rows do not stand in the same order.
+
+    Raises:
+        InputError: they do.
+    """
+    indexes: dict[str, Any] = {name: getattr(column, "index", None) for name, column in columns.items()}
+    indexed = {name: index for name, index in indexes.items() if hasattr(index, "equals")}  # lists have a method index
+    first = next(iter(indexed.values()), None)
+    other = next((name for name, index in indexed.items() if not index.equals(first)), None)
+    if other is not None:
+        raise InputError(
+            f"the index of {other} is not that of {next(iter(indexed))}: rows in another order cannot be paired. "
+            "Put the columns into one frame, or give plain arrays"
+        )
 
 
 def _as_column(values: ArrayLike, role: str) -> NDArray[Any]:
@@ -308,8 +326,9 @@ class Annotations:
             keep: which of repeated (task, worker) pairs count: "all", "first", "last", or "error" to refuse them.
             missing: "error" to refuse rows with missing ids or labels, "drop" to leave them out.
         """
-        columns = {"task": _as_column(task, "task"), "worker": _as_column(worker, "worker")}
-        columns["label"] = _as_column(label, "label")
+        given = {"task": task, "worker": worker, "label": label}
+        check_same_index(given)
+        columns = {role: _as_column(values, role) for role, values in given.items()}
         sizes = {role: column.size for role, column in columns.items()}
         if len(set(sizes.values())) > 1:
             raise InputError(f"task, worker and label must have the same length, got {sizes}")
@@ -471,12 +490,14 @@ def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
 
 def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:
     nothing = np.empty(0, dtype=object)
-    if isinstance(abstain, str) or not isinstance(abstain, Iterable):
-        abstain = [abstain]
-    if not len(abstain):
+    abstain = [abstain] if isinstance(abstain, str) or not isinstance(abstain, Iterable) else list(abstain)
+    if not abstain:
         return encoded, {}, nothing
     label_codes, labels = encoded["label"]
-    wanted = set(abstain)
+    strange = unmatched(abstain, labels)
+    if strange and len(labels):
+        warn_user(f"no answer is {listed(map(repr, strange))} (abstain): the answers are {listed(labels.tolist())}")
+    wanted = set(in_kind(abstain, labels))
     is_abstention = np.fromiter((name in wanted for name in labels.tolist()), dtype=bool, count=len(labels))
     if not is_abstention.any():
         return encoded, {}, nothing
@@ -493,10 +514,10 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
 
 
 def _add_classes(codes: Codes, values: NDArray[Any], classes: Sequence[Any]) -> tuple[Codes, NDArray[Any]]:
-    known = set(values.tolist())
-    extra = [name for name in dict.fromkeys(classes) if name not in known]
-    if any(is_missing(name) for name in extra):
+    if any(is_missing(name) for name in classes):
         raise ParameterError("classes= contains a missing value")
+    known = set(values.tolist())
+    extra = [name for name in dict.fromkeys(in_kind(classes, values)) if name not in known]
     return codes, as_name_array(values.tolist() + extra) if extra else values
 
 

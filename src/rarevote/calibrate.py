@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
+from rarevote.names import in_kind, listed, unmatched
 from rarevote.numerics import TINY, normalise_rows
 from rarevote.vote_sampler import Votes, VoteSampler
 
@@ -190,17 +191,16 @@ def _fixed_prevalence(prevalence: Shares, names: NDArray[Any], counts: FloatArra
             raise ParameterError("prevalence from gold, but no task has a known label")
         return None, f"from {n_gold:,} known tasks, taken as a random sample of all tasks"
     if isinstance(prevalence, Mapping):
-        by_text = {str(name): value for name, value in prevalence.items()}
-        labels = [str(name) for name in names.tolist()]
-        unknown = [name for name in by_text if name not in labels]
+        unknown = unmatched(list(prevalence), names)
         if unknown:
-            raise ParameterError(f"prevalence names {unknown[0]!r}, which is no class ({', '.join(labels)})")
-        missing = [name for name in labels if name not in by_text]
+            raise ParameterError(f"prevalence names {unknown[0]!r}, which is no class ({listed(names.tolist())})")
+        by_name = dict(zip(in_kind(prevalence, names), prevalence.values(), strict=True))
+        missing = [name for name in names.tolist() if name not in by_name]
         if len(missing) > 1:
-            raise ParameterError(f"prevalence lacks the classes {', '.join(missing)}: at most one may be left out")
+            raise ParameterError(f"prevalence lacks the classes {listed(missing)}: at most one may be left out")
         if missing:
-            by_text[missing[0]] = 1.0 - sum(by_text.values())
-        prevalence = np.array([by_text[name] for name in labels], dtype=np.float64)
+            by_name[missing[0]] = 1.0 - sum(by_name.values())
+        prevalence = np.array([by_name[name] for name in names.tolist()], dtype=np.float64)
     shares = np.asarray(prevalence, dtype=np.float64)
     if shares.shape != (K,):
         raise ParameterError(f"prevalence must have {K} shares, one per class, got {shares.size}")

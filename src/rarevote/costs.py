@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.names import find_name, listed
 
 FloatArray = NDArray[np.float64]
 
@@ -45,11 +46,11 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
     """
     names = [str(name) for name in classes.tolist()]
     if isinstance(costs, str) and "=" in costs:
-        return _from_pairs(_inline_pairs(costs), names, "the costs")
+        return _from_pairs(_inline_pairs(costs), classes, "the costs")
     if isinstance(costs, (str, Path)):
-        return _from_pairs(_file_pairs(Path(costs), names), names, str(costs))
+        return _from_pairs(_file_pairs(Path(costs), len(names)), classes, str(costs))
     if isinstance(costs, Mapping):
-        return _from_pairs(_mapping_pairs(costs), names, "the costs")
+        return _from_pairs(_mapping_pairs(costs), classes, "the costs")
     try:
         matrix = np.array(costs, dtype=np.float64)
     except (TypeError, ValueError):
@@ -62,7 +63,7 @@ def cost_matrix(costs: Costs, classes: NDArray[Any]) -> FloatArray:
     return _checked(matrix, names, "the cost matrix")
 
 
-Pair = tuple[str, str, Any]
+Pair = tuple[Any, Any, Any]
 
 
 def _inline_pairs(text: str) -> Iterable[Pair]:
@@ -81,21 +82,20 @@ def _mapping_pairs(costs: Mapping[Any, Any]) -> Iterable[Pair]:
     for key, value in costs.items():
         if isinstance(value, Mapping):
             for decided, cost in value.items():
-                yield str(key), str(decided), cost
+                yield key, decided, cost
         elif isinstance(key, tuple) and len(key) == 2:
-            yield str(key[0]), str(key[1]), value
+            yield *key, value
         else:
             raise ParameterError(f"costs by class need (true, decided) pairs, got {key!r}")
 
 
-def _file_pairs(path: Path, names: Sequence[str]) -> list[Pair]:
+def _file_pairs(path: Path, size: int) -> list[Pair]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as handle:
             rows = [[cell.strip() for cell in row] for row in csv.reader(handle) if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no CSV text"
         raise InputError(f"{path}: the cost matrix cannot be read ({reason})") from None
-    size = len(names)
     if len(rows) != size + 1 or any(len(row) != size + 1 for row in rows):
         shape = f"{len(rows)} rows of {', '.join(str(n) for n in sorted({len(row) for row in rows}))} cells"
         raise ParameterError(
@@ -106,29 +106,34 @@ def _file_pairs(path: Path, names: Sequence[str]) -> list[Pair]:
     return [(row[0], name, cost) for row in rows[1:] for name, cost in zip(decided, row[1:], strict=True)]
 
 
-def _from_pairs(pairs: Iterable[Pair], names: list[str], where: str) -> FloatArray:
-    size = len(names)
-    matrix = np.full((size, size), np.nan)
+def _from_pairs(pairs: Iterable[Pair], classes: NDArray[Any], where: str) -> FloatArray:
+    names = [str(name) for name in classes.tolist()]
+    matrix = np.full((len(names), len(names)), np.nan)
     np.fill_diagonal(matrix, 0.0)
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[int, ...]] = set()
     for true, decided, cost in pairs:
-        for name in (true, decided):
-            if name not in names:
-                raise ParameterError(f"{where}: {name!r} is no class; the classes are {', '.join(names)}")
-        if (true, decided) in seen:
+        place = tuple(_class_number(name, classes, where) for name in (true, decided))
+        if place in seen:
             raise ParameterError(f"{where}: the cost of {true}:{decided} is given twice")
-        seen.add((true, decided))
+        seen.add(place)
         try:
-            matrix[names.index(true), names.index(decided)] = float(cost)
+            matrix[place] = float(cost)
         except (TypeError, ValueError):
             raise ParameterError(f"{where}: the cost of {true}:{decided} must be a number, got {cost!r}") from None
-        if np.isnan(matrix[names.index(true), names.index(decided)]):
+        if np.isnan(matrix[place]):
             raise ParameterError(f"{where}: the cost of {true}:{decided} is not a number")
     missing = [f"{names[row]}:{names[column]}" for row, column in np.argwhere(np.isnan(matrix))]
     if missing:
         more = ", ..." if len(missing) > 5 else ""
         raise ParameterError(f"{where}: no cost for {', '.join(missing[:5])}{more} (true class : decided class)")
     return _checked(matrix, names, where)
+
+
+def _class_number(name: Any, classes: NDArray[Any], where: str) -> int:
+    number = find_name(name, classes)
+    if number is None:
+        raise ParameterError(f"{where}: {name!r} is no class; the classes are {listed(classes.tolist())}")
+    return number
 
 
 def _checked(matrix: FloatArray, names: Sequence[str], where: str) -> FloatArray:

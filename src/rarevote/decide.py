@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rarevote.calibrate import COVERAGE, CalibratedPosterior
 from rarevote.costs import Costs, cost_matrix
 from rarevote.errors import ParameterError
+from rarevote.names import find_name, listed
 from rarevote.numerics import first_of_best
 
 FloatArray = NDArray[np.float64]
@@ -214,11 +215,11 @@ def one_target(wanted: Mapping[Any, float], classes: NDArray[Any]) -> tuple[int,
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
-    names = [str(known) for known in classes.tolist()]
-    if str(name) not in names:
-        raise ParameterError(f"min_recall names {name!r}, which is no class ({', '.join(names)})")
+    number = find_name(name, classes)
+    if number is None:
+        raise ParameterError(f"min_recall names {name!r}, which is no class ({listed(classes.tolist())})")
     _check_share(f"the recall target of {name}", target)
-    return names.index(str(name)), float(target)
+    return number, float(target)
 
 
 # --------------------------------------------------------------------------------------------------------------------

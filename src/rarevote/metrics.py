@@ -4,15 +4,16 @@ Accuracy says little where one class is rare: answering "sound" for every rail i
 broken. Hence *minority recall*, the share of the least frequent true class that was found, stands first here;
 balanced accuracy and macro-F1 weigh all classes alike.
 
-Truth and prediction are plain sequences of hashable labels that pair **by position**: item ``i`` of one
-belongs to item ``i`` of the other. Classes come in sorted order (`rarevote.annotations.sort_labels`), and a
+Truth and prediction pair **by task** where both say whose label is whose (pandas Series with their index, mappings,
+results of a fit), and **by position** where neither does (lists, arrays). One of each is refused: who belongs to whom
+could only be guessed. Classes come in sorted order (`rarevote.annotations.sort_labels`), and a
 tie for the least frequent class goes to the first of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, NamedTuple
@@ -21,9 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rarevote.annotations import sort_labels
-from rarevote.errors import InputError, MissingValuesError
+from rarevote.errors import InputError, MissingValuesError, warn_user
+from rarevote.io.tables import Table
 
-Labels = Sequence[Hashable] | NDArray[Any]
+#: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, what ``labels_`` gives).
+Labels = Any
 IntArray = NDArray[np.int64]
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
@@ -59,8 +62,8 @@ def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = Non
     """Compute every metric of this module that needs labels only.
 
     Args:
-        truth: true labels, shape ``(n,)``.
-        predicted: answers in the same order, shape ``(n,)``.
+        truth: true labels, by position or by task.
+        predicted: answers, in the same way. By task, only tasks with a true label count.
         unanswered: what stands in ``predicted`` for no answer. Such an item is a miss of its true class, and no false
             alarm of any.
 
@@ -68,7 +71,8 @@ def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = Non
         A frozen record of the figures.
 
     Raises:
-        InputError: the input is empty, the lengths differ, or a label is missing.
+        InputError: the input is empty, a label is missing, or truth and answers cannot be paired: lengths differ, only
+            one of them says whose labels they are, or they name no common task.
 
     Example:
         >>> scores = score(["sound", "sound", "sound", "defect"], ["sound", "defect", "sound", "defect"])
@@ -209,8 +213,13 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
         >>> round(log_loss(["a", "b"], [[0.5, 0.5], [0.75, 0.25]], classes=["a", "b"]), 6)
         1.039721
     """
+    order = list(classes)
+    by_task = _by_task(probabilities, _rows_of(probabilities, order))
+    if by_task is not None:
+        truth, found = aligned(truth, by_task)
+        probabilities = np.array(found)
     labels = _as_list(truth, "truth")
-    order = _class_order(classes, labels)
+    order = _class_order(order, labels)
     table = np.asarray(probabilities, dtype=np.float64)
     if table.shape != (len(labels), len(order)):
         raise InputError(f"probabilities have shape {table.shape}, not {len(labels)} items by {len(order)} classes")
@@ -226,9 +235,12 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
 
 def _as_list(values: Labels, name: str) -> list[Hashable]:
     """Return the labels as Python objects, checked for shape, hashability and missing values."""
-    if isinstance(values, str | Mapping | Set):
+    if isinstance(values, str | Set):
         raise InputError(f"{name} must be a sequence of labels, one per item, not a {type(values).__name__}")
     # tolist turns NumPy scalars into Python ones, which hash faster and print plainly.
+    named = _by_task(values)
+    if named is not None:
+        values = list(named.values())
     labels = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"{name} must have one dimension, but its shape is {values.shape}")
@@ -266,11 +278,87 @@ def _encode(labels: list[Hashable], classes: list[Hashable]) -> IntArray:
 
 def _paired(truth: Labels, predicted: Labels) -> tuple[list[Hashable], list[Hashable]]:
     """Return both sides as lists of equal length whose labels can match."""
+    truth, predicted = aligned(truth, predicted)
     true_labels, answers = _as_list(truth, "truth"), _as_list(predicted, "predicted")
     if len(true_labels) != len(answers):
         raise InputError(f"truth has {len(true_labels)} items and predicted {len(answers)}; they must pair up")
     _refuse_text_against_numbers(true_labels, answers)
     return true_labels, answers
+
+
+def _index_of(values: Any) -> list[Any] | None:
+    """The tasks that values are about, where they say so; None for those that only stand in an order."""
+    if isinstance(values, Mapping):
+        return list(values)
+    if isinstance(values, Table):
+        return list(next(iter(values.index.values())).tolist())
+    index = getattr(values, "index", None)
+    return None if index is None or callable(index) else list(index.tolist())  # lists have a method of that name
+
+
+def _values_of(values: Any) -> list[Any]:
+    if isinstance(values, Mapping):
+        return list(values.values())
+    column = next(iter(values.values.values())) if isinstance(values, Table) else values
+    return list(column.tolist())
+
+
+def _by_task(values: Any, rows: Any = None) -> dict[Any, Any] | None:
+    """Labels (or rows, where given) by task; None where nothing says whose they are."""
+    names = _index_of(values)
+    if names is None:
+        return None
+    if rows is None:
+        rows = _values_of(values)
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InputError(f"the index names {twice!r} more than once; one label per task is needed")
+    return dict(zip(names, rows, strict=True))
+
+
+def aligned(truth: Any, predicted: Any) -> tuple[Any, Any]:
+    """Both sides in the same order.
+
+    Raises:
+        InputError: one of them says whose labels they are and the other does not, or they name no common task.
+    """
+    true, answers = _by_task(truth), _by_task(predicted)
+    if true is None and answers is None:
+        return truth, predicted
+    if true is None or answers is None:
+        named, other, what = (truth, predicted, "truth") if answers is None else (predicted, truth, "predicted")
+        names = _index_of(named)
+        if names == list(range(len(named))) and not isinstance(named, Mapping):  # as pandas counts what nobody indexed
+            return (named.tolist(), other) if answers is None else (other, named.tolist())
+        raise InputError(
+            f"{what} says whose labels they are (by index or task) and the other side does not: give both with an "
+            "index, or both as plain lists in the same order"
+        )
+    if not true or not answers:
+        return list(true.values()), list(answers.values())
+    common = [task for task in true if task in answers]
+    if not common:
+        raise InputError(
+            f"truth and predicted name no common task ({next(iter(true))!r} there, {next(iter(answers))!r} here): "
+            "check ids and their types"
+        )
+    if len(common) < len(true):
+        lacking = next(task for task in true if task not in answers)
+        warn_user(
+            f"{len(true) - len(common):,} tasks of the truth have no answer and are left out (first: {lacking!r})"
+        )
+    return [true[task] for task in common], [answers[task] for task in common]
+
+
+def _rows_of(table: Any, classes: list[Hashable]) -> list[Any] | None:
+    """The rows of a frame of probabilities, columns in the order of the classes; None for a plain array."""
+    if not isinstance(table, Table) and not hasattr(table, "columns"):
+        return None
+    columns = table.values if isinstance(table, Table) else table
+    lacking = [name for name in classes if name not in columns]
+    if lacking:
+        raise InputError(f"probabilities have no column for the class {lacking[0]!r}")
+    return list(np.stack([np.asarray(columns[name]) for name in classes], axis=1))
 
 
 class _Tally(NamedTuple):

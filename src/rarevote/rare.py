@@ -12,8 +12,7 @@ import numpy as np
 
 from rarevote.annotations import Annotations
 from rarevote.errors import ParameterError
-
-_SHOWN = 12  # how many classes a message names
+from rarevote.names import find_name, listed
 
 
 def rare_class(crowd: Annotations, wanted: Any = None) -> int:
@@ -32,12 +31,11 @@ def rare_class(crowd: Annotations, wanted: Any = None) -> int:
         >>> rare_class(crowd), rare_class(crowd, "sound")
         (0, 1)
     """
-    names = crowd.classes.tolist()
     if wanted is not None:
-        matches = [k for k, name in enumerate(names) if name == wanted or str(name) == str(wanted)]
-        if not matches:
-            listed = ", ".join(str(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-            raise ParameterError(f"rare: no class is called {str(wanted)!r}; the classes are {listed}")
-        return matches[0]
+        number = find_name(wanted, crowd.classes)
+        if number is None:
+            known = listed(crowd.classes.tolist())
+            raise ParameterError(f"rare: no class is called {str(wanted)!r}; the classes are {known}")
+        return number
     votes = np.bincount(crowd.label, minlength=crowd.n_classes)
     return int(np.where(votes > 0, votes, np.iinfo(np.int64).max).argmin())

@@ -10,7 +10,7 @@ import typer
 from rarevote.cli.fit_options import FitOptions
 from rarevote.cli.groups import takes
 from rarevote.cli.options import Json, Quiet
-from rarevote.cli.reading import Crowd, Reading, alike
+from rarevote.cli.reading import Crowd, Reading
 from rarevote.cli.show import aligned, reading_files, say, share, tell
 from rarevote.errors import InputError
 
@@ -75,17 +75,16 @@ def _find(crowd: Crowd, name: str) -> int:
     """The number of the task; on the command line an id is text, whatever it is in the file."""
     import difflib
 
+    from rarevote.names import in_kind
     from rarevote.stored_names import positions_of
 
     tasks = crowd.annotations.tasks
-    (number,) = positions_of(tasks, alike([name], tasks)).tolist()
+    (number,) = positions_of(tasks, in_kind([name], tasks)).tolist()
     if number >= 0:
         return int(number)
     if name in map(str, crowd.annotations.unanswered.tolist()):
         raise InputError(f"{crowd.title}: task {name!r} got abstentions only, so it has no label to explain")
     few = list(map(str, tasks[:_MOST_COMPARED].tolist()))
-    if name in few:  # neither text nor a whole number, such as a date
-        return few.index(name)
     near = difflib.get_close_matches(name, few, n=3)
     hint = f"similar: {', '.join(near)}" if near else f"tasks look like {few[0]}"
     raise InputError(f"{crowd.title}: there is no task {name!r}; {hint}")

@@ -11,7 +11,7 @@ import typer
 
 from rarevote.cli.groups import takes
 from rarevote.cli.options import Json, Quiet, SpreadsheetSafe
-from rarevote.cli.reading import Reading, alike
+from rarevote.cli.reading import Reading
 from rarevote.cli.result_rows import ResultFile, check_result_file, result_columns, write_result
 from rarevote.cli.show import aligned, reading_files, say, share
 
@@ -71,9 +71,10 @@ def predict(
 def _named_alike(crowd: Annotations, fitted: Annotations) -> Annotations:
     """The votes with names of the kind that the model has: text says "7" where Parquet or JSON says 7."""
     from rarevote.annotations import as_name_array
+    from rarevote.names import in_kind
 
-    workers = alike(crowd.workers.tolist(), fitted.workers)
-    classes = alike(crowd.classes.tolist(), fitted.classes)
+    workers = in_kind(crowd.workers.tolist(), fitted.workers)
+    classes = in_kind(crowd.classes.tolist(), fitted.classes)
     return replace(crowd, workers=as_name_array(workers), classes=as_name_array(classes))
 
 

@@ -35,12 +35,12 @@ from rarevote.cli.options import (
     parse_columns,
 )
 from rarevote.cli.show import say
-from rarevote.errors import ColumnsError, InputError, ParameterError
+from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.annotations import Annotations, Names
+    from rarevote.annotations import Annotations
     from rarevote.io.platforms import Export
 
 
@@ -86,7 +86,20 @@ class Reading:
         crowd = self._read_files() if platform is None else self._read_export(platform)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{self.title}: no annotations")
+        self._warn_of_empty_classes(crowd.annotations)
         return crowd
+
+    def _warn_of_empty_classes(self, crowd: Annotations) -> None:
+        """A class named by hand that got no vote may be meant, or misspelled."""
+        import numpy as np
+
+        from rarevote.names import listed, unmatched
+
+        if self.classes:
+            voted = crowd.classes[np.bincount(crowd.label, minlength=crowd.n_classes) > 0]
+            strange = unmatched(self.classes, voted)
+            if strange:
+                warn_user(f"nobody voted for {listed(map(repr, strange))} (--class): votes are for {listed(voted)}")
 
     # -- the two kinds of input --------------------------------------------------------------------------------------
 
@@ -217,6 +230,7 @@ class Crowd:
         line, the known labels need none either: a task and its label.
         """
         from rarevote.io.files import read_truth_file
+        from rarevote.names import in_kind
 
         try:
             truth = read_truth_file(path)
@@ -224,18 +238,6 @@ class Crowd:
             if self.has_header:
                 raise
             truth = read_truth_file(path, columns={"task": "1", "label": "2"}, has_header=False)
-        tasks = alike(list(truth), self.annotations.tasks)
-        labels = alike(list(truth.values()), self.annotations.classes)
+        tasks = in_kind(truth, self.annotations.tasks)
+        labels = in_kind(truth.values(), self.annotations.classes)
         return dict(zip(tasks, labels, strict=True))
-
-
-def alike(values: list[Any], known: Names) -> list[Any]:
-    """The values as whole numbers or as text if that is what all the names are and they are not."""
-    import numpy as np
-
-    names = known.tolist() if isinstance(known, np.ndarray) else known[:1].tolist()  # stored ones are all text
-    if names and all(type(name) is int for name in names) and all(isinstance(value, str) for value in values):
-        return [int(value) if value.lstrip("-").isdecimal() else value for value in values]
-    if names and all(isinstance(name, str) for name in names):
-        return [str(value) if type(value) is int else value for value in values]
-    return values

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -27,6 +27,7 @@ from rarevote.checkpoint import make_folder, save_arrays, write_whole
 from rarevote.engines.dask_host import names_file, read_names, shard_file, write_names
 from rarevote.engines.dask_parts import Parts, Rows
 from rarevote.errors import InputError, warn_user
+from rarevote.names import in_kind, listed, unmatched
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
 _ANNOTATIONS_PER_SHARD = 500_000
@@ -115,6 +116,8 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     make_folder(how.folder)
     _check_seen_by_all(client, how.folder)
     survey = _survey(client, parts, how)
+    if how.gold is not None:
+        how = replace(how, gold=_gold_in_kind(how.gold, survey))
     classes = _class_names(survey, how)
     workers = sort_names(survey.workers)
     write_names(_workers_file(how.folder), as_name_array(workers))
@@ -190,6 +193,7 @@ class Survey(NamedTuple):
 
     workers: set[Any]
     labels: set[Any]
+    silent: set[Any]
     task_kinds: set[str]
     n_given: int
     n_votes: int
@@ -199,13 +203,16 @@ def survey_part(rows: Rows, abstain: Sequence[Any]) -> Survey:
     """Who voted and for what, in one part."""
     voted = rows.without(abstain)
     kinds = {voted.frame["task"].dtype.name} if len(voted) else set()
-    return Survey(set(voted.names("worker")), set(voted.names("label")), kinds, rows.n_given, len(voted))
+    labels = set(voted.names("label"))
+    silent = set(rows.names("label")) - labels
+    return Survey(set(voted.names("worker")), labels, silent, kinds, rows.n_given, len(voted))
 
 
 def unite(surveys: Sequence[Survey]) -> Survey:
     """What occurs in several parts."""
-    workers, labels, kinds, given, votes = zip(*surveys, strict=True)
-    return Survey(set().union(*workers), set().union(*labels), set().union(*kinds), sum(given), sum(votes))
+    *sets, given, votes = zip(*surveys, strict=True)
+    workers, labels, silent, kinds = (set().union(*one) for one in sets)
+    return Survey(workers, labels, silent, kinds, sum(given), sum(votes))
 
 
 def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
@@ -226,7 +233,15 @@ def _survey(client: Any, parts: Parts, how: Staging) -> Survey:
 
 
 def _class_names(survey: Survey, how: Staging) -> list[Any]:
-    known = dict.fromkeys([*survey.labels, *how.classes])
+    voted = as_name_array(sort_labels(survey.labels))
+    answers = as_name_array(sort_labels(survey.labels | survey.silent))
+    for what, strange, found in (
+        ("no answer is", unmatched(list(how.abstain), answers), answers),
+        ("nobody voted for", unmatched(list(how.classes), voted), voted),
+    ):
+        if strange:
+            warn_user(f"{what} {listed(map(repr, strange))}: there are {listed(found.tolist())}")
+    known = dict.fromkeys([*survey.labels, *in_kind(how.classes, voted)])
     extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
     if extra:
         warn_user(
@@ -239,6 +254,13 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
             "or a number? Map it to classes first."
         )
     return names
+
+
+def _gold_in_kind(gold: Mapping[Any, Any], survey: Survey) -> dict[Any, Any]:
+    """Known labels with tasks and labels of the kind that the votes have."""
+    (kind,) = survey.task_kinds
+    one_task = np.array([0]) if kind == "int64" else np.array([""], dtype=object)
+    return dict(zip(in_kind(gold, one_task), in_kind(gold.values(), as_name_array(list(survey.labels))), strict=True))
 
 
 def _gold_codes(gold: Mapping[Any, Any], classes: Sequence[Any]) -> dict[Any, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Missing
-from rarevote.errors import InputError, MissingValuesError
+from rarevote.annotations import Missing, as_name_array
+from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.columns import ALIASES, find_columns
+from rarevote.io.open_files import is_temporary, open_sources
+from rarevote.io.sources import partition_values
+from rarevote.names import in_kind
 
 # Row groups are read together up to this many rows: a part should be worth a task.
 _ROWS_PER_PART = 2_000_000
@@ -40,7 +43,8 @@ class Rows:
         """The same without the answers that are no votes."""
         if not len(abstain):
             return self
-        return Rows(self.frame[~self.frame["label"].isin(list(abstain))], self.n_given)
+        silent = in_kind(abstain, as_name_array(self.names("label")))
+        return Rows(self.frame[~self.frame["label"].isin(silent)], self.n_given)
 
     def names(self, role: str) -> list[Any]:
         """The distinct values of a column."""
@@ -136,7 +140,7 @@ def _files(data: str | Path | Sequence[str | Path]) -> Iterator[Path]:
             found = [
                 file
                 for file in sorted(path.rglob("*"))
-                if _kind(file) and not any(piece.startswith((".", "_")) for piece in file.relative_to(path).parts)
+                if _kind(file) and not any(map(is_temporary, file.relative_to(path).parts))
             ]
             if not found:
                 raise InputError(f"{given}: a folder without any Parquet or CSV file")
@@ -155,10 +159,9 @@ def _kind(path: Path) -> str | None:
 
 def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
     if _kind(path) == "csv":
-        from rarevote.io.open_files import open_sources
-
         with open_sources(path) as (source,):
             chosen = find_columns(source.columns, columns, where=str(path))
+            _say_partitions(path, chosen, source.partitions)
         yield Piece(path, chosen)
         return
     import pyarrow
@@ -169,7 +172,9 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
         names = parquet.read_schema(path).names
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
-    chosen = find_columns(names, columns, where=str(path))
+    said = {name: value for name, value in partition_values(path).items() if name not in names}
+    chosen = find_columns([*names, *said], columns, where=str(path))
+    _say_partitions(path, chosen, said)
     group: list[int] = []
     begin = size = 0
     for number in range(footer.num_row_groups):
@@ -180,6 +185,12 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
             begin, size, group = begin + size, 0, []
 
 
+def _say_partitions(path: Path, chosen: Mapping[str, str], said: Iterable[str]) -> None:
+    for role, name in chosen.items():
+        if name in said:
+            warn_user(f"{path}: no column {name!r}; the {role} is what the folder says ({name}=...)")
+
+
 def read_piece(piece: Piece, missing: Missing) -> Rows:
     """Read a piece on the worker that this runs on.
 
@@ -188,7 +199,6 @@ def read_piece(piece: Piece, missing: Missing) -> Rows:
     """
     if piece.row_groups is None:
         from rarevote.io.encode_files import Choice, loaded
-        from rarevote.io.open_files import open_sources
 
         with open_sources(piece.path) as sources, loaded(sources, [Choice(piece.columns)]) as database:
             frame = database.execute("SELECT task, worker, label FROM rows").df()
@@ -198,9 +208,13 @@ def read_piece(piece: Piece, missing: Missing) -> Rows:
 
     try:
         with parquet.ParquetFile(piece.path) as file:
-            table = file.read_row_groups(list(piece.row_groups), columns=list(piece.columns.values()))
+            names = [name for name in piece.columns.values() if name in file.schema_arrow.names]
+            table = file.read_row_groups(list(piece.row_groups), columns=names)
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{piece.title}: cannot be read ({_first_line(error)})") from None
+    for name in piece.columns.values():
+        if name not in names:  # the folder says it
+            table = table.append_column(name, pyarrow.array([partition_values(piece.path)[name]] * len(table)))
     table = table.select(list(piece.columns.values())).rename_columns(list(piece.columns))
     return _checked(table.to_pandas(), piece.title, piece.first_row, missing)
 

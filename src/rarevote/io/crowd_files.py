@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.duck import AS_WRITTEN, connection, literal
 from rarevote.simulate import SimulatedCrowd
 
 #: A text with one replacement field for the number, or a function from the number to the name.
@@ -28,7 +29,6 @@ Fields = NDArray[np.object_]
 
 # Long enough to amortise the call, short enough that the text of one batch stays a few megabytes.
 _ROWS_PER_WRITE = 100_000
-_DUCKDB_MEMORY = "1GB"
 
 
 @dataclass(frozen=True)
@@ -54,35 +54,36 @@ def write_crowd(
 ) -> CrowdFiles:
     """Write the chunks of one crowd as ``labels``, ``truth`` and ``workers.csv``, replacing older ones.
 
-    Only one chunk is held at a time. Parquet is made by DuckDB from the finished CSV, out of core, so for a
-    while the disk holds both.
+        Only one chunk is held at a time. Parquet is made by DuckDB from the finished CSV, out of core, so for a
+        while the disk holds both.
 
-    Args:
-        folder: where to; made if it does not exist.
-        chunks: consecutive parts of one crowd, from `rarevote.simulate.simulate_chunks`; ``[crowd]`` for a
-            whole.
-        format: of labels and truth, ``"csv"`` or ``"parquet"``.
-        task_name: how a task's number becomes its id.
-        worker_name: how a worker's number becomes their id.
-        class_names: names of the classes; their numbers if not given.
-        progress: called after each chunk with the numbers of tasks and annotations written so far.
+        Args:
+            folder: where to; made if it does not exist.
+            chunks: consecutive parts of one crowd, from `rarevote.simulate.simulate_chunks`; ``[crowd]`` for a
+                whole.
+            format: of labels and truth, ``"csv"`` or ``"parquet"``.
+            task_name: how a task's number becomes its id.
+            worker_name: how a worker's number becomes their id.
+            class_names: names of the classes; their numbers if not given.
+            progress: called after each chunk with the numbers of tasks and annotations written so far.
 
-    Returns:
-        The paths of the files, and the totals.
+        Returns:
+            The paths of the files, and the totals.
 
-    Raises:
-        ParameterError: the format is unknown, or names are empty, contain a line break or are not all
-            different.
-        InputError: there is no chunk.
+        Raises:
+            ParameterError: the format is unknown, or names are empty, contain a line break or are not all
+                different.
+            InputError: there is no chunk.
 
-    Example:
-        >>> import tempfile
-        >>> from rarevote.simulate import simulate_crowd
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     crowd = simulate_crowd(10, 5, random_state=0)
-        ...     files = write_crowd(folder, [crowd], class_names=["sound", "defect"])
-        ...     print(files.truth.read_text().splitlines()[:2])
-        ['task,label', 'task-000000000000,defect']
+        Example:
+            >>> import tempfile
+            >>> from rarevote.io.duck import AS_WRITTEN, connection, literal
+    from rarevote.simulate import simulate_crowd
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     crowd = simulate_crowd(10, 5, random_state=0)
+            ...     files = write_crowd(folder, [crowd], class_names=["sound", "defect"])
+            ...     print(files.truth.read_text().splitlines()[:2])
+            ['task,label', 'task-000000000000,defect']
     """
     if format not in ("csv", "parquet"):
         raise ParameterError(f"format must be csv or parquet, not {format!r}")
@@ -201,20 +202,14 @@ def _as_fields(texts: list[str]) -> Fields:
 
 def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
     """Turn each CSV file into Parquet of text columns, row for row, and remove it."""
-    import duckdb
-
-    spill = str(desk / "spill")
-    with duckdb.connect(config={"memory_limit": _DUCKDB_MEMORY, "temp_directory": spill}) as database:
+    with connection(limited=True) as database:
         for table, columns in tables.items():
             source, target = desk / f"{table}.csv", desk / f"{table}.parquet"
             # Nothing is left to be guessed: a class named "1" or "NULL" stays text.
-            rows = database.read_csv(
-                str(source),
-                header=True,
-                dtype=dict.fromkeys(columns, "VARCHAR"),
-                delimiter=",",
-                quotechar='"',
-                escapechar='"',
+            rows = (
+                f"read_csv(?, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+                f"columns = ?, {AS_WRITTEN})"
             )
-            rows.write_parquet(str(target))
+            given = [literal(str(source)), dict.fromkeys(columns, "VARCHAR"), str(target)]
+            database.execute(f"COPY (SELECT * FROM {rows}) TO ? (FORMAT parquet, USE_TMP_FILE false)", given)
             source.unlink()

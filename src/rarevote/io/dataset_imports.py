@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.io.duck import AS_WRITTEN, connection
 
-_MEMORY = "1GB"
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -28,7 +28,7 @@ def convert_cifar10h(file: Path, folder: Path) -> None:
         folder: an empty folder for the two files.
     """
     needed = ("annotator_id", "chosen_label", "true_label", "cifar10_test_test_idx")
-    with _database(file, folder) as database:
+    with _database(file) as database:
         found = _open_csv(database, "trials", file, needed)
         checks = ["try_cast(cifar10_test_test_idx AS DOUBLE) < 0"]
         if "is_attn_check" in found:
@@ -68,7 +68,7 @@ def convert_jigsaw(file: Path, folder: Path, *, truth: Path | None, threshold: f
         raise ParameterError(f"threshold must be above 0 and at most 1, got {threshold!r}")
     if min_votes < 1:
         raise ParameterError(f"min_votes must be at least 1, got {min_votes!r}")
-    with _database(file, folder) as database:
+    with _database(file) as database:
         _open_csv(database, "judgements", file, ("id", "worker", "toxic"))
         odd, empty, example = database.execute(
             "SELECT count(*) FILTER (toxic IS NOT NULL AND coalesce(try_cast(toxic AS DOUBLE), -1) NOT IN (0, 1)), "
@@ -120,17 +120,12 @@ def _open_published_shares(database: Any, file: Path) -> None:
 
 
 @contextmanager
-def _database(file: Path, folder: Path) -> Iterator[Any]:
-    """A database in memory that spills beside ``folder``; its errors are about ``file``."""
+def _database(file: Path) -> Iterator[Any]:
+    """A database in memory; its errors are about ``file``."""
     import duckdb
 
-    settings = {
-        "memory_limit": _MEMORY,
-        "temp_directory": str(folder.parent / "spill"),
-        "autoinstall_known_extensions": "false",
-    }
     try:
-        with duckdb.connect(config=settings) as database:
+        with connection(limited=True) as database:
             yield database
     except duckdb.Error as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -154,7 +149,7 @@ def _open_csv(database: Any, name: str, file: Path, needed: Sequence[str]) -> li
     types = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in columns)
     database.execute(
         f"CREATE TEMP VIEW {name} AS SELECT * FROM read_csv({_quoted(str(file))}, auto_detect = false, header = true, "
-        f"delim = ',', quote = '\"', escape = '\"', nullstr = '', columns = {{{types}}})"
+        f"delim = ',', quote = '\"', escape = '\"', nullstr = '', columns = {{{types}}}, {AS_WRITTEN})"
     )
     return columns
 
@@ -186,5 +181,6 @@ def _refuse_gaps(database: Any, file: Path, columns: Sequence[str]) -> None:
 
 def _write(database: Any, file: Path, query: str) -> int:
     """Write a query's rows as CSV and return how many there are."""
-    row = database.execute(f"COPY ({query}) TO {_quoted(str(file))} (FORMAT csv, HEADER true)").fetchone()
+    options = "FORMAT csv, HEADER true, USE_TMP_FILE false"
+    row = database.execute(f"COPY ({query}) TO {_quoted(str(file))} ({options})").fetchone()
     return int(row[0])

@@ -13,20 +13,24 @@ from typing import Any
 _LEAST_MEMORY = 2 << 30
 _PART_OF_MEMORY = 12
 
+#: For every reader of files: without it DuckDB takes a folder called ``label=v2`` on the way for the column ``label``.
+AS_WRITTEN = "hive_partitioning = false"
+
 
 @contextmanager
-def connection(*, on_disk: bool = False) -> Iterator[Any]:
+def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]:
     """A database that lives as long as the block.
 
     Args:
         on_disk: keep tables in a temporary file and only a limited part of them in memory.
+        limited: of what queries need, too, keep only a limited part in memory.
     """
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as folder:
         database = duckdb.connect(str(Path(folder) / "scratch.duckdb") if on_disk else ":memory:")
         try:
-            if on_disk:
+            if on_disk or limited:
                 limit = max(_LEAST_MEMORY, _physical_memory() // _PART_OF_MEMORY)
                 database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             # Reading a file must never download anything, and what does not fit into memory must not go to the folder

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rarevote.annotations import Encoded, as_name_array, encode_column
 from rarevote.errors import InputError
 from rarevote.io.csv_text import explain, undecodable_line
-from rarevote.io.duck import connection, first_line, identifier, literal, with_objects
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.names_file import NamesFile
 from rarevote.io.sources import PARQUET, Source, explain_json
 
@@ -104,7 +104,8 @@ def _view_parquet(database: Any, sources: Sequence[Source], choices: Sequence[Ch
         path = literal(source.files[0].path).replace("'", "''")
         selected = ", ".join(f"{column} AS {role}" for role, column in columns.items())
         queries.append(
-            f"SELECT {selected}, {begin} + file_row_number AS rowid FROM read_parquet('{path}', file_row_number = true)"
+            f"SELECT {selected}, {begin} + file_row_number AS rowid FROM "
+            f"read_parquet('{path}', file_row_number = true, {AS_WRITTEN})"
         )
         begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
     if len(seen) > 1:

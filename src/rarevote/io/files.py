@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.annotations import Annotations, Keep, Missing, is_missing
-from rarevote.errors import ColumnsError, InputError, ParameterError
+from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 from rarevote.io.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.encode_files import (
     Choice,
@@ -97,6 +97,7 @@ def read_label_files(
         shown = _shown_columns(sources, show)
         choose = _choose_wide if wide else _choose_long
         choices = [choose(source, columns, shown) for source in sources]
+        _say_partitions(sources, choices)
 
         def place(rows: NDArray[np.int64]) -> str:
             # A row of a wide table is many votes: its own number is found by looking again.
@@ -125,6 +126,15 @@ def _titled(sources: Sequence[Source], compute: Any) -> Any:
         raise InputError(f"{sources[0].title}: {error}") from None
 
 
+def _say_partitions(sources: Sequence[Source], choices: Sequence[Choice]) -> None:
+    """Say which roles the names of folders fill, because no column does."""
+    for source, choice in zip(sources, choices, strict=True):
+        for role, name in choice.roles.items():
+            if name in source.partitions:
+                warn_user(f"{source.title}: no column {name!r}; the {role} is what the folder says ({name}=...)")
+                return
+
+
 def _choose_long(source: Source, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
     del shown
     return Choice(find_columns(source.columns, columns, where=source.title))
@@ -139,7 +149,7 @@ def _choose_wide(source: Source, columns: Mapping[str, str] | None, shown: Seque
     task = chosen.get("task", source.columns[0])
     if task not in source.columns:
         raise ColumnsError(f"{source.title} has no column {task!r} (for task)")
-    answers = [name for name in source.columns if name != task and name not in shown]
+    answers = [name for name in source.columns if name not in (task, *shown, *source.partitions)]
     if not answers:
         raise ColumnsError(f"{source.title}: a wide table needs a column for each annotator beside {task!r}")
     return Choice({"task": task}, answers)
@@ -171,6 +181,7 @@ def read_truth_file(
             Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
             for source in sources
         ]
+        _say_partitions(sources, choices)
         with loaded(sources, choices) as database:
             rows = database.execute("SELECT task, label FROM rows ORDER BY rowid").fetchall()
         tasks, labels = [row[0] for row in rows], [row[1] for row in rows]

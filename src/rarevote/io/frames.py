@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations, Keep, Missing, as_name_array, encode_column
+from rarevote.annotations import Annotations, Keep, Missing, as_name_array, check_same_index, encode_column
 from rarevote.errors import InputError, MissingExtraError
 from rarevote.io.columns import ALIASES, TRUTH_ALIASES, find_columns
 from rarevote.io.tables import Kind, Table
@@ -86,6 +86,7 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
 
         return read_truth_file(data, columns=columns)
     if isinstance(data, tuple) and len(data) == 2:
+        check_same_index(dict(zip(TRUTH_ALIASES, data, strict=True)))
         pairs = [np.asarray(column).tolist() if isinstance(column, np.ndarray) else list(column) for column in data]
     elif hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns"):
         pairs = [data.index.tolist(), data.tolist()]

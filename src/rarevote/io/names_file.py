@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.io.duck import connection, identifier
+from rarevote.io.duck import AS_WRITTEN, connection, identifier
 from rarevote.stored_names import StoredNames
 
 # Beyond this many single rows it is quicker to read the whole file.
@@ -36,8 +36,8 @@ class NamesFile(StoredNames):
         """Keep the names that a query gives, in its order."""
         path = Path(tempfile.mkdtemp(prefix="rarevote-names-")) / "names.parquet"
         try:
-            database.execute(f"COPY ({query}) TO ? (FORMAT parquet)", [str(path)])
-            (count,) = database.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchone()
+            database.execute(f"COPY ({query}) TO ? (FORMAT parquet, USE_TMP_FILE false)", [str(path)])
+            (count,) = database.execute(f"SELECT count(*) FROM read_parquet(?, {AS_WRITTEN})", [str(path)]).fetchone()
         except BaseException:
             shutil.rmtree(path.parent, ignore_errors=True)
             raise
@@ -52,12 +52,13 @@ class NamesFile(StoredNames):
     def as_table(self, column: str) -> str:
         """The names as a table of SQL with one column."""
         quoted = str(self.path).replace("'", "''")
-        return f"(SELECT name AS {identifier(column)} FROM read_parquet('{quoted}')) AS {identifier('table ' + column)}"
+        rows = f"SELECT name AS {identifier(column)} FROM read_parquet('{quoted}', {AS_WRITTEN})"
+        return f"({rows}) AS {identifier('table ' + column)}"
 
     def load(self) -> NDArray[Any]:
         """All of them, as an array of text."""
         with connection() as database:
-            return _texts(database.execute("SELECT name FROM read_parquet(?)", [str(self.path)]))
+            return _texts(database.execute(f"SELECT name FROM read_parquet(?, {AS_WRITTEN})", [str(self.path)]))
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The names with these numbers."""
@@ -67,7 +68,7 @@ class NamesFile(StoredNames):
             database.register("wanted", {"number": rows, "place": np.arange(rows.size)})
             return _texts(
                 database.execute(
-                    "SELECT name FROM read_parquet(?, file_row_number = true) "
+                    f"SELECT name FROM read_parquet(?, file_row_number = true, {AS_WRITTEN}) "
                     "JOIN wanted ON number = file_row_number ORDER BY place",
                     [str(self.path)],
                 )
@@ -82,7 +83,8 @@ class NamesFile(StoredNames):
         with connection() as database:
             database.register("wanted", {"name": texts, "place": np.arange(texts.size)})
             rows = database.execute(
-                "SELECT place, file_row_number FROM read_parquet(?, file_row_number = true) JOIN wanted USING (name)",
+                f"SELECT place, file_row_number FROM read_parquet(?, file_row_number = true, {AS_WRITTEN}) "
+                "JOIN wanted USING (name)",
                 [str(self.path)],
             ).fetchnumpy()
         found[np.asarray(rows["place"])] = np.asarray(rows["file_row_number"])

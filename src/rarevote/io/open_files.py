@@ -19,8 +19,17 @@ from typing import Any
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.csv_text import check_lines, lines_of_rows, read_header
-from rarevote.io.duck import connection, first_line, literal
-from rarevote.io.sources import PARQUET, File, Source, csv_source, explain_json, json_packing, json_source
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
+from rarevote.io.sources import (
+    PARQUET,
+    File,
+    Source,
+    csv_source,
+    explain_json,
+    json_packing,
+    json_source,
+    with_partitions,
+)
 from rarevote.io.streams import (
     COMPRESSED_ENDINGS,
     Compression,
@@ -104,6 +113,15 @@ def format_of_name(path: Path) -> str | None:
     return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file or folder is nobody's data: hidden, a marker of Spark's, or what a writer left half done.
+
+    >>> [is_temporary(name) for name in (".part.csv", "_SUCCESS", "tmp_.part.csv", "~$votes.xlsx", "votes.csv")]
+    [True, True, True, True, False]
+    """
+    return name.startswith((".", "_", "~$", "tmp_.")) or name.endswith((".tmp", ".part", ".crdownload"))
+
+
 @dataclass(frozen=True)
 class _Opener:
     """Opens one input after the other."""
@@ -123,9 +141,9 @@ class _Opener:
             return [self._remote(text)]
         path = Path(text)
         if path.is_dir():
-            return [self._file(file, str(file)) for file in self._in_folder(path)]
+            return [with_partitions(self._file(file, str(file))) for file in self._in_folder(path)]
         if path.exists():
-            return [self._file(path, text)]
+            return [with_partitions(self._file(path, text))]
         matches = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
         if not matches:
             raise InputError(f"{text}: no such file")
@@ -136,7 +154,7 @@ class _Opener:
         files = [
             file
             for file in sorted(folder.rglob("*"))
-            if file.is_file() and not any(piece.startswith((".", "_")) for piece in file.relative_to(folder).parts)
+            if file.is_file() and not any(map(is_temporary, file.relative_to(folder).parts))
         ]
         kinds: dict[str, list[Path]] = {}
         for file in files:
@@ -261,7 +279,7 @@ class _Opener:
             found = self.database.execute(
                 "SELECT key FROM (SELECT unnest(keys) AS key, generate_subscripts(keys, 1) AS place, n FROM "
                 "(SELECT json_keys(json) AS keys, row_number() OVER () AS n FROM "
-                f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?) {limit}))) "
+                f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?, {AS_WRITTEN}) {limit}))) "
                 "GROUP BY key ORDER BY min(n), arg_min(place, n)",
                 [[literal(file.path)], json_packing(compression)],
             ).fetchall()
@@ -273,7 +291,7 @@ class _Opener:
         import duckdb
 
         try:
-            described = self.database.execute("DESCRIBE SELECT * FROM read_parquet(?)", [[literal(path)]]).fetchall()
+            described = self.database.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [[literal(path)]]).fetchall()
         except duckdb.Error as error:
             raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
         return Source((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])

@@ -8,6 +8,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.csv_text import LONGEST_LINE, TextTable, header_of
+from rarevote.io.duck import AS_WRITTEN
 
 _EXTENSIONS = {"http": "httpfs", "https": "httpfs", "s3": "httpfs", "gs": "httpfs", "gcs": "httpfs", "r2": "httpfs",
                "hf": "httpfs", "az": "azure", "azure": "azure", "abfss": "azure"}  # fmt: skip
@@ -61,7 +62,8 @@ def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool
         # A delimiter that no text has makes every line one cell.
         found = database.execute(
             "SELECT line FROM read_csv(?, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
-            f"comment='', columns={{'line': 'VARCHAR'}}, parallel=false, max_line_size={LONGEST_LINE}) "
+            f"comment='', columns={{'line': 'VARCHAR'}}, parallel=false, max_line_size={LONGEST_LINE}, "
+            f"{AS_WRITTEN}) "
             f"LIMIT {_SAMPLED_LINES}",
             [address],
         ).fetchall()

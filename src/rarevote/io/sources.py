@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from rarevote.io.csv_text import TextTable
-from rarevote.io.duck import connection, first_line, literal, with_objects
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.streams import Compression, open_bytes
 
-PARQUET = "read_parquet(?)"  # the reader of Parquet files
+PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
+_FILE = "rarevote name of the file"  # longer than any column's name could be by chance
 _LONGEST_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
 
 
@@ -45,6 +47,7 @@ class Source:
         table: header and dialect of delimited text.
         objects: Python objects that the reader names.
         compression: how the files are packed.
+        partitions: those of the columns that the names of folders give, not the files.
     """
 
     files: tuple[File, ...]
@@ -55,6 +58,7 @@ class Source:
     table: TextTable | None = None
     objects: dict[str, Any] = field(default_factory=dict)
     compression: Compression = "none"
+    partitions: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -95,6 +99,37 @@ def place_of_rows(sources: Sequence[Source], rows: Sequence[int]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# columns in the names of folders
+
+
+def partition_values(path: str | Path) -> dict[str, str]:
+    """What the folders of a path say in Spark's and Hive's manner.
+
+    >>> partition_values("votes/day=2026-11-16/label=not%20sure/part-0.parquet")
+    {'day': '2026-11-16', 'label': 'not sure'}
+    """
+    pairs = (folder.partition("=") for folder in Path(path).parts[:-1])
+    return {unquote(name): unquote(value) for name, sign, value in pairs if name and sign}
+
+
+def with_partitions(source: Source) -> Source:
+    """The source with a column for each folder ``name=value`` on the way whose name no column of the file has."""
+    (file,) = source.files
+    absent = tuple(name for name in partition_values(Path(file.path).absolute()) if name not in source.columns)
+    if not absent or source.objects or "://" in file.path:
+        return source
+    value = "list_last(regexp_extract_all({file}, '(?:^|[/\\\\]){key}=([^/\\\\]*)[/\\\\]', 1))"
+    columns = []
+    for name in absent:
+        key = re.escape(quote(name, safe=" ")).replace("'", "''")
+        text = f"url_decode({value.format(file=identifier(_FILE), key=key)})"
+        columns.append(f"{f'to_json({text})' if source.form == 'json' else text} AS {identifier(name)}")
+    function = source.reader.removesuffix(")") + f", filename={_FILE!r})"
+    reader = f"(SELECT * EXCLUDE ({identifier(_FILE)}), {', '.join(columns)} FROM {function})"
+    return replace(source, reader=reader, columns=[*source.columns, *absent], partitions=absent)
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # how DuckDB reads them
 
 
@@ -103,7 +138,7 @@ def csv_source(file: File, table: TextTable, compression: Compression, options: 
     # NULs and comment signs in cells are text; a cell that is empty is missing, and nothing else is.
     reader = (
         "read_csv(?, auto_detect=false, header=?, delim=?, quote=?, escape=?, nullstr='', comment='', "
-        f"strict_mode=true, compression=?, columns=?{options})"
+        f"strict_mode=true, compression=?, columns=?, {AS_WRITTEN}{options})"
     )
     dialect = table.dialect
     arguments = (
@@ -119,7 +154,7 @@ def csv_source(file: File, table: TextTable, compression: Compression, options: 
 
 def json_source(file: File, layout: str, compression: Compression, columns: list[str]) -> Source:
     """JSON objects: every value as JSON text, so that its type is known and nothing is guessed."""
-    reader = f"read_json(?, format='{layout}', compression=?, columns=?)"
+    reader = f"read_json(?, format='{layout}', compression=?, columns=?, {AS_WRITTEN})"
     kinds = dict.fromkeys(columns, "JSON")
     return Source((file,), "json", reader, (json_packing(compression), kinds), columns, compression=compression)
 

@@ -131,7 +131,8 @@ def _write_by_duckdb(
         f"{_expression(name, column, ending, safe=safe)} AS {identifier(_escaped(name) if safe else name)}"
         for name, column in columns.items()
     )
-    options = _TEXT.get(ending, "FORMAT parquet")
+    # Without this DuckDB writes beside our hidden temporary file a visible one of its own, and leaves it when killed.
+    options = f"{_TEXT.get(ending, 'FORMAT parquet')}, USE_TMP_FILE false"
     if packing:
         options += f", COMPRESSION {_PACKED[packing]}"
     with connection(on_disk=bool(on_disk)) as database:

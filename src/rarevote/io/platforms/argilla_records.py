@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.platforms.base import as_text, shown_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import one_part
@@ -112,19 +113,15 @@ def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     import duckdb
 
-    connection = duckdb.connect()
-    try:
-        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+    with connection() as database:
         try:
-            connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            database.execute(f"SELECT * FROM read_parquet(?, {AS_WRITTEN})", [literal(str(path))])
         except duckdb.Error as error:
-            raise InputError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
-        names = [column[0] for column in connection.description or ()]
-        while rows := connection.fetchmany(1_000):
+            raise InputError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
+        names = [column[0] for column in database.description or ()]
+        while rows := database.fetchmany(1_000):
             for row in rows:
                 yield dict(zip(names, row, strict=True))
-    finally:
-        connection.close()
 
 
 def record_id(fields: Mapping[str, Any], number: int, where: str) -> str:
