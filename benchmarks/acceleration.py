@@ -27,10 +27,10 @@ from unittest.mock import patch
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote import Annotations, CCRasch
-from rarevote.em import Progress
-from rarevote.engines.local import LocalEngine
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import Progress
 from rarevote.errors import ConvergenceWarning
-from rarevote.io.frames import read_annotations
+from rarevote.io.read.frames import read_annotations
 
 # More than any of the datasets needs to stop; a fit that ends there is refused.
 MOST = 5_000

@@ -21,7 +21,7 @@ from tests.benchmark_data import Row, datasets, load, scores
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote import Annotations, CrowdFM, MajorityVote
-from rarevote.methods.crowdfm import WEIGHTS_VARIABLE
+from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE
 
 CLOSE = 0.03
 DEVIATIONS = 3

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rarevote.io.weights import read_tensors
-from rarevote.methods.crowdfm_network import AttentionWeights, CrowdFMWeights, task_option_logits
+from rarevote.methods.crowdfm.network import AttentionWeights, CrowdFMWeights, task_option_logits
+from rarevote.methods.crowdfm.weights import read_tensors
 
 Floats = NDArray[np.float64]
 Codes = NDArray[Any]

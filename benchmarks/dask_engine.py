@@ -23,15 +23,15 @@ import numpy as np
 
 from benchmarks import evidence
 from rarevote import Annotations, CCRasch, DawidSkene
-from rarevote.checkpoint import save_arrays
-from rarevote.cluster import Dask
-from rarevote.em import Engine, Progress, StoppingRule, run_em
-from rarevote.engines import local
-from rarevote.engines.dask import DaskEngine
-from rarevote.engines.dask_data import StagedCrowd, Staging, stage
-from rarevote.engines.dask_host import shard_file, write_names
-from rarevote.engines.dask_parts import find_parts
-from rarevote.engines.local import LocalEngine
+from rarevote.cluster.data import StagedCrowd, Staging, stage
+from rarevote.cluster.engine import DaskEngine
+from rarevote.cluster.fit import Dask
+from rarevote.cluster.host import shard_file, write_names
+from rarevote.cluster.parts import find_parts
+from rarevote.em import local
+from rarevote.em.checkpoint import save_arrays
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import Engine, Progress, StoppingRule, run_em
 
 VOTES_PER_TASK, N_WORKERS = 5, 50_000
 N_FILES = 10

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
-from rarevote.annotations import Annotations
-from rarevote.calibrate import CalibratedPosterior, calibrated
-from rarevote.decide import Decision, decide
-from rarevote.methods.cc_rasch import CCRasch
-from rarevote.review import review_gains
-from rarevote.simulate import SimulatedCrowd, simulate_cc_rasch, simulate_crowd
+from rarevote.crowd.annotations import Annotations
+from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
+from rarevote.meaning.decide import Decision, decide
+from rarevote.meaning.review import review_gains
+from rarevote.methods.cc_rasch.estimator import CCRasch
+from rarevote.simulate.crowds import SimulatedCrowd, simulate_cc_rasch, simulate_crowd
 
 TARGET, SLACK, EXCESS = 0.9, 0.02, 1.5
 GOLD_SHARE = 0.05
@@ -251,7 +251,8 @@ def _log_loss(posterior: Floats, true: NDArray[np.int64]) -> float:
 
 def draw_chart(rows: Iterable[Mapping[str, Any]]) -> Path:
     """Realised cost by share of tasks reviewed, one panel per kind of crowd."""
-    from rarevote.study.figures import Axis, Point, line_chart, to_svg
+    from rarevote.charts.save import to_svg
+    from rarevote.study.figures import Axis, Point, line_chart
 
     orders = {"gain": "--max-review", "lowest_confidence": "lowest confidence", "random": "random"}
     prefix = "cost 1:20: mean realised cost, "

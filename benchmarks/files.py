@@ -49,7 +49,7 @@ print(time.perf_counter() - begin, time.process_time() - busy)
 
 FIT_ALONE = """
 import sys, time
-from rarevote.io.files import read_annotations_file
+from rarevote.io.read.votes import read_annotations_file
 from rarevote.methods.registry import find_method
 crowd = read_annotations_file(sys.argv[1])
 estimator = find_method(sys.argv[2]).load()()

@@ -20,16 +20,16 @@ import numpy as np
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
-from rarevote.annotations import Annotations
-from rarevote.methods.cc_rasch import CCRasch
+from rarevote.crowd.annotations import Annotations
+from rarevote.methods.cc_rasch.estimator import CCRasch
 
 _RUN = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
 from pathlib import Path
 import numpy as np
-from rarevote.annotations import Annotations
-from rarevote.methods.cc_rasch import CCRasch
+from rarevote.crowd.annotations import Annotations
+from rarevote.methods.cc_rasch.estimator import CCRasch
 n_tasks, dtype = int(sys.argv[1]), sys.argv[2]
 rng = np.random.default_rng(0)
 votes = Annotations(

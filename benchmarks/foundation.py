@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks import evidence
 from benchmarks.peers import DATASETS, crowdkit_python, crowdkit_seconds
 from rarevote import Annotations, CCRasch
-from rarevote.engines.local import LocalEngine
+from rarevote.em.local import LocalEngine
 
 N_TASKS, N_VOTES, N_WORKERS, N_CLASSES = 1_000_000, 5, 20_000, 2
 

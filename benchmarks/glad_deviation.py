@@ -27,11 +27,11 @@ from tests.benchmark_data import Row, datasets, load, paper_row, scores
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
-from rarevote.annotations import Annotations
-from rarevote.em import Shard, StoppingRule, run_em
-from rarevote.engines.local import LocalEngine
-from rarevote.methods.glad import GLAD
-from rarevote.methods.glad_model import GLADLocal, GLADModel, GLADShared
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import Shard, StoppingRule, run_em
+from rarevote.methods.glad.estimator import GLAD
+from rarevote.methods.glad.model import GLADLocal, GLADModel, GLADShared
 
 SMALL = 2_500
 OFF = 0.01

@@ -27,8 +27,8 @@ import numpy as np
 from benchmarks import evidence
 from benchmarks.dask_engine import cluster, columns, posterior, write_files
 from rarevote import CCRasch
-from rarevote.cluster import Dask
-from rarevote.em import Progress
+from rarevote.cluster.fit import Dask
+from rarevote.em.loop import Progress
 
 N_ANNOTATIONS, N_WORKERS, N_SHARDS = 200_000, 1_000, 6
 # Of annotators: low enough for a fit of some dozens of iterations.
@@ -38,7 +38,7 @@ EVERY = 5
 DRIVER = """
 import sys
 from rarevote import CCRasch
-from rarevote.cluster import Dask
+from rarevote.cluster.fit import Dask
 
 def told(progress):
     print(progress.iteration, flush=True)

@@ -32,7 +32,7 @@ import pandas as pd
 
 from benchmarks import evidence
 from benchmarks.peers import crowdkit_python
-from rarevote.simulate import simulate_crowd
+from rarevote.simulate.crowds import simulate_crowd
 
 N_WORKERS, N_CLASSES, VOTES_PER_TASK = 2_413, 3, 6
 RIVAL = "crowd-kit DawidSkene"

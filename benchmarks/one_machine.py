@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import evidence
-from rarevote.annotations import Annotations
-from rarevote.em import Progress
-from rarevote.io.files import read_annotations_file
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Progress
+from rarevote.io.read.votes import read_annotations_file
 from rarevote.methods.registry import METHODS
 
 GIGABYTE = 1e9

@@ -30,9 +30,9 @@ from benchmarks import evidence
 from benchmarks.crowdfm_numpy import task_option_logits_materialised
 from benchmarks.peers import DATASETS, crowdkit_python
 from rarevote import GLAD, DawidSkene, simulate_crowd
-from rarevote.io.frames import read_annotations
-from rarevote.methods.crowdfm import WEIGHTS_VARIABLE, load_weights
-from rarevote.methods.crowdfm_network import task_option_logits
+from rarevote.io.read.frames import read_annotations
+from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE, load_weights
+from rarevote.methods.crowdfm.network import task_option_logits
 
 N_ANNOTATIONS, VOTES_PER_TASK, N_WORKERS = 1_000_000, 5, 2_000
 REPEATS = 3

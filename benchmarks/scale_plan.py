@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks import pages
 from benchmarks.evidence import EVIDENCE, REPOSITORY
-from rarevote.annotations import smallest_unsigned
-from rarevote.engines.dask import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
-from rarevote.engines.dask_data import shards_for
+from rarevote.cluster.data import shards_for
+from rarevote.cluster.engine import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
+from rarevote.crowd.annotations import smallest_unsigned
 
 PAGE = REPOSITORY / "docs" / "scale.md"
 FLOAT = 8

@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rarevote.io.crowd_files import write_crowd
-from rarevote.simulate import simulate_crowd
+from rarevote.simulate.crowds import simulate_crowd
+from rarevote.simulate.files import write_crowd
 
 SHIPPED = Path(__file__).resolve().parents[1] / "src" / "rarevote" / "data" / "rails"
 

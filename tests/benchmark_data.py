@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rarevote.metrics import macro_f1, minority_recall
+from rarevote.meaning.metrics import macro_f1, minority_recall
 
 # The paper prints three decimals.
 PRINTED = 6e-4

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.estimator import Estimator
+from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
 from tests.methods.test_crowdfm_network import random_tensors
 

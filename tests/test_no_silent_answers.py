@@ -14,14 +14,14 @@ import pytest
 
 import rarevote
 from rarevote import Annotations, MajorityVote
-from rarevote.cli.reading import Reading
+from rarevote.cli.options.read import Reading
+from rarevote.crowd.names import find_name, in_kind, unmatched
 from rarevote.errors import InputError, RarevoteWarning
-from rarevote.io.files import read_label_files, read_truth_file
-from rarevote.io.frames import read_truth
-from rarevote.io.result_files import read_result
-from rarevote.io.write import write_columns
-from rarevote.metrics import accuracy, confusion_matrix, log_loss
-from rarevote.names import find_name, in_kind, unmatched
+from rarevote.io.read.frames import read_truth
+from rarevote.io.read.results import read_result
+from rarevote.io.read.votes import read_label_files, read_truth_file
+from rarevote.io.write.columns import write_columns
+from rarevote.meaning.metrics import accuracy, confusion_matrix, log_loss
 
 FORMATS = ["csv", "tsv", "json", "ndjson", "parquet", "xlsx", "arrow"]
 VOTES: dict[str, Any] = {
@@ -80,7 +80,7 @@ def test_wide_tables_take_no_folder_for_an_annotator(tmp_path: Path) -> None:
 def test_names_on_disk_survive_a_temporary_folder_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tempfile
 
-    from rarevote.io import encode_files
+    from rarevote.io.read import encode as encode_files
 
     scratch = tmp_path / "name=x"
     scratch.mkdir()
@@ -94,7 +94,7 @@ def test_names_on_disk_survive_a_temporary_folder_of_any_name(tmp_path: Path, mo
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_dask_reads_parts_as_one_machine_does(tmp_path: Path, ending: str) -> None:
-    from rarevote.engines.dask_parts import find_parts
+    from rarevote.cluster.parts import find_parts
 
     path = written(tmp_path / "label=v2" / f"votes.{ending}", VOTES)
     (part,) = find_parts(path).readers
@@ -130,7 +130,7 @@ def test_dask_reads_parts_as_one_machine_does(tmp_path: Path, ending: str) -> No
     ],
 )
 def test_names_meet_the_type_of_the_data(given: list[Any], known: list[Any], expected: list[Any]) -> None:
-    from rarevote.annotations import as_name_array
+    from rarevote.crowd.names import as_name_array
 
     found = in_kind(given, as_name_array(known))
     assert found == expected

@@ -12,9 +12,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rarevote.methods.registry import METHODS
+
 if TYPE_CHECKING:
-    from rarevote.annotations import Annotations as Annotations
-    from rarevote.datasets import load_dataset as load_dataset
+    from rarevote.crowd.annotations import Annotations as Annotations
+    from rarevote.meaning.metrics import score as score
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
     from rarevote.methods.class_conditional import ClassConditional as ClassConditional
     from rarevote.methods.crowdfm import CrowdFM as CrowdFM
@@ -30,36 +32,22 @@ if TYPE_CHECKING:
     from rarevote.methods.saved import load as load
     from rarevote.methods.wawa import Wawa as Wawa
     from rarevote.methods.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
-    from rarevote.metrics import score as score
-    from rarevote.simulate import simulate_cc_rasch as simulate_cc_rasch
-    from rarevote.simulate import simulate_crowd as simulate_crowd
+    from rarevote.simulate.crowds import simulate_cc_rasch as simulate_cc_rasch
+    from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
+    from rarevote.study.datasets import load_dataset as load_dataset
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Annotations": "annotations",
-    "CCRasch": "methods.cc_rasch",
-    "ClassConditional": "methods.class_conditional",
-    "CrowdFM": "methods.crowdfm",
-    "DawidSkene": "methods.dawid_skene",
-    "GLAD": "methods.glad",
-    "GoldDawidSkene": "methods.gold",
-    "GoldMajorityVote": "methods.gold",
-    "MACE": "methods.mace",
-    "MajorityVote": "methods.majority",
-    "OneCoinDawidSkene": "methods.one_coin",
-    "PLAT": "methods.plat",
-    "Rasch": "methods.rasch",
-    "Wawa": "methods.wawa",
-    "ZeroBasedSkill": "methods.zero_based_skill",
+_HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values()} | {
+    "Annotations": "crowd.annotations",
     "load": "methods.saved",
-    "load_dataset": "datasets",
-    "score": "metrics",
-    "simulate_cc_rasch": "simulate",
-    "simulate_crowd": "simulate",
+    "load_dataset": "study.datasets",
+    "score": "meaning.metrics",
+    "simulate_cc_rasch": "simulate.crowds",
+    "simulate_crowd": "simulate.crowds",
 }
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> object:

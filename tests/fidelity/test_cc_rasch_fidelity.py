@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rarevote import CCRasch, MajorityVote
-from rarevote.estimator import Estimator
+from rarevote.methods.base import Estimator
 from tests.benchmark_data import PRINTED, datasets, load, paper_row, scores
 
 OBJECTIVES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from rarevote.methods.dawid_skene import DawidSkene
+from rarevote.methods.dawid_skene.estimator import DawidSkene
 from tests.benchmark_data import PRINTED, datasets, load, paper_row, scores
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rarevote.methods.glad import GLAD
+from rarevote.methods.glad.estimator import GLAD
 from tests.benchmark_data import datasets, load, paper_row, scores
 
 REFERENCE = {

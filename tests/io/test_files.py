@@ -11,8 +11,8 @@ import pytest
 
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
-from rarevote.io.files import read_annotations_file, read_truth_file
-from rarevote.io.write import write_columns
+from rarevote.io.read.votes import read_annotations_file, read_truth_file
+from rarevote.io.write.columns import write_columns
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> Path:

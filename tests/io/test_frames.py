@@ -13,8 +13,8 @@ import pytest
 
 from rarevote import CCRasch, MajorityVote
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, ParameterError
-from rarevote.io.columns import find_columns
-from rarevote.io.frames import read_annotations, read_truth
+from rarevote.io.read.columns import find_columns
+from rarevote.io.read.frames import read_annotations, read_truth
 
 COLUMNS: dict[str, list[Any]] = {
     "task": ["007", "007", "8", "8", "8"],

@@ -22,9 +22,9 @@ from pyarrow import ipc
 
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, ParameterError
-from rarevote.io import csv_text
-from rarevote.io.files import read_annotations_file, read_label_files, read_truth_file
-from rarevote.io.write import write_columns
+from rarevote.io.read import csv_text
+from rarevote.io.read.votes import read_annotations_file, read_label_files, read_truth_file
+from rarevote.io.write.columns import write_columns
 
 Rows = list[tuple[Any, Any, Any]]
 ROWS: Rows = [("007", "b", "yes"), ("007", "a", "no"), ("10", "a", "yes")]
@@ -439,7 +439,7 @@ def test_addresses_need_an_installed_extension(tmp_path: Path) -> None:
 
 def test_the_header_of_a_remote_file(tmp_path: Path) -> None:
     from rarevote.io.duck import connection
-    from rarevote.io.remote import peek
+    from rarevote.io.read.remote import peek
 
     path = write(tmp_path / "x.csv", 'task;worker;label\n1;a;"x\ny"\n\n2;b;"z;"\n')
     with connection() as database:

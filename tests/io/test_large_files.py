@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rarevote.annotations import Annotations
 from rarevote.cli import app
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError, MissingValuesError
-from rarevote.io import encode_files
 from rarevote.io.duck import connection
-from rarevote.io.files import read_label_files, read_truth_file
 from rarevote.io.names_file import NamesFile
-from rarevote.io.write import write_columns
-from rarevote.methods.cc_rasch import CCRasch
-from rarevote.stored_names import positions_of
+from rarevote.io.read import encode as encode_files
+from rarevote.io.read.votes import read_label_files, read_truth_file
+from rarevote.io.write.columns import write_columns
+from rarevote.methods.cc_rasch.estimator import CCRasch
 
 ROWS: list[tuple[str, str, str]] = [
     ("b", "ann", "yes"), ("a", "bob", "no"), ("é", "ann", "yes"), ("b", "bob", "not sure"), ("Z", "cy", "not sure"),

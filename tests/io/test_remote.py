@@ -9,8 +9,8 @@ import pytest
 
 from rarevote.errors import InputError
 from rarevote.io.duck import connection
-from rarevote.io.remote import load_extension, refuse_address
-from tests.test_cli import rarevote
+from rarevote.io.read.remote import load_extension, refuse_address
+from tests.cli.test_cli import rarevote
 
 ADDRESSES = {
     "https://example.invalid/labels.csv": "httpfs",

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from rarevote.errors import InputError
 from rarevote.io.spreadsheet import MOST_ROWS
-from rarevote.io.write import check_output, write_columns, write_rows
+from rarevote.io.write.columns import check_output, write_columns, write_rows
 
 NAMES = ["a,b", "=SUM(A1)", "ü", "-5", "+1", "@x", "'quoted'", ' "', "two\nlines", "007", "\ttab"]
 COLUMNS: dict[str, Any] = {

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, {package!r})
 import rarevote
 assert rarevote.__file__.startswith({package!r}), rarevote.__file__
-from rarevote.annotations import Annotations
+from rarevote.crowd.annotations import Annotations
 crowd = Annotations.from_arrays([0, 0, 1], [0, 1, 0], ["a", "b", "a"])
 print(crowd.votes().tolist())
 """

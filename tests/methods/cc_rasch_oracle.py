@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from rarevote.annotations import Annotations
+from rarevote.crowd.annotations import Annotations
 
 FloatArray = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.estimator import Estimator
+from rarevote.methods.base import Estimator
 
 Rows = list[tuple[str, str, str]]
 Columns = tuple[list[str], list[str], list[str]]

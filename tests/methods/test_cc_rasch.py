@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rarevote import Annotations, CCRasch, simulate_cc_rasch, simulate_crowd
-from rarevote.em import StoppingRule, run_em
-from rarevote.engines import local
-from rarevote.engines.local import LocalEngine
+from rarevote.em import local
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import StoppingRule, run_em
 from rarevote.errors import ConvergenceWarning, ParameterError
-from rarevote.methods.cc_rasch_model import CCRaschLocal, CCRaschModel, CCRaschShared
+from rarevote.methods.cc_rasch.model import CCRaschLocal, CCRaschModel, CCRaschShared
 from tests.methods.cc_rasch_oracle import Paper, Theta
 
 NO_GOLD = np.empty(0, dtype=np.int32)

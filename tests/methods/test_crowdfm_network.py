@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, WeightsError
-from rarevote.io.weights import read_tensors
-from rarevote.methods import crowdfm_network
-from rarevote.methods.crowdfm_network import CrowdFMWeights, task_option_logits
+from rarevote.methods.crowdfm import network as crowdfm_network
+from rarevote.methods.crowdfm.network import CrowdFMWeights, task_option_logits
+from rarevote.methods.crowdfm.weights import read_tensors
 
 Floats = NDArray[np.float64]
 Tensors = dict[str, NDArray[Any]]

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rarevote.annotations import Annotations
-from rarevote.em import Shard
-from rarevote.engines import local as local_engine
+from rarevote.crowd.annotations import Annotations
+from rarevote.em import local as local_engine
+from rarevote.em.loop import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
-from rarevote.methods.dawid_skene import DawidSkene
-from rarevote.methods.dawid_skene_model import DawidSkeneModel, DawidSkeneShared
+from rarevote.methods.dawid_skene.estimator import DawidSkene
+from rarevote.methods.dawid_skene.model import DawidSkeneModel, DawidSkeneShared
 
 Vote = tuple[Any, Any, Any]
 Columns = tuple[list[Any], list[Any], list[Any]]

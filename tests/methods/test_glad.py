@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from rarevote.annotations import Annotations
-from rarevote.em import Shard
-from rarevote.engines import local as local_engine
+from rarevote.crowd.annotations import Annotations
+from rarevote.em import local as local_engine
+from rarevote.em.loop import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
-from rarevote.methods.glad import GLAD
-from rarevote.methods.glad_model import GLADLocal, GLADModel, GLADShared, best_scale
+from rarevote.methods.glad.estimator import GLAD
+from rarevote.methods.glad.model import GLADLocal, GLADModel, GLADShared, best_scale
 
 Floats = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rarevote.methods.dawid_skene import DawidSkene
-from rarevote.methods.glad import GLAD
+from rarevote.methods.dawid_skene.estimator import DawidSkene
+from rarevote.methods.glad.estimator import GLAD
 
 
 def specialists() -> pd.DataFrame:

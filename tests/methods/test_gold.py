@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
-from rarevote.estimator import Estimator
+from rarevote.methods.base import Estimator
 from rarevote.methods.gold import GoldDawidSkene, GoldMajorityVote
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rarevote.errors import InputError, RarevoteWarning
-from rarevote.methods.dawid_skene import DawidSkene
+from rarevote.methods.dawid_skene.estimator import DawidSkene
 from tests.methods.test_dawid_skene import Counts, assert_same, columns, frame, oracle, random_crowd
 
 

@@ -9,10 +9,10 @@ import pytest
 import scipy.special
 from numpy.typing import NDArray
 
-from rarevote.em import Progress
-from rarevote.engines import local
+from rarevote.em import local
+from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.mace import MACE
+from rarevote.methods.mace.estimator import MACE
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
 FloatArray = NDArray[np.float64]

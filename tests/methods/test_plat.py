@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarevote.annotations import Annotations
+from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, NotFittedError, ParameterError
 from rarevote.methods.plat import PLAT
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rarevote.em import Progress
+from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.zero_based_skill import ZeroBasedSkill
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Callback
 from rarevote.errors import InputError
-from rarevote.estimator import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.majority import MajorityVote
 from rarevote.methods.registry import METHODS, MethodEntry
-from rarevote.simulate import simulate_crowd
+from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study.cells import Problem
 
 

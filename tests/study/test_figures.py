@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rarevote.charts.save import save, to_svg
 from rarevote.errors import InputError
 from rarevote.study import figures, intervals
 from rarevote.study.figures import (
@@ -21,8 +22,6 @@ from rarevote.study.figures import (
     dot_chart,
     line_chart,
     points_with_intervals,
-    save,
-    to_svg,
 )
 from rarevote.study.headline import read_results, write_headline
 from rarevote.study.page import PAGE, Figure, Section, build_page, inline_svg, publish

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rarevote import CCRasch
-from rarevote.datasets import find_dataset
 from rarevote.errors import InputError, ParameterError
-from rarevote.simulate import SimulatedCrowd, simulate_crowd
+from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 from rarevote.study import gold
+from rarevote.study.datasets import find_dataset
 from rarevote.study.gold import CONTENDERS, GoldRow, Trial
 
 N_TASKS = 240
@@ -82,7 +82,7 @@ def test_contenders_against_computation_by_hand(data: Path) -> None:
 
 
 def test_the_rare_class_is_that_of_the_whole_dataset() -> None:
-    from rarevote.annotations import Annotations
+    from rarevote.crowd.annotations import Annotations
 
     crowd = Annotations.from_arrays(["a", "a", "b", "c"], [1, 2, 1, 1], ["x", "y", "y", "x"])
     numbered = gold.number(crowd, {"a": "y", "b": "z", "c": "y"})

@@ -7,7 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from rarevote.datasets import list_datasets
+from rarevote.study.datasets import list_datasets
 from rarevote.study.paired import bootstrap_interval, paired_differences, paired_text
 from rarevote.study.results import Result, Results
 

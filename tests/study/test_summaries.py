@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rarevote.datasets import list_datasets
+from rarevote.study.datasets import list_datasets
 from rarevote.study.deviation import deviations, mean_deviations
-from rarevote.study.printed import METHOD_TITLES, printed_results, printed_summaries
+from rarevote.study.printed import PAPER_METHODS, printed_results, printed_summaries
 from rarevote.study.results import Result, Results
 from rarevote.study.summaries import (
     BINARY,
@@ -29,7 +29,7 @@ def printed_as_results(*, without: list[str] | None = None) -> Results:
     """The paper's per-dataset rows, as if we had found them."""
     found: Results = {}
     for one in SETS:
-        for method in METHOD_TITLES:
+        for method in PAPER_METHODS:
             row = printed_results().get((one.paper_name, method))
             if one.slug in (without or []):
                 found[one.slug, method] = Result(one.slug, method, "absent")
@@ -83,7 +83,7 @@ def test_the_papers_rows_give_the_papers_tables() -> None:
 def test_means_of_the_papers_rows_over_the_sets_at_hand() -> None:
     means = {
         one.method: one
-        for one in mean_deviations(printed_as_results(without=ABSENT), SETS, list(METHOD_TITLES))
+        for one in mean_deviations(printed_as_results(without=ABSENT), SETS, list(PAPER_METHODS))
         if (one.table, one.regime, one.metric, one.against) == ("binary", "all", "minority_recall", "rows")
     }
     expected = {"majority-vote": (0.722, 21), "dawid-skene": (0.804, 21), "plat": (0.858, 20), "cc-rasch": (0.854, 21)}
@@ -106,15 +106,15 @@ def test_no_row_deviates_from_itself() -> None:
 
 def test_a_method_that_lacks_a_dataset_has_no_mean_and_may_have_no_row() -> None:
     results = printed_as_results(without=ABSENT)
-    assert [row.method for row in summary_rows(MULTICLASS, results, SETS, list(METHOD_TITLES))].count("plat") == 0
-    binary = {row.method: row for row in summary_rows(BINARY, results, SETS, list(METHOD_TITLES))}
+    assert [row.method for row in summary_rows(MULTICLASS, results, SETS, list(PAPER_METHODS))].count("plat") == 0
+    binary = {row.method: row for row in summary_rows(BINARY, results, SETS, list(PAPER_METHODS))}
     assert binary["plat"].means["all", "minority_recall"] is None
     assert binary["plat"].means["imb3", "minority_recall"] is not None
 
 
 def test_tables_name_what_is_absent() -> None:
     results = printed_as_results(without=ABSENT)
-    rows = summary_rows(BINARY, results, SETS, list(METHOD_TITLES))
+    rows = summary_rows(BINARY, results, SETS, list(PAPER_METHODS))
     text = summary_text(BINARY, rows, SETS, ABSENT)
     assert "All: 21 of 22" in text.notes[0]
     assert text.notes[1] == "Absent, and in none of these figures: Jigsaw."

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarevote.simulate import simulate_crowd
+from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study import synthetic
 from rarevote.study.pool import run_jobs
 from rarevote.study.synthetic import SWEEPS, CrowdSettings, SyntheticRow, Trial

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarevote.jury import jury_condition
+from rarevote.meaning.jury import jury_condition
 from rarevote.study import theory
 from rarevote.study.jury_trials import (
     JURIES,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.decision_options import DecisionArguments
 from rarevote.cli.decisions import apply_decision
-from rarevote.cli.engine import (
+from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose
+from rarevote.cli.options.decide import DecisionArguments
+from rarevote.cli.options.engine import (
     CheckpointEvery,
     CheckpointFolder,
     EngineName,
@@ -20,16 +21,15 @@ from rarevote.cli.engine import (
     check_engine,
     refuse_on_dask,
 )
-from rarevote.cli.fit_options import FitOptions
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose
-from rarevote.cli.reading import Reading
+from rarevote.cli.options.fit import FitOptions
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Reading
 from rarevote.cli.result_rows import ResultFile, check_result_file, result_columns, write_result
 from rarevote.cli.show import aligned, percent, reading_files, say, share
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from rarevote.estimator import Estimator
+    from rarevote.methods.base import Estimator
 
 EXAMPLES = """Examples:
 
@@ -83,7 +83,7 @@ def aggregate(
     as_json: Json = False,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    from rarevote.rare import rare_class
+    from rarevote.crowd.rare import rare_class
 
     check_engine(engine, scheduler)
     gold, method = fit_options.gold, fit_options.method
@@ -164,7 +164,7 @@ def aggregate(
 
 def _checkpoint_options(estimator: Estimator, folder: Path | None, every: int) -> dict[str, Any]:
     """What ``fit`` has to be told to keep itself in a folder."""
-    from rarevote.estimator import EMEstimator
+    from rarevote.methods.base import EMEstimator
 
     if folder is None:
         return {}
@@ -175,7 +175,7 @@ def _checkpoint_options(estimator: Estimator, folder: Path | None, every: int) -
 
 def _check_model_file(estimator: Estimator, path: Path, out: Path | None) -> None:
     """Refuse, before the fit, a model that there cannot be or that could not be written."""
-    from rarevote.io.write import check_place
+    from rarevote.io.write.columns import check_place
     from rarevote.methods.new_tasks import PredictsNewTasks
 
     if not isinstance(estimator, PredictsNewTasks):
@@ -233,8 +233,8 @@ def summarise(estimator: Estimator, method: str, rare: str, seconds: dict[str, f
 
 
 def _scores(rows: dict[str, Any], known: dict[Any, Any], rare: str) -> dict[str, Any]:
-    from rarevote.metrics import score
-    from rarevote.stored_names import positions_of
+    from rarevote.crowd.stored_names import positions_of
+    from rarevote.meaning.metrics import score
 
     place = positions_of(rows["task"], list(known))
     if not (place >= 0).any():

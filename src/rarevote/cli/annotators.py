@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.fit_options import FitOptions
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, one_of
-from rarevote.cli.reading import Reading
+from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_of
+from rarevote.cli.options.fit import FitOptions
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, reading_files, say, share, tell
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.diagnose import Diagnosis
+    from rarevote.meaning.diagnose import Diagnosis
 
 EXAMPLES = """Examples:
 
@@ -56,9 +56,9 @@ def annotators(
     as_json: Json = False,
 ) -> None:
     """Who is good at what: votes, share of each class recognised, agreement, profile; and the jury condition."""
-    from rarevote.diagnose import diagnose
-    from rarevote.io.write import check_output, write_columns
-    from rarevote.rare import rare_class
+    from rarevote.crowd.rare import rare_class
+    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.meaning.diagnose import diagnose
 
     if sort not in SORTS:
         raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
@@ -114,8 +114,8 @@ def _columns(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
     """One row per annotator."""
     import numpy as np
 
-    from rarevote.diagnose import Profile
-    from rarevote.diagnose.words import PROFILE_WORDS
+    from rarevote.meaning.diagnose import Profile
+    from rarevote.meaning.words import PROFILE_WORDS
 
     workers, names = found.workers, found.classes.names
     profile = np.empty(len(order), dtype=object)
@@ -138,7 +138,7 @@ def _columns(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
 def _summary(found: Diagnosis, method: str, columns: dict[str, Any]) -> dict[str, Any]:
     from math import isfinite
 
-    from rarevote.diagnose.words import PROFILE_WORDS
+    from rarevote.meaning.words import PROFILE_WORDS
 
     jury, names = found.classes.jury, found.classes.names
     lists = {name: values.tolist() for name, values in columns.items()}
@@ -164,8 +164,8 @@ def _summary(found: Diagnosis, method: str, columns: dict[str, Any]) -> dict[str
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
-    from rarevote.diagnose import Profile
-    from rarevote.diagnose.words import PROFILE_WORDS, jury_sentences, profile_meanings
+    from rarevote.meaning.diagnose import Profile
+    from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
 
     workers, names = found.workers, found.classes.names
     told = _told_classes(found, _SHOWN_CLASSES)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
-from rarevote.cli.reading import Crowd, Reading
+from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Crowd, Reading
 from rarevote.cli.show import aligned, fitting, reading_files, say, share, tell, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.compare import MethodScores
+    from rarevote.meaning.compare import MethodScores
 
 EXAMPLES = """Examples:
 
@@ -72,9 +72,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
-    from rarevote.compare import differing_tasks
-    from rarevote.io.write import check_output, write_columns
-    from rarevote.rare import rare_class
+    from rarevote.crowd.rare import rare_class
+    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.meaning.compare import differing_tasks
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)
     for name in names:
@@ -107,7 +107,7 @@ def compare(
 
 def _with_classes_of(gold: dict[Any, Any] | None, crowd: Crowd) -> Crowd:
     """The crowd with classes that only the gold names: all methods must number classes alike."""
-    from rarevote.estimator import add_classes
+    from rarevote.crowd.gold import add_classes
 
     known = set(crowd.annotations.classes.tolist())
     extra = [name for name in dict.fromkeys((gold or {}).values()) if name not in known]
@@ -148,7 +148,7 @@ def _fit_all(
 
 
 def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], rare: str) -> dict[str, Any]:
-    from rarevote.compare import agreements, proportions
+    from rarevote.meaning.compare import agreements, proportions
 
     labels = {name: one.labels for name, one in fitted.items()}
     votes = crowd.annotations
@@ -202,7 +202,7 @@ def _scores(
     crowd: Crowd, fitted: dict[str, Fitted], known: dict[Any, Any], gold: dict[Any, Any]
 ) -> dict[str, dict[str, Any]]:
     """Every method against the truth; items that any method may have learned from do not count."""
-    from rarevote.compare import score_posterior
+    from rarevote.meaning.compare import score_posterior
 
     votes = crowd.annotations
     position = {name: number for number, name in enumerate(votes.tasks.tolist())}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import Json, Quiet, Show, one_of
+from rarevote.cli.options.common import Json, Quiet, Show, one_of
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import InputError
 
@@ -75,7 +75,7 @@ def convert(
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
-    from rarevote.io.write import check_ending, write_columns, write_rows
+    from rarevote.io.write.columns import check_ending, write_columns, write_rows
 
     for path in (out, gold_out):
         if path is not None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options import Json, Quiet, one_of
+from rarevote.cli.options.common import Json, Quiet, one_of
 from rarevote.cli.show import aligned, counting, say
 from rarevote.errors import ParameterError
 
@@ -55,7 +55,7 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
     """The benchmark datasets, with size, imbalance and how to get each."""
     if context.invoked_subcommand is not None:
         return
-    from rarevote.datasets import list_datasets, locate
+    from rarevote.study.datasets import list_datasets, locate
 
     found = list_datasets()
     if as_json:
@@ -92,7 +92,7 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
 
 def dataset_names(incomplete: str) -> list[str]:
     """Datasets that begin so, for the shell's completion."""
-    from rarevote.datasets import list_datasets
+    from rarevote.study.datasets import list_datasets
 
     return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
 
@@ -103,7 +103,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Everything known about one dataset: sizes, source, licence as stated, overlap with others."""
-    from rarevote.datasets import find_dataset, locate
+    from rarevote.study.datasets import find_dataset, locate
 
     info = find_dataset(name)
     if as_json:
@@ -124,8 +124,8 @@ def fetch(
     quiet: Quiet = False,
 ) -> None:
     """Download datasets from pinned commits and check them against their checksums."""
-    from rarevote.datasets import fetch as fetch_dataset
-    from rarevote.datasets import find_dataset
+    from rarevote.study.datasets import fetch as fetch_dataset
+    from rarevote.study.datasets import find_dataset
 
     chosen = [find_dataset(name) for name in names]
     for info in chosen:
@@ -152,7 +152,7 @@ def import_file(
     quiet: Quiet = False,
 ) -> None:
     """Add a dataset that cannot be downloaded from the raw file that its owners publish."""
-    from rarevote.datasets import import_cifar10h, import_jigsaw
+    from rarevote.study.datasets import import_cifar10h, import_jigsaw
 
     if name == "cifar10h":
         folder = import_cifar10h(file, cache)

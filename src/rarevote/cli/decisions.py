@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rarevote.cli.decision_options import DecisionOptions
+from rarevote.cli.options.decide import DecisionOptions
 from rarevote.cli.show import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.calibrate import CalibratedPosterior
-    from rarevote.decide import Decision
-    from rarevote.estimator import Estimator
-    from rarevote.review import ReviewPlan
+    from rarevote.meaning.calibrate import CalibratedPosterior
+    from rarevote.meaning.decide import Decision
+    from rarevote.meaning.review import ReviewPlan
+    from rarevote.methods.base import Estimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ def apply_decision(
     """
     import numpy as np
 
-    from rarevote.calibrate import calibrated
-    from rarevote.costs import cost_matrix
-    from rarevote.decide import ABSTAINED, decide, one_target
-    from rarevote.review import plan_review
+    from rarevote.meaning.calibrate import calibrated
+    from rarevote.meaning.costs import cost_matrix
+    from rarevote.meaning.decide import ABSTAINED, decide, one_target
+    from rarevote.meaning.review import plan_review
 
     crowd = estimator.annotations_
     # Calibration takes seconds: refuse wrong names before it.
@@ -105,9 +105,9 @@ def apply_decision(
 def _write_review(plan: ReviewPlan, options: DecisionOptions, shown: Mapping[str, NDArray[Any]] | None) -> None:
     import json
 
-    from rarevote.io.atomic import replacing
-    from rarevote.io.write import write_columns
-    from rarevote.review import argilla_records, label_studio_tasks, review_columns
+    from rarevote.io.write.atomic import replacing
+    from rarevote.io.write.columns import write_columns
+    from rarevote.meaning.review import argilla_records, label_studio_tasks, review_columns
 
     assert options.review_out is not None
     if options.review_as == "table":

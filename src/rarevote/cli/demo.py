@@ -24,10 +24,10 @@ def demo(
     ] = None,
 ) -> None:
     """Majority vote against CC-Rasch on simulated rail inspections, where defects are rare."""
-    from rarevote.cli.options import make_method
-    from rarevote.example import example_files
-    from rarevote.io.frames import read_annotations, read_truth
-    from rarevote.metrics import score
+    from rarevote.cli.options.common import make_method
+    from rarevote.io.read.frames import read_annotations, read_truth
+    from rarevote.meaning.metrics import score
+    from rarevote.simulate.example import example_files
 
     files = example_files()
     crowd, _ = read_annotations(files.labels)
@@ -62,6 +62,6 @@ def demo(
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
     )
     if report is not None:
-        from rarevote.report import write_example_report
+        from rarevote.page.report import write_example_report
 
         typer.echo(f"The page to look at: {write_example_report(report).resolve()}")

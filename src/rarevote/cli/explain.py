@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.fit_options import FitOptions
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet
-from rarevote.cli.reading import Crowd, Reading
+from rarevote.cli.options.common import Json, Quiet
+from rarevote.cli.options.fit import FitOptions
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Crowd, Reading
 from rarevote.cli.show import aligned, reading_files, say, share, tell
 from rarevote.errors import InputError
 
 if TYPE_CHECKING:
-    from rarevote.explain import Explanation
+    from rarevote.meaning.explain import Explanation
 
 EXAMPLES = """Examples:
 
@@ -44,8 +44,8 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
-    from rarevote.diagnose import calibrate_fit
-    from rarevote.explain import explain as explain_task
+    from rarevote.meaning.diagnose import calibrate_fit
+    from rarevote.meaning.explain import explain as explain_task
 
     estimator = fit_options.make()
     with reading_files(reading.title, quiet=quiet):
@@ -75,8 +75,8 @@ def _find(crowd: Crowd, name: str) -> int:
     """The number of the task; on the command line an id is text, whatever it is in the file."""
     import difflib
 
-    from rarevote.names import in_kind
-    from rarevote.stored_names import positions_of
+    from rarevote.crowd.names import in_kind
+    from rarevote.crowd.stored_names import positions_of
 
     tasks = crowd.annotations.tasks
     (number,) = positions_of(tasks, in_kind([name], tasks)).tolist()
@@ -126,7 +126,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
 
 
 def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
-    from rarevote.wording import listed
+    from rarevote.crowd.words import listed
 
     label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
     tell(f"{one.task}: {label}" + (" (given as a known label)" if one.is_gold else f", by {method}"))

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from rarevote.cli.options import Json
+from rarevote.cli.options.common import Json
 
 EXAMPLES = """Examples:
 

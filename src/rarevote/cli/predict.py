@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet, SpreadsheetSafe
-from rarevote.cli.reading import Reading
+from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Reading
 from rarevote.cli.result_rows import ResultFile, check_result_file, result_columns, write_result
 from rarevote.cli.show import aligned, reading_files, say, share
 
 if TYPE_CHECKING:
-    from rarevote.annotations import Annotations
+    from rarevote.crowd.annotations import Annotations
 
 EXAMPLES = """Examples:
 
@@ -70,8 +70,7 @@ def predict(
 
 def _named_alike(crowd: Annotations, fitted: Annotations) -> Annotations:
     """The votes with names of the kind that the model has: text says "7" where Parquet or JSON says 7."""
-    from rarevote.annotations import as_name_array
-    from rarevote.names import in_kind
+    from rarevote.crowd.names import as_name_array, in_kind
 
     workers = in_kind(crowd.workers.tolist(), fitted.workers)
     classes = in_kind(crowd.classes.tolist(), fitted.classes)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.decision_options import DecisionArguments
 from rarevote.cli.decisions import Applied, apply_decision
-from rarevote.cli.fit_options import FitOptions
-from rarevote.cli.groups import takes
-from rarevote.cli.options import Json, Quiet, Rare
-from rarevote.cli.reading import Reading
+from rarevote.cli.options.common import Json, Quiet, Rare
+from rarevote.cli.options.decide import DecisionArguments
+from rarevote.cli.options.fit import FitOptions
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Reading
 from rarevote.cli.show import reading_files, say
 from rarevote.errors import InputError
 
@@ -46,8 +46,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
-    from rarevote.rare import rare_class
-    from rarevote.report import check_page_path, write_report
+    from rarevote.crowd.rare import rare_class
+    from rarevote.page.report import check_page_path, write_report
 
     options = decisions.parse(has_gold=fit_options.gold is not None or fit_options.use_gold, out=out)
     estimator = fit_options.make()

@@ -14,7 +14,7 @@ from rarevote.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.annotations import Annotations
+    from rarevote.crowd.annotations import Annotations
 
 ResultFile = Annotated[
     Path | None,
@@ -29,7 +29,7 @@ ResultFile = Annotated[
 
 def check_result_file(out: Path | None, *, as_json: bool) -> None:
     """Refuse, before any work is done, a place that rows could not go to in the end."""
-    from rarevote.io.write import check_output
+    from rarevote.io.write.columns import check_output
 
     if out is not None:
         check_output(out)
@@ -57,7 +57,7 @@ def result_columns(
 
 def write_result(rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool) -> None:
     """Rows to the file, or to standard output."""
-    from rarevote.io.write import write_columns, write_rows
+    from rarevote.io.write.columns import write_columns, write_rows
 
     if out is None:
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)

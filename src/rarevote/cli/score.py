@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options import Columns, Json, Quiet, parse_columns
+from rarevote.cli.options.common import Columns, Json, Quiet, parse_columns
 from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from rarevote.io.result_files import ResultFile
+    from rarevote.io.read.results import ResultFile
 
 EXAMPLES = """Examples:
 
@@ -37,8 +37,8 @@ def score(
     as_json: Json = False,
 ) -> None:
     """A result against known answers: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
-    from rarevote.io.files import read_truth_file
-    from rarevote.io.result_files import read_result
+    from rarevote.io.read.results import read_result
+    from rarevote.io.read.votes import read_truth_file
 
     found = read_result(result, columns=parse_columns(columns))
     known = {str(task): str(label) for task, label in read_truth_file(truth).items()}
@@ -54,8 +54,8 @@ def score(
 def _summary(found: ResultFile, known: dict[str, str], rare: str | None, title: str) -> dict[str, Any]:
     from collections import Counter
 
-    from rarevote.compare import score_probabilities
-    from rarevote.metrics import score as score_labels
+    from rarevote.meaning.compare import score_probabilities
+    from rarevote.meaning.metrics import score as score_labels
 
     items = [task for task in found.labels if task in known]
     if not items:

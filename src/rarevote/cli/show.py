@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rarevote.em import Callback, Progress
+    from rarevote.em.loop import Callback, Progress
 
 # Without a terminal to draw on, how often a line tells the progress.
 _SECONDS_BETWEEN_LINES = 15.0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options import Quiet, one_of
+from rarevote.cli.options.common import Quiet, one_of
 from rarevote.cli.show import counting, say
 from rarevote.errors import ParameterError
 
@@ -38,8 +38,8 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """A crowd with known truth: good and bad annotators, and specialists of one class."""
-    from rarevote.io.crowd_files import write_crowd
-    from rarevote.simulate import simulate_chunks
+    from rarevote.simulate.crowds import simulate_chunks
+    from rarevote.simulate.files import write_crowd
 
     if file_format not in ("csv", "parquet"):
         raise ParameterError(f"--format is csv or parquet, got {file_format!r}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarevote.cli import study_more
-from rarevote.cli.options import Json, Quiet
+from rarevote.cli.options.common import Json, Quiet
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import ParameterError
 

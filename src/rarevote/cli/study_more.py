@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarevote.cli.options import Quiet
+from rarevote.cli.options.common import Quiet
 from rarevote.cli.show import counting, say
 from rarevote.errors import InputError, ParameterError
 

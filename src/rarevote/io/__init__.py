@@ -1,1 +1,1 @@
-"""The edges: frames, files, tables, weights."""
+"""Files and frames to a crowd and back. Nothing here knows a method."""

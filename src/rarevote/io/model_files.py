@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import as_name_array
+from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.atomic import replacing
-from rarevote.io.remote import refuse_address
+from rarevote.io.read.remote import refuse_address
+from rarevote.io.write.atomic import replacing
 
 FORMAT = "rarevote model"
 #: of the file's layout; a reader knows its own and older ones

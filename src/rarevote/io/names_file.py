@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.stored_names import StoredNames
 from rarevote.io.duck import AS_WRITTEN, connection, identifier
-from rarevote.stored_names import StoredNames
 
 # Beyond this many single rows it is quicker to read the whole file.
 _MOST_SINGLE_ROWS = 10_000

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rarevote.methods.cc_rasch import CCRasch, MStep
-from rarevote.methods.cc_rasch_model import Ability, Difficulty
+from rarevote.methods.cc_rasch.estimator import CCRasch, MStep
+from rarevote.methods.cc_rasch.model import Ability, Difficulty
 
 
 class ClassConditional(CCRasch):

@@ -5,7 +5,7 @@ Where votes are independent given the class, the posterior of a task is a sum in
     log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
 
 so that every vote has a share in the outcome that can be shown. Methods of that kind mix in :class:`WeighsVotes`;
-:mod:`rarevote.explain` tells people about it.
+:mod:`rarevote.meaning.explain` tells people about it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.estimator import Estimator
+from rarevote.methods.base import Estimator
 
 FloatArray = NDArray[np.float64]
 

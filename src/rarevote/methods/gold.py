@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import normalise_rows
+from rarevote.em.loop import Callback
 from rarevote.errors import ParameterError
-from rarevote.estimator import Estimator, Fit
 from rarevote.io.tables import Table
+from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.numerics import normalise_rows
 
 FloatArray = NDArray[np.float64]
 Gold = NDArray[np.int32]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import normalise_rows
+from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError
-from rarevote.estimator import Estimator, Fit
-from rarevote.numerics import normalise_rows
+from rarevote.methods.base import Estimator, Fit
 
 OnMissingSkill = Literal["error", "ignore", "value"]
 

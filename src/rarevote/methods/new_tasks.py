@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations, Keep, Missing, as_name_array, smallest_unsigned, sort_labels
+from rarevote.crowd.annotations import Annotations, Keep, Missing, smallest_unsigned
+from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.errors import InputError
-from rarevote.estimator import Estimator
-from rarevote.io.frames import Source, read_annotations
 from rarevote.io.model_files import SavedModel, write_model
+from rarevote.io.read.frames import Source, read_annotations
 from rarevote.io.tables import Table
+from rarevote.methods.base import Estimator
 
 FloatArray = NDArray[np.float64]
 

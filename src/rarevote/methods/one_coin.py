@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rarevote.annotations import Annotations
-from rarevote.methods.dawid_skene import ConfusionEstimator, Strategy
-from rarevote.methods.dawid_skene_model import OneCoinModel
-from rarevote.methods.hyper import resolve_prior
+from rarevote.crowd.annotations import Annotations
+from rarevote.methods.dawid_skene.estimator import ConfusionEstimator, Strategy
+from rarevote.methods.dawid_skene.model import OneCoinModel
+from rarevote.methods.parameters import resolve_prior
 
 
 class OneCoinDawidSkene(ConfusionEstimator):
@@ -20,8 +20,8 @@ class OneCoinDawidSkene(ConfusionEstimator):
         P(worker r says l | the truth is k) = s_r if l = k, else (1 - s_r)/(K - 1)
 
     The class prior is learned. Results are those of crowd-kit's class of this name, its start (the soft majority
-    vote) and stopping rule included: see :class:`~rarevote.methods.dawid_skene.DawidSkene`. Unlike there, known labels
-    can be given.
+    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, known labels can be
+    given.
 
     Args:
         n_iter: the most EM iterations.

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Callback
 from rarevote.errors import InputError
-from rarevote.estimator import Estimator, Fit
 from rarevote.io.tables import Table
+from rarevote.methods.base import Estimator, Fit
 
 FloatArray = NDArray[np.float64]
 

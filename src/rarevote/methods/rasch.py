@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations, smallest_unsigned
-from rarevote.em import Callback, StoppingRule
-from rarevote.estimator import EMEstimator, Fit
-from rarevote.methods.cc_rasch_model import CCRaschModel
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.em.loop import Callback, StoppingRule
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.cc_rasch.model import CCRaschModel
 from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.gold import impose_gold, require_gold

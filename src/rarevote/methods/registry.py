@@ -1,23 +1,38 @@
-"""All methods by the name they have on the command line."""
+"""All methods: the one list that the package, the command line, dask and the study read.
+
+Loaded by ``import rarevote``, so it imports nothing heavy.
+"""
 
 from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from rarevote.errors import ParameterError
-from rarevote.estimator import Estimator
+
+if TYPE_CHECKING:
+    from rarevote.methods.base import Estimator
 
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A method before it is loaded."""
+    """A method before it is loaded.
+
+    Attributes:
+        name: on the command line.
+        class_name: in Python.
+        module: below ``rarevote.methods``.
+        summary: what it is, in half a line.
+        title: in prose, tables and charts; the name if empty.
+    """
 
     name: str
     class_name: str
     module: str
     summary: str
+    title: str = ""
 
     def load(self) -> type[Estimator]:
         """The estimator class."""
@@ -25,33 +40,28 @@ class MethodEntry:
         return getattr(module, self.class_name)  # type: ignore[no-any-return]
 
 
-METHODS: dict[str, MethodEntry] = {
-    entry.name: entry
-    for entry in (
-        MethodEntry("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class"),
-        MethodEntry("majority-vote", "MajorityVote", "majority", "the class with the most votes"),
-        MethodEntry("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator"),
-        MethodEntry("one-coin", "OneCoinDawidSkene", "one_coin", "one accuracy per annotator"),
-        MethodEntry("glad", "GLAD", "glad", "one ability per annotator, one difficulty per item"),
-        MethodEntry("plat", "PLAT", "plat", "a threshold on the share of positive votes; two classes"),
-        MethodEntry("crowdfm", "CrowdFM", "crowdfm", "a pretrained graph network; needs its weights file"),
-        MethodEntry(
-            "class-conditional", "ClassConditional", "class_conditional", "one accuracy per annotator and class"
-        ),
-        MethodEntry("mace", "MACE", "mace", "tells annotators who know from those who guess"),
-        MethodEntry("wawa", "Wawa", "wawa", "votes weighed by agreement with the majority"),
-        MethodEntry(
-            "zero-based-skill", "ZeroBasedSkill", "zero_based_skill", "votes weighed by skills learned in turns"
-        ),
-        MethodEntry(
-            "gold-majority-vote", "GoldMajorityVote", "gold", "votes weighed by accuracy on known items; needs gold"
-        ),
-        MethodEntry(
-            "gold-dawid-skene", "GoldDawidSkene", "gold", "confusion matrices from known items alone; needs gold"
-        ),
-        MethodEntry("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold"),
-    )
-}
+_LISTED = (
+    ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", "CC-Rasch"),
+    ("majority-vote", "MajorityVote", "majority", "the class with the most votes", "Majority Vote"),
+    ("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator", "Dawid–Skene"),
+    ("one-coin", "OneCoinDawidSkene", "one_coin", "one accuracy per annotator"),
+    ("glad", "GLAD", "glad", "one ability per annotator, one difficulty per item", "GLAD"),
+    ("plat", "PLAT", "plat", "a threshold on the share of positive votes; two classes", "PLAT"),
+    ("crowdfm", "CrowdFM", "crowdfm", "a pretrained graph network; needs its weights file", "CrowdFM"),
+    ("class-conditional", "ClassConditional", "class_conditional", "one accuracy per annotator and class"),
+    ("mace", "MACE", "mace", "tells annotators who know from those who guess"),
+    ("wawa", "Wawa", "wawa", "votes weighed by agreement with the majority"),
+    ("zero-based-skill", "ZeroBasedSkill", "zero_based_skill", "votes weighed by skills learned in turns"),
+    ("gold-majority-vote", "GoldMajorityVote", "gold", "votes weighed by accuracy on known items; needs gold"),
+    ("gold-dawid-skene", "GoldDawidSkene", "gold", "confusion matrices from known items alone; needs gold"),
+    ("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold"),
+)
+METHODS: dict[str, MethodEntry] = {row[0]: MethodEntry(*row) for row in _LISTED}
+
+
+def method_title(name: str) -> str:
+    """What prose, tables and charts call a method."""
+    return (METHODS[name].title if name in METHODS else "") or name
 
 
 def find_method(name: str) -> MethodEntry:

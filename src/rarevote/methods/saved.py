@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.errors import InputError, ParameterError
-from rarevote.estimator import Fit
-from rarevote.io.frames import Source
 from rarevote.io.model_files import SavedModel, damaged, read_model
+from rarevote.io.read.frames import Source
+from rarevote.methods.base import Fit
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
 

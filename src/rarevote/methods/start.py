@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em import Shard
-from rarevote.numerics import normalise_rows
+from rarevote.crowd.numerics import normalise_rows
+from rarevote.em.loop import Shard
 
 
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:

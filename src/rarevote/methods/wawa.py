@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback
-from rarevote.estimator import Fit
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import first_of_best, normalise_rows
+from rarevote.em.loop import Callback
+from rarevote.methods.base import Fit
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.numerics import first_of_best, normalise_rows
 
 
 class Wawa(PredictsNewTasks):

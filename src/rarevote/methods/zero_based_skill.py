@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.em import Callback, Progress
-from rarevote.estimator import Fit
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import first_of_best, normalise_rows
+from rarevote.em.loop import Callback, Progress
+from rarevote.methods.base import Fit
 from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.numerics import first_of_best, normalise_rows
 
 # Scores closer than this are a tie: sums of equal skills must not be told apart by their rounding.
 _DECIMALS_OF_TIES = 10

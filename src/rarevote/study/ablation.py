@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from rarevote.datasets import DatasetInfo
 from rarevote.study.cells import Outcomes, Variant
+from rarevote.study.datasets import DatasetInfo
 from rarevote.study.results import put_together
 from rarevote.study.summaries import BINARY, MULTICLASS, members
 from rarevote.study.tables import ABSENT, TextTable, ranked

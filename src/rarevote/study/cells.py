@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rarevote import __version__
-from rarevote.annotations import Annotations
+from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, RarevoteError
-from rarevote.estimator import Estimator
-from rarevote.io.atomic import replacing
+from rarevote.io.write.atomic import replacing
+from rarevote.meaning.metrics import score
+from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
-from rarevote.metrics import score
 from rarevote.study.pool import run_jobs
 
 Status = Literal["done", "not applicable", "failed"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from rarevote.datasets import DatasetInfo
-from rarevote.study.printed import DOUBTFUL_ROWS, dataset_title, method_title, printed_results, printed_summaries
+from rarevote.methods.registry import method_title
+from rarevote.study.datasets import DatasetInfo
+from rarevote.study.printed import DOUBTFUL_ROWS, dataset_title, printed_results, printed_summaries
 from rarevote.study.results import Results
 from rarevote.study.summaries import SUMMARY_TABLES, members, regime_mean
 from rarevote.study.tables import TextTable, signed

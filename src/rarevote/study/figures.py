@@ -1,4 +1,4 @@
-"""Charts from typed records, as SVG and PNG, without a browser or a network.
+"""Charts of the study from typed records.
 
 Every series keeps its colour (from the palette of Okabe and Ito, which the colour-blind can tell apart), its mark and
 its dashes in all charts, so that a print in grey can be read too.
@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import altair as alt
-import vl_convert
 
-from rarevote.io.atomic import replacing
+from rarevote.charts.palette import light
+from rarevote.charts.theme import themed
+from rarevote.methods.registry import method_title
 from rarevote.study.intervals import mean_interval
-from rarevote.study.printed import method_title
 
-PNG_SCALE = 2.0
-_VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-_FONT = "Helvetica, Arial, sans-serif"
-_INK = "#222222"
+_INK = light("ink")
 # Pixels between neighbouring series.
 _SHIFT = 2.0
 
@@ -245,20 +241,6 @@ def dot_chart(
     return _dressed(many, title)
 
 
-def to_svg(chart: alt.TopLevelMixin) -> str:
-    """The chart as SVG."""
-    return vl_convert.vegalite_to_svg(chart.to_json(), vl_version=_VEGA_LITE)
-
-
-def save(chart: alt.TopLevelMixin, stem: Path) -> None:
-    """Write ``stem.svg`` and ``stem.png``."""
-    with replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
-        temporary.write_text(to_svg(chart), encoding="utf-8")
-    png = vl_convert.vegalite_to_png(chart.to_json(), vl_version=_VEGA_LITE, scale=PNG_SCALE)
-    with replacing(stem.with_name(f"{stem.name}.png")) as temporary:
-        temporary.write_bytes(png)
-
-
 def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> list[Any]:
     # One row per panel, at its smallest x, where the words begin.
     level = blank.transform_aggregate(x="min(x)", groupby=["panel"]).encode(
@@ -294,21 +276,5 @@ def _legend(series: Sequence[str]) -> alt.Legend:
 
 
 def _dressed(chart: Any, title: str) -> alt.TopLevelMixin:
-    dressed: alt.TopLevelMixin = (
-        chart.properties(title=title, background="white")
-        .configure(font=_FONT)
-        .configure_title(fontSize=15, anchor="start", color=_INK, offset=10)
-        .configure_axis(
-            labelFontSize=11,
-            titleFontSize=12,
-            labelColor=_INK,
-            titleColor=_INK,
-            titleFontWeight="normal",
-            gridColor="#e4e4e4",
-            domainColor="#888888",
-            tickColor="#888888",
-        )
-        .configure_legend(labelFontSize=12, symbolSize=90, symbolStrokeWidth=0, labelColor=_INK)
-        .configure_view(stroke=None)
-    )
+    dressed: alt.TopLevelMixin = themed(chart.properties(title=title, background="white"))
     return dressed

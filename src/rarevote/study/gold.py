@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.annotations import Annotations
-from rarevote.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.charts.save import save
+from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
-from rarevote.metrics import minority_class, score
+from rarevote.meaning.metrics import minority_class, score
 from rarevote.study.cells import Variant
-from rarevote.study.figures import Axis, Point, Style, line_chart, points_with_intervals, save
+from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.study.figures import Axis, Point, Style, line_chart, points_with_intervals
 from rarevote.study.intervals import Interval, mean_interval
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.pool import Report, run_jobs

@@ -9,11 +9,12 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-from rarevote.datasets import DatasetInfo, list_datasets
+from rarevote.charts.save import to_svg
 from rarevote.errors import InputError
-from rarevote.study.figures import Axis, Dot, Style, dot_chart, to_svg
+from rarevote.methods.registry import method_title
+from rarevote.study.datasets import DatasetInfo, list_datasets
+from rarevote.study.figures import Axis, Dot, Style, dot_chart
 from rarevote.study.page import as_code, today
-from rarevote.study.printed import method_title
 from rarevote.study.results import Result, Results
 from rarevote.study.summaries import BINARY, Regime, SummaryRow, SummaryTable, members, summary_rows
 from rarevote.study.tables import ABSENT, TextTable, escape_markdown, ranked, to_markdown, write_text

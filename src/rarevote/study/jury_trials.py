@@ -10,9 +10,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.jury import jury_condition
-from rarevote.metrics import score
-from rarevote.simulate import simulate_crowd
+from rarevote.meaning.jury import jury_condition
+from rarevote.meaning.metrics import score
+from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study.cells import Variant
 
 FREQUENT, RARE = 0, 1

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rarevote.datasets import DatasetInfo
-from rarevote.study.printed import METRIC_TITLES, method_title
+from rarevote.methods.registry import method_title
+from rarevote.study.datasets import DatasetInfo
+from rarevote.study.printed import METRIC_TITLES
 from rarevote.study.results import Results
 from rarevote.study.summaries import BINARY, MULTICLASS, members
 from rarevote.study.tables import TextTable, signed

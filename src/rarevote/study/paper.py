@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rarevote.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.registry import METHODS, find_method
+from rarevote.methods.registry import METHODS, find_method, method_title
 from rarevote.study.ablation import ABLATION_COLUMNS, ABLATIONS, AblationMean, ablation_means, ablation_text
 from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
+from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.deviation import (
     DEVIATION_COLUMNS,
     ROW_METRICS,
@@ -23,7 +23,7 @@ from rarevote.study.deviation import (
     mean_deviations,
 )
 from rarevote.study.paired import PAIRED_COLUMNS, paired_differences, paired_text
-from rarevote.study.printed import METHOD_TITLES, dataset_title, method_title
+from rarevote.study.printed import PAPER_METHODS, dataset_title
 from rarevote.study.results import RESULT_COLUMNS, Result, Results, put_together
 from rarevote.study.summaries import SUMMARY_TABLES, summary_records, summary_rows, summary_text
 from rarevote.study.tables import (
@@ -107,7 +107,7 @@ def run_paper_study(
 
     Args:
         out: folder for the tables and, below ``cells``, for finished cells.
-        data: folder of datasets; see :mod:`rarevote.datasets` for what happens without one.
+        data: folder of datasets; see :mod:`rarevote.study.datasets` for what happens without one.
         cache: where downloaded datasets are kept.
         methods: names of methods; None for those of the paper that exist here.
         datasets: names of datasets; None for all of the paper's. Those named here must be at hand.
@@ -157,7 +157,7 @@ def choose_methods(names: Sequence[str] | None) -> list[str]:
     if names is not None:
         for name in names:
             find_method(name)
-    wanted = [*METHOD_TITLES, *(name for name in names or () if name not in METHOD_TITLES)]
+    wanted = [*PAPER_METHODS, *(name for name in names or () if name not in PAPER_METHODS)]
     return list(dict.fromkeys(name for name in wanted if name in (METHODS if names is None else names)))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rarevote.charts.save import save
+from rarevote.methods.registry import method_title
 from rarevote.study.ablation import ablation_text
 from rarevote.study.deviation import deviation_texts, deviations
-from rarevote.study.figures import save
 from rarevote.study.headline import HEADLINE, headline_chart
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.paired import paired_differences, paired_text
 from rarevote.study.paper import PaperStudy, per_dataset_text
-from rarevote.study.printed import method_title
 from rarevote.study.summaries import SUMMARY_TABLES, members, summary_rows, summary_text
 
 

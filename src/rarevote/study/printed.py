@@ -7,28 +7,16 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from rarevote.datasets import DatasetInfo
+from rarevote.study.datasets import DatasetInfo
 
-#: the paper's methods in the order of its summary tables, with the titles they have there
-METHOD_TITLES = {
-    "majority-vote": "Majority Vote",
-    "dawid-skene": "Dawid–Skene",
-    "glad": "GLAD",
-    "crowdfm": "CrowdFM",
-    "plat": "PLAT",
-    "cc-rasch": "CC-Rasch",
-}
+#: the paper's methods in the order of its summary tables
+PAPER_METHODS = ("majority-vote", "dawid-skene", "glad", "crowdfm", "plat", "cc-rasch")
 METRIC_TITLES = {"minority_recall": "Recall", "balanced_accuracy": "Bal.-Acc.", "macro_f1": "F1"}
 
 #: rows that cannot be compared, and why; by the paper's name of the dataset and the method
 DOUBTFUL_ROWS = {
     ("bird", "plat"): "the paper's row has the imbalance and the scores of Bird, so it belongs to the other release",
 }
-
-
-def method_title(name: str) -> str:
-    """The paper's title of a method, or the name of one that the paper has not."""
-    return METHOD_TITLES.get(name, name)
 
 
 def dataset_title(info: DatasetInfo) -> str:

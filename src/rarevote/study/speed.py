@@ -20,13 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rarevote.charts.save import save
 from rarevote.errors import InputError, ParameterError
-from rarevote.simulate import simulate_crowd
-from rarevote.study.figures import Axis, Point, Style, line_chart, save
+from rarevote.methods.registry import method_title
+from rarevote.simulate.crowds import simulate_crowd
+from rarevote.study.figures import Axis, Point, Style, line_chart
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.peers.one_fit import CROWD_KIT_CLASSES
 from rarevote.study.pool import Report
-from rarevote.study.printed import method_title
 from rarevote.study.tables import ABSENT, TextTable, write_csv
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

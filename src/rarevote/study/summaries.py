@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from rarevote.datasets import DatasetInfo
-from rarevote.study.printed import METRIC_TITLES, dataset_title, method_title
+from rarevote.methods.registry import method_title
+from rarevote.study.datasets import DatasetInfo
+from rarevote.study.printed import METRIC_TITLES, dataset_title
 from rarevote.study.results import Results
 from rarevote.study.tables import ABSENT, TextTable, mean_and_sd, ranked
 

@@ -1,8 +1,8 @@
 """Made-up crowds with known truth: what happens to the rare class as its specialists vanish (Figure 1 of the paper).
 
-Three sweeps over the crowd of :func:`rarevote.simulate.simulate_crowd`, one parameter moving at a time. *Specialists*
-is the paper's: a quarter of the workers is good at both classes, a quarter at none, and the other half moves from
-specialists of the rare class to specialists of the frequent one. *Imbalance* and *votes* are ours.
+Three sweeps over the crowd of :func:`rarevote.simulate.crowds.simulate_crowd`, one parameter moving at a time.
+*Specialists* is the paper's: a quarter of the workers is good at both classes, a quarter at none, and the other half
+moves from specialists of the rare class to specialists of the frequent one. *Imbalance* and *votes* are ours.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from rarevote.metrics import score
-from rarevote.simulate import DEFAULT_ACCURACIES, simulate_crowd
+from rarevote.charts.save import save
+from rarevote.meaning.metrics import score
+from rarevote.methods.registry import method_title
+from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd
 from rarevote.study.cells import Variant
-from rarevote.study.figures import Axis, Point, line_chart, points_with_intervals, save
+from rarevote.study.figures import Axis, Point, line_chart, points_with_intervals
 from rarevote.study.intervals import Interval, mean_interval, slope
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.pool import Report, run_jobs
-from rarevote.study.printed import method_title
 from rarevote.study.tables import TextTable, write_csv
 
 RARE, FREQUENT = 1, 0

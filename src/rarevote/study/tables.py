@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rarevote.io.atomic import replacing
+from rarevote.io.write.atomic import replacing
 
 #: what stands where there is no figure
 ABSENT = "–"

@@ -1,11 +1,11 @@
 """The jury condition against simulation: when a majority vote recovers the rare class, and when it cannot.
 
-Two experiments. *Growing crowds*: three crowds that are equally good at the frequent class and differ on the rare one.
-In the first the condition of :mod:`rarevote.jury` holds; in the second it fails though the mean accuracy is above 1/2,
-so the vote still succeeds, since the condition is sufficient and not necessary; in the third the mean accuracy is below
-1/2. The error of the vote per class is simulated and also computed exactly, and so is the share of the rare class among
-the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of both classes is
-compared between methods that can tell this apart and methods that cannot.
+Two experiments. *Growing crowds*: three crowds that are equally good at the frequent class and differ on the rare
+one. In the first the condition of :mod:`rarevote.meaning.jury` holds; in the second it fails though the mean accuracy
+is above 1/2, so the vote still succeeds, since the condition is sufficient and not necessary; in the third the mean
+accuracy is below 1/2. The error of the vote per class is simulated and also computed exactly, and so is the share of
+the rare class among the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of
+both classes is compared between methods that can tell this apart and methods that cannot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rarevote.study.figures import STYLES, Axis, Point, Reference, line_chart, points_with_intervals, save
+from rarevote.charts.save import save
+from rarevote.methods.registry import method_title
+from rarevote.study.figures import STYLES, Axis, Point, Reference, line_chart, points_with_intervals
 from rarevote.study.intervals import share_interval
 from rarevote.study.jury_trials import (
     CLASS_TITLES,
@@ -38,7 +40,6 @@ from rarevote.study.jury_trials import (
 )
 from rarevote.study.page import Figure, Section, publish
 from rarevote.study.pool import Report, run_jobs
-from rarevote.study.printed import method_title
 from rarevote.study.tables import TextTable, write_csv
 
 #: compared in the crowd of specialists

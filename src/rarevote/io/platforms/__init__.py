@@ -20,10 +20,10 @@ from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import NotUtf8Error, Part, find_parts
 from rarevote.io.platforms.table_records import open_table
-from rarevote.io.remote import refuse_address
+from rarevote.io.read.remote import refuse_address
 
 if TYPE_CHECKING:
-    from rarevote.annotations import Annotations, Keep, Missing
+    from rarevote.crowd.annotations import Annotations, Keep, Missing
 
 __all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export"]
 
@@ -219,14 +219,14 @@ def export_annotations(
 
     Args:
         export: what :func:`read_export` gave.
-        classes: see :meth:`rarevote.annotations.Annotations.from_arrays`.
+        classes: see :meth:`rarevote.crowd.annotations.Annotations.from_arrays`.
         abstain: see there.
         keep: see there.
         missing: see there.
     """
     import numpy as np
 
-    from rarevote.annotations import Annotations
+    from rarevote.crowd.annotations import Annotations
 
     columns = (np.array(values, dtype=object) for values in (export.task, export.worker, export.label))
     crowd = Annotations.from_arrays(*columns, classes=classes, abstain=abstain, keep=keep, missing=missing)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rarevote.annotations import is_missing, sort_labels
+from rarevote.crowd.names import is_missing, sort_labels
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import (
     ABSENT,

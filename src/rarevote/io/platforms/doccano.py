@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
-from rarevote.io.columns import may_be
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import Part, find_parts
 from rarevote.io.platforms.table_records import PlatformTable, open_table
+from rarevote.io.read.columns import may_be
 
 NAME = "doccano"
 TITLE = "doccano"

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 from rarevote.errors import InputError
-from rarevote.io.streams import compression_of, open_bytes, readable
+from rarevote.io.read.streams import compression_of, open_bytes, readable
 
 MOST_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")

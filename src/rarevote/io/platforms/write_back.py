@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.atomic import replacing
 from rarevote.io.platforms import argilla, label_studio
 from rarevote.io.platforms.argilla_records import SINGLE, record_id, walk_records, with_suggestion
 from rarevote.io.platforms.base import YES, Export, as_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.label_studio_controls import PATH_MARK
 from rarevote.io.platforms.parts import one_part
+from rarevote.io.write.atomic import replacing
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
 _KEPT = ("id", "data", "meta")  # of a Label Studio task

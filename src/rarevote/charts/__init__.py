@@ -1,0 +1,1 @@
+"""What every chart shares: colours, theme, SVG. The page and the study draw with it."""

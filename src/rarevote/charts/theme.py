@@ -1,0 +1,41 @@
+"""The dress of every chart: fonts and colours, on the page and in the study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rarevote.charts.palette import light
+
+_FONT = "Helvetica, Arial, sans-serif"
+
+
+def themed(chart: Any) -> Any:
+    """The chart in our fonts and colours."""
+    return (
+        chart.configure(font=_FONT)
+        .configure_title(fontSize=15, anchor="start", color=light("ink"), offset=10)
+        .configure_axis(
+            labelFontSize=12,
+            titleFontSize=12.5,
+            titleFontWeight="normal",
+            titlePadding=10,
+            labelColor=light("soft"),
+            titleColor=light("ink"),
+            gridColor=light("grid"),
+            domainColor=light("rule"),
+            tickColor=light("rule"),
+        )
+        .configure_legend(
+            title=None,
+            orient="top",
+            direction="horizontal",
+            columns=2,
+            labelFontSize=12.5,
+            labelColor=light("ink"),
+            labelLimit=210,
+            symbolSize=80,
+            symbolStrokeWidth=2,
+            symbolOpacity=1,
+        )
+        .configure_view(stroke=None)
+    )

@@ -1,0 +1,369 @@
+"""Many machines: shards live with dask workers, sums travel up a tree, parameters go out once a pass.
+
+The driver holds what is shared and a log of what it told the hosts (:mod:`rarevote.cluster.host`); nothing of it
+grows with the tasks. A host that dies with its worker is made anew from its files and that log, in exactly the state
+it had, so that the fit goes on as if nothing had happened, to the last bit. Now and then the hosts write their state
+down, which keeps the log short.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.cluster.data import StagedCrowd
+from rarevote.cluster.host import (
+    Block,
+    CountVotes,
+    Distances,
+    Extrapolate,
+    Load,
+    Lost,
+    Operation,
+    Run,
+    Save,
+    Sums,
+    Turn,
+    WriteResults,
+    make_host,
+    merge,
+    perform,
+)
+from rarevote.em.checkpoint import make_folder
+from rarevote.em.local import n_threads
+from rarevote.em.loop import Engine, Local, Model, Offsets, Shared, Stats
+from rarevote.errors import MissingExtraError, RarevoteError
+
+# A lost host repeats what is in the log: the hosts write their state down when that would take too long, or when the
+# parameters in it take too much of the driver's memory.
+_MOST_LOGGED_PASSES = 50
+_MOST_LOGGED_BYTES = 256_000_000
+_MERGED_AT_ONCE = 8
+# So few sums the driver adds itself, which is sooner done than a further task.
+_MERGED_BY_DRIVER = 2
+# Up to this many bytes for all workers together, the driver sends parameters to each of them along with the task; more
+# travel from worker to worker.
+_MOST_SENT = 4_000_000
+_MOST_LOSSES = 20  # in one pass; more, and something else is wrong
+_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+class DaskEngine(Engine[Shared, Local, Stats]):
+    """Runs passes on a dask cluster; a context manager, because it holds memory there.
+
+    Args:
+        client: a ``distributed.Client``.
+        model: what to fit.
+        crowd: where the encoded shards are.
+    """
+
+    def __init__(self, client: Any, model: Model[Shared, Local, Stats], crowd: StagedCrowd) -> None:
+        self._client = client
+        self._crowd = crowd
+        self._base: Path | None = None
+        self._log: list[Operation] = []
+        self._pending: list[Operation] = []
+        self._position = 0
+        self._parts: list[Any] = []
+        threads = _threads(client)
+        self._blocks = [
+            Block(number, model, crowd.folder, shards, crowd.n_shards)
+            for number, shards in enumerate(spread(crowd.annotations_of_shard, list(threads.values())))
+        ]
+        self._hosts = [self._made(block, address) for block, address in zip(self._blocks, threads, strict=False)]
+        self._places = list(threads)[: len(self._blocks)]
+
+    def __enter__(self) -> DaskEngine[Shared, Local, Stats]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hosts, self._parts = [], []
+        self._remove_base()
+
+    # -- what the loop asks ------------------------------------------------------------------------------------------
+
+    def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
+        """One pass over all shards."""
+        operation = Run(shared, refresh, damping)
+        sums = self._sums(operation)
+        passes = [entry for entry in self._log if isinstance(entry, Run)]
+        n_bytes = sum(_nbytes(entry.shared) for entry in passes)
+        if len(passes) > _MOST_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MOST_LOGGED_BYTES):
+            self._write_down(self._crowd.folder / f"state-{self._position:08d}", everything=True)
+        (total,) = sums.nodes.values()
+        return total, sums.change
+
+    def advance(self) -> None:
+        """Make the proposed local state the current one."""
+        self._pending.append(Turn("advance"))
+
+    def retreat(self) -> None:
+        """Go back to the local state before the last advance."""
+        self._pending.append(Turn("retreat"))
+
+    def take_plain(self) -> None:
+        """Make what was kept aside the current state in place of the far point."""
+        self._pending.append(Turn("take_plain"))
+
+    def local_distances(self, offsets: Offsets) -> tuple[float, float]:
+        """Squared norms of the first and second differences of the local parameters."""
+        found = self._answers(Distances(offsets))
+        return sum(first for first, _ in found), sum(second for _, second in found)
+
+    def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
+        """Propose the far point in place of what is proposed."""
+        parts = self._answers(Extrapolate(offsets, length))
+        n_tasks = max(self._crowd.n_tasks, 1)
+        return tuple(np.asarray(sum(arrays) / n_tasks) for arrays in zip(*parts, strict=True))
+
+    def save(self, folder: Path) -> None:
+        """Have the workers write the current local state."""
+        self._write_down(folder.resolve(), everything=False)
+
+    def load(self, folder: Path) -> None:
+        """Have the workers take the current local state from files."""
+        self._answers(Load(folder.resolve()))
+        self._base, self._log = folder.resolve(), []
+
+    # -- further questions -------------------------------------------------------------------------------------------
+
+    def count_votes(self) -> NDArray[np.int64]:
+        """Votes per worker and class, (n_workers, n_classes)."""
+        ((votes,),) = self._sums(CountVotes(self._crowd.n_workers, self._crowd.n_classes)).nodes.values()
+        return cast("NDArray[np.int64]", votes)
+
+    def write_results(
+        self, folder: Path, *, of_last_pass: bool = True, tie_margin: float | None = None
+    ) -> NDArray[np.int64]:
+        """Have the workers write one row per task, a file per shard; returns how many tasks got each label."""
+        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass, tie_margin))
+        return np.asarray(np.sum(counted, axis=0))
+
+    # -- talking to hosts --------------------------------------------------------------------------------------------
+
+    def _made(self, block: Block, address: str) -> Any:
+        """A host in the state that the driver believes it to be in; elsewhere if the worker is gone."""
+        made = (block, self._base, self._log, self._position)
+        return self._client.submit(make_host, *made, workers=[address], allow_other_workers=True, pure=False)
+
+    def _sums(self, operation: Operation) -> Sums:
+        """The sums that the hosts answer with, added by the workers in a tree."""
+        n_shards = self._crowd.n_shards
+
+        def ask(parts: list[Any]) -> Sums | Lost:
+            while len(parts) > _MERGED_BY_DRIVER:
+                parts = [
+                    self._client.submit(merge, n_shards, *parts[begin : begin + _MERGED_AT_ONCE], pure=False)
+                    for begin in range(0, len(parts), _MERGED_AT_ONCE)
+                ]
+            answers = self._gathered(parts)
+            return answers if isinstance(answers, Lost) else merge(n_shards, *answers)
+
+        return cast("Sums", self._told(operation, ask))
+
+    def _answers(self, operation: Operation) -> list[Any]:
+        """The answers per shard, in the order of the shards."""
+
+        def ask(parts: list[Any]) -> list[Any] | Lost:
+            answers = self._gathered(parts)
+            if isinstance(answers, Lost):
+                return answers
+            lost = [answer.blocks for answer in answers if isinstance(answer, Lost)]
+            if lost:
+                return Lost(frozenset().union(*lost))
+            return [entry for answer in answers for entry in answer or ()]
+
+        return cast("list[Any]", self._told(operation, ask))
+
+    def _gathered(self, parts: list[Any]) -> list[Any] | Lost:
+        """The values of futures, or the hosts whose workers are gone."""
+        from distributed import wait
+
+        while True:
+            try:
+                wait(parts, timeout=_SECONDS_BETWEEN_LOOKS)
+                return list(self._client.gather(parts))
+            except TimeoutError:
+                # Dask makes a lost host anew by itself, but not if it was the last worker that died: then the host
+                # waits for that very worker, whoever else may come.
+                there = self._client.nthreads()
+                gone = [number for number, place in enumerate(self._places) if place not in there]
+                if there and gone:
+                    return Lost(frozenset(gone))
+
+    def _told(self, operation: Operation, ask: Callable[[list[Any]], Any]) -> Any:
+        """Tell all hosts what is pending and this; those that were lost are made anew and told again."""
+        from distributed import KilledWorker
+
+        operations = [*self._pending, operation]
+        parts = self._told_all(operations)
+        # Dropping futures sends a message, too: those of the last time go when the new ones are on their way.
+        self._parts = parts
+        for _ in range(_MOST_LOSSES):
+            try:
+                found = ask(parts)
+            except CancelledError:
+                # The message itself went down with the only worker that had it.
+                parts = [self._told_one(block, operations) for block in self._blocks]
+                continue
+            except KilledWorker as error:
+                raise RarevoteError(
+                    f"dask workers keep dying over the same shards ({error}); most often they lack memory: use more or "
+                    "larger workers"
+                ) from None
+            if not isinstance(found, Lost):
+                self._log += [entry for entry in operations if entry.alters]
+                self._pending = []
+                self._position += len(operations)
+                return found
+            self._make_anew(found.blocks)
+            for number in found.blocks:
+                parts[number] = self._told_one(self._blocks[number], operations)
+        raise RarevoteError(f"{_MOST_LOSSES} times in a row dask workers were lost in one pass: see their logs")
+
+    def _told_all(self, operations: list[Operation]) -> list[Any]:
+        """A task for each host."""
+        n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
+        if n_bytes * len(self._blocks) > _MOST_SENT:
+            message = self._client.scatter([operations], broadcast=True, hash=False)[0]
+            return [self._told_one(block, message) for block in self._blocks]
+        # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. A task
+        # whose only input is a host runs where that is; without a word about workers, many tasks of a name go anywhere.
+        count = len(self._blocks)
+        return list(
+            self._client.map(
+                perform,
+                self._hosts,
+                range(count),
+                [self._position] * count,
+                [operations] * count,
+                workers=self._places,
+                allow_other_workers=True,
+                pure=False,
+            )
+        )
+
+    def _told_one(self, block: Block, message: Any) -> Any:
+        return self._client.submit(
+            perform,
+            self._hosts[block.number],
+            block.number,
+            self._position,
+            message,
+            workers=[self._places[block.number]],
+            allow_other_workers=True,
+            pure=False,
+        )
+
+    def _make_anew(self, numbers: frozenset[int]) -> None:
+        """Make lost hosts anew, each on the worker that has the fewest shards per thread."""
+        threads = _threads(self._client)
+        load = dict.fromkeys(threads, 0)
+        for number, place in enumerate(self._places):
+            if number not in numbers and place in load:
+                load[place] += len(self._blocks[number].shards)
+        for number in sorted(numbers):
+            block = self._blocks[number]
+            place = min(load, key=lambda address: (load[address] + len(block.shards)) / threads[address])
+            load[place] += len(block.shards)
+            self._places[number] = place
+            self._hosts[number] = self._made(block, place)
+
+    def _write_down(self, folder: Path, *, everything: bool) -> None:
+        """Have the workers write their state; whoever is lost from now on begins there."""
+        assert not self._pending
+        make_folder(folder)
+        self._answers(Save(folder, everything))
+        self._remove_base()
+        self._base = folder
+        # What the last pass proposed was not written down.
+        self._log = [self._log[-1]]
+
+    def _remove_base(self) -> None:
+        """Remove the state that this engine wrote for itself; that of a checkpoint is not its own."""
+        if self._base is not None and self._base.parent == self._crowd.folder:
+            shutil.rmtree(self._base, ignore_errors=True)
+
+
+def spread(sizes: Sequence[int], threads: Sequence[int]) -> list[range]:
+    """Neighbouring shards for each worker, in proportion to its threads; workers that get none are left out.
+
+    Shards differ a little in size, and a pass waits for the worker with the most: the cuts are the nearest there are.
+
+    >>> spread([5, 5, 5, 5, 5, 5], [1, 2])
+    [range(0, 2), range(2, 6)]
+    >>> spread([49, 50, 51, 51], [1, 1])
+    [range(0, 2), range(2, 4)]
+    >>> spread([5], [1, 1])
+    [range(0, 1)]
+    """
+    filled = np.cumsum([0, *sizes])
+    targets = np.cumsum(threads) / sum(threads) * filled[-1]
+    above = np.minimum(np.searchsorted(filled, targets), len(sizes))
+    below = np.maximum(above - 1, 0)
+    # Half-way, the earlier worker takes the shard.
+    ends = np.where(filled[above] - targets <= targets - filled[below], above, below)
+    ends[-1] = len(sizes)
+    begins = [0, *ends[:-1].tolist()]
+    return [range(begin, end) for begin, end in zip(begins, ends.tolist(), strict=True) if end > begin]
+
+
+def _threads(client: Any) -> dict[str, int]:
+    """Threads of every worker, by address; waits for one if there is none."""
+    while not (threads := client.nthreads()):
+        client.wait_for_workers(1)
+    return {address: int(threads[address]) for address in sorted(threads)}
+
+
+def _nbytes(shared: Any) -> int:
+    entries = shared if isinstance(shared, tuple) else (shared,)
+    return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# clusters
+
+
+@contextmanager
+def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]:
+    """A client of the cluster that was named, or of one on this machine that lives as long as the block.
+
+    Raises:
+        MissingExtraError: dask is not installed.
+        RarevoteError: nobody answers at the address.
+    """
+    try:
+        distributed, _ = import_module("distributed"), import_module("dask.dataframe")
+    except ImportError as error:
+        raise MissingExtraError(f"the dask engine needs dask ({error}): pip install 'rarevote[dask]'") from None
+    if client is not None:
+        yield client
+    elif scheduler is not None:
+        try:
+            made = distributed.Client(scheduler)
+        except (OSError, ValueError) as error:
+            raise RarevoteError(f"no dask scheduler answers at {scheduler} ({error})") from None
+        with made:
+            yield made
+    else:
+        # What goes wrong on a worker is told by the exception that reaches the driver, not by the workers' logs.
+        with (
+            distributed.LocalCluster(
+                n_workers=n_threads(None),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster) as made,
+        ):
+            yield made

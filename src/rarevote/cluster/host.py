@@ -1,0 +1,332 @@
+"""The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and does as it is told.
+
+A host is the value of a dask future, made from files alone: the encoded shards, a base (a saved local state, or the
+start) and the operations since. So a host that is lost with its worker can be made anew anywhere, in exactly the
+state it was in, and nothing but the lost shards is computed again.
+
+Hosts have a position: how many operations they have done. An operation that finds its host at another position than
+the driver believes it to be does nothing and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import best_by_votes, first_of_best
+from rarevote.em.checkpoint import load_arrays, write_whole
+from rarevote.em.loop import Model, Offsets, Shard
+from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
+from rarevote.errors import InputError
+
+_Result = TypeVar("_Result")
+
+
+class Lost(NamedTuple):
+    """The answer of hosts that are not where the driver believes them to be."""
+
+    blocks: frozenset[int]
+
+
+class Sums(NamedTuple):
+    """Sums over some shards, as nodes of the tree that all shards form, and the largest change of a probability."""
+
+    nodes: dict[Node, Any]
+    change: float = 0.0
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a host is made from.
+
+    Attributes:
+        number: which of the hosts.
+        model: what is fitted.
+        folder: where the encoded shards are.
+        shards: numbers of the shards.
+        n_shards: how many there are in all.
+    """
+
+    number: int
+    model: Model[Any, Any, Any]
+    folder: Path
+    shards: range
+    n_shards: int
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# files
+
+
+def shard_file(folder: Path, number: int) -> Path:
+    """Where the votes of a shard are."""
+    return folder / f"shard-{number:05d}.npz"
+
+
+def names_file(folder: Path, number: int) -> Path:
+    """Where the names of a shard's tasks are; they are read only when results are written."""
+    return folder / f"shard-{number:05d}.parquet"
+
+
+def read_names(path: Path) -> NDArray[Any]:
+    """Names from the only column of a Parquet file."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return np.asarray(parquet.read_table(path).column(0).to_numpy(zero_copy_only=False))
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+
+
+def write_names(path: Path, names: NDArray[Any]) -> None:
+    """Write names as the only column of a Parquet file, whole or not at all."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.table({"name": pyarrow.array(names.tolist() if names.dtype == object else names)})
+    write_whole(path, lambda handle: parquet.write_table(table, handle))
+
+
+def read_shard(folder: Path, number: int) -> Shard:
+    """The votes of a shard."""
+    path = shard_file(folder, number)
+    arrays = load_arrays(path)
+    try:
+        return Shard(*(arrays[name] for name in Shard._fields))
+    except KeyError as error:
+        raise InputError(f"{path}: damaged (no {error})") from None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the host
+
+
+class Host:
+    """Neighbouring shards on a dask worker, in the state after some operations."""
+
+    def __init__(
+        self, block: Block, base: Path | None, operations: Sequence[Operation], position: int, n_threads: int
+    ) -> None:
+        self.block = block
+        self.position = position
+        self.answer: Any = None  # to the last message, in case it is asked for again
+        # The driver has long had the sums of a pass when the next one comes.
+        self._summation: Summation[Any] = Summation(block.model, block.shards, block.n_shards)
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="rarevote") if n_threads > 1 else None
+        model = block.model
+        self.states = self.each(lambda number: ShardState(model, read_shard(block.folder, number)), list(block.shards))
+        if base is not None:
+            Load(base).perform(self)
+        for operation in operations:
+            operation.perform(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Local state stays where it is: whoever copies a host (dask may move or spill any value) gets the word that
+        # it is not there, upon which the driver has it made anew.
+        return Lost, (frozenset([self.block.number]),)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(state.nbytes for state in self.states)
+
+    def each(self, action: Callable[[Any], _Result], items: Sequence[Any] | None = None) -> list[_Result]:
+        """Call ``action`` on every shard (or item), in threads; results in order."""
+        given = self.states if items is None else items
+        return list(self._pool.map(action, given) if self._pool is not None else map(action, given))
+
+    def numbered(self) -> list[tuple[int, ShardState[Any, Any, Any]]]:
+        """The shards with their numbers."""
+        return list(zip(self.block.shards, self.states, strict=True))
+
+    def run(self, shared: Any, *, refresh: bool, damping: float) -> Sums:
+        """One pass: sums as far as this host has them all."""
+        found = self._summation.run(self.states, shared, refresh=refresh, damping=damping, pool=self._pool)
+        return Sums(*found)
+
+
+def make_host(block: Block, base: Path | None, operations: Sequence[Operation], position: int) -> Host:
+    """A host on the dask worker that this runs on, with as many threads as the worker has."""
+    from distributed import get_worker
+
+    return Host(block, base, operations, position, get_worker().state.nthreads)
+
+
+def perform(host: Host | Lost, block: int, position: int, operations: Sequence[Operation]) -> Any:
+    """Do what the driver says, if the host is where the driver believes it to be; the last operation answers."""
+    if isinstance(host, Lost):
+        return Lost(frozenset([block]))
+    if host.position == position + len(operations):
+        return host.answer  # done before: dask may run a task twice
+    if host.position != position:
+        return Lost(frozenset([block]))
+    for operation in operations:
+        host.answer = operation.perform(host)
+    host.position += len(operations)
+    return host.answer
+
+
+def merge(n_shards: int, *answers: Sums | Lost) -> Sums | Lost:
+    """The sums of several hosts; if any host is lost, which ones."""
+    lost = [answer for answer in answers if isinstance(answer, Lost)]
+    if lost:
+        return Lost(frozenset().union(*(answer.blocks for answer in lost)))
+    found = [answer for answer in answers if isinstance(answer, Sums)]
+    nodes = {node: sums for answer in found for node, sums in answer.nodes.items()}
+    return Sums(combine(nodes, n_shards, added), max(answer.change for answer in found))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# operations
+
+
+class Operation:
+    """Something that a host can do."""
+
+    #: whether a host that is made anew has to do it again
+    alters: ClassVar[bool] = False
+
+    def perform(self, host: Host) -> Any:
+        """Do it; returns the answer to the driver."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Run(Operation):
+    """One pass."""
+
+    alters: ClassVar[bool] = True
+
+    shared: Any
+    refresh: bool
+    damping: float
+
+    def perform(self, host: Host) -> Sums:
+        """Sums and the largest change."""
+        return host.run(self.shared, refresh=self.refresh, damping=self.damping)
+
+
+@dataclass(frozen=True)
+class Turn(Operation):
+    """Another of the states becomes the current one."""
+
+    alters: ClassVar[bool] = True
+
+    how: Literal["advance", "retreat", "take_plain"]
+
+    def perform(self, host: Host) -> None:
+        """Only references change."""
+        for state in host.states:
+            getattr(state, self.how)()
+
+
+@dataclass(frozen=True)
+class Distances(Operation):
+    """How far the local parameters moved."""
+
+    offsets: Offsets
+
+    def perform(self, host: Host) -> list[tuple[float, float]]:
+        """A pair per shard."""
+        return host.each(lambda state: state.distances(self.offsets))
+
+
+@dataclass(frozen=True)
+class Extrapolate(Operation):
+    """Propose the far point."""
+
+    alters: ClassVar[bool] = True
+
+    offsets: Offsets
+    length: float
+
+    def perform(self, host: Host) -> list[list[NDArray[Any]]]:
+        """For each shard the sums of its local arrays."""
+        return host.each(lambda state: state.extrapolate(self.offsets, self.length))
+
+
+@dataclass(frozen=True)
+class Save(Operation):
+    """Write the local state to files, one per shard."""
+
+    folder: Path
+    everything: bool = False
+
+    def perform(self, host: Host) -> None:
+        """Every file is there whole or not at all."""
+
+        host.each(lambda entry: write_local(self.folder, *entry, everything=self.everything), host.numbered())
+
+
+@dataclass(frozen=True)
+class Load(Operation):
+    """Take the local state from files."""
+
+    folder: Path
+
+    def perform(self, host: Host) -> None:
+        """One file per shard."""
+        host.each(lambda entry: read_local(self.folder, *entry), host.numbered())
+
+
+@dataclass(frozen=True)
+class CountVotes(Operation):
+    """Votes per worker and class."""
+
+    n_workers: int
+    n_classes: int
+
+    def perform(self, host: Host) -> Sums:
+        """One array of whole numbers, (n_workers, n_classes)."""
+        nodes: dict[Node, Any] = {}
+        for number, state in host.numbered():
+            cell = state.shard.worker.astype(np.int64) * self.n_classes + state.shard.label
+            counted = np.bincount(cell, minlength=self.n_workers * self.n_classes)
+            nodes[number, number + 1] = (counted.reshape(self.n_workers, self.n_classes),)
+            nodes = combine(nodes, host.block.n_shards, add_to)
+        return Sums(nodes)
+
+
+@dataclass(frozen=True)
+class WriteResults(Operation):
+    """Write one row per task to a Parquet file per shard: task, label, confidence, p:<class>.
+
+    Classes whose probabilities are within ``tie_margin`` of the highest are decided by the votes; with None, the
+    highest is the label, and the first of several.
+    """
+
+    folder: Path
+    classes: NDArray[Any]
+    of_last_pass: bool
+    tie_margin: float | None
+
+    def perform(self, host: Host) -> list[NDArray[np.int64]]:
+        """For each shard, how many tasks got each label."""
+        from rarevote.io.write.columns import write_columns
+
+        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> NDArray[np.int64]:
+            number, state = numbered
+            if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
+                return np.zeros(len(self.classes), dtype=np.int64)
+            posterior = (state.proposed if self.of_last_pass else state.current)[0]
+            if self.tie_margin is None:
+                chosen = first_of_best(posterior)
+            else:
+                chosen = best_by_votes(posterior, self.tie_margin, partial(state.shard.votes, len(self.classes)))
+            columns = {
+                "task": read_names(names_file(host.block.folder, number)),
+                "label": self.classes[chosen],
+                "confidence": posterior[np.arange(len(chosen)), chosen],
+            }
+            for k, name in enumerate(self.classes.tolist()):
+                columns[f"p:{name}"] = np.ascontiguousarray(posterior[:, k])
+            write_columns(columns, self.folder / f"part-{number:05d}.parquet")
+            return np.bincount(chosen, minlength=len(self.classes))
+
+        return host.each(one, host.numbered())

@@ -1,0 +1,500 @@
+"""The encoded crowd: who said what about which task, as small integers, checked once and never changed.
+
+Rows ``(task, worker, label)`` become a compressed table: the votes of task ``i`` are the positions
+``task_ptr[i] .. task_ptr[i + 1]`` of ``worker`` and ``label``; the names that the integers stand for are kept beside
+them and come back exactly as they were given. Nothing below this module ever sees a name.
+
+Defined outcomes at the edges:
+
+* a missing id or label (None, NaN, NA, empty or blank text) is an error that says how many and where, unless
+  ``missing="drop"``;
+* repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
+* no rows at all give a crowd of zero tasks, which every method answers with an empty result;
+* a single class, tasks with a single vote and workers with a single vote are ordinary data;
+* answers named by ``abstain`` are no votes: they are counted per worker, and a task with nothing else is not in the
+  result but in ``unanswered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
+from rarevote.crowd.stored_names import StoredNames
+from rarevote.errors import InputError, MissingValuesError, ParameterError, warn_user
+
+Keep = Literal["all", "first", "last", "error"]
+Missing = Literal["error", "drop"]
+
+MAX_CLASSES = 65_535
+_SHOWN = 5  # how many offending rows or values a message names
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# names
+
+
+def check_same_index(columns: Mapping[str, Any]) -> None:
+    """Refuse columns whose indexes (those of pandas Series) say that their rows do not stand in the same order.
+
+    Raises:
+        InputError: they do.
+    """
+    indexes: dict[str, Any] = {name: getattr(column, "index", None) for name, column in columns.items()}
+    indexed = {name: index for name, index in indexes.items() if hasattr(index, "equals")}  # lists have a method index
+    first = next(iter(indexed.values()), None)
+    other = next((name for name, index in indexed.items() if not index.equals(first)), None)
+    if other is not None:
+        raise InputError(
+            f"the index of {other} is not that of {next(iter(indexed))}: rows in another order cannot be paired. "
+            "Put the columns into one frame, or give plain arrays"
+        )
+
+
+def _as_column(values: ArrayLike, role: str) -> NDArray[Any]:
+    """One column as a flat array whose values are the caller's own."""
+    if isinstance(values, np.ndarray):
+        column = values
+    elif hasattr(values, "to_numpy"):
+        column = values.to_numpy()
+    else:
+        given = list(values)  # type: ignore[arg-type]
+        # np.asarray would turn [1, "a"] into text: only homogeneous numbers may take that path.
+        kinds = {type(value) for value in given}
+        if len(kinds) == 1 and kinds <= {int, float, bool}:
+            column = np.asarray(given)
+        else:
+            column = np.empty(len(given), dtype=object)
+            column[:] = given
+    if column.ndim != 1:
+        raise InputError(f"{role} must be one-dimensional, got an array of shape {column.shape}")
+    return column
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# encoding one column
+
+Codes = NDArray[Any]
+Names = NDArray[Any] | StoredNames
+Encoded = dict[str, tuple[Codes, Any]]  # codes and names by role; only names of tasks may be stored ones
+Sorter = Callable[[Iterable[Any]], list[Any]]
+
+
+def encode_column(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+    """Integer codes of a column and the distinct values they stand for, in no particular order.
+
+    Missing values of a float or datetime column get the code -1; those of an object column keep a code of their own
+    and are found by their value.
+    """
+    if column.dtype.kind in "iub":
+        return _encode_integers(column)
+    if column.dtype.kind in "fMmc":
+        absent = np.isnan(column) if column.dtype.kind in "fc" else np.isnat(column)
+        if absent.any():
+            codes = np.full(column.size, -1, dtype=np.int64)
+            distinct, codes[~absent] = np.unique(column[~absent], return_inverse=True)
+            return codes, distinct
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes, distinct
+    if column.dtype.kind in "UST":
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes, as_name_array(distinct.tolist())
+    return _encode_objects(column)
+
+
+def _encode_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+    if column.size == 0:
+        return np.zeros(0, dtype=np.int64), column
+    if column.dtype.kind == "b":
+        present = np.array([not column.all(), bool(column.any())])
+        return (column.astype(np.int64) if present.all() else np.zeros(column.size, np.int64)), np.array([False, True])[
+            present
+        ]
+    low, high = int(column.min()), int(column.max())
+    # Ids that fill their range are looked up in a table; far-flung ones are sorted.
+    if high - low < 4 * column.size + 1_000_000 and high < 2**62 and low > -(2**62):
+        offset = column.astype(np.int64, copy=False) - low if low else column
+        position = np.zeros(high - low + 1, dtype=np.int32 if high - low < 2**31 - 2 else np.int64)
+        position[offset] = 1
+        distinct = (np.flatnonzero(position) + low).astype(column.dtype)
+        if distinct.size == position.size:
+            return offset, distinct
+        rank = np.cumsum(position, dtype=position.dtype) - 1
+        return rank[offset], distinct
+    distinct, codes = np.unique(column, return_inverse=True)
+    return codes, distinct
+
+
+def _encode_objects(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
+    codes = np.empty(column.size, dtype=np.int64)
+    code_of: dict[Hashable, int] = {}
+    try:
+        for row, value in enumerate(column.tolist()):
+            code = code_of.get(value)
+            if code is None:
+                code = code_of[value] = len(code_of)
+            codes[row] = code
+    except TypeError:
+        raise InputError(
+            f"row {row}: {value!r} cannot be an id or a label, because {type(value).__name__} values are not hashable"
+        ) from None
+    return codes, as_name_array(list(code_of))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the crowd
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """An immutable, validated crowd in compressed form.
+
+    Attributes:
+        task_ptr: int64 (n_tasks + 1); task ``i`` owns the positions ``task_ptr[i] : task_ptr[i + 1]``.
+        worker: unsigned (n_annotations), the worker of each annotation.
+        label: unsigned (n_annotations), the class of each annotation.
+        tasks: names of the tasks, sorted; those of very large files stay on disk until :meth:`task_names` loads them.
+        workers: names of the workers, sorted.
+        classes: names of the classes, sorted.
+        abstentions: how often each worker gave an answer that ``abstain`` named.
+        unanswered: tasks that got nothing but such answers.
+        n_dropped: rows left out because of ``missing="drop"`` or ``keep``.
+
+    >>> crowd = Annotations.from_arrays(["a", "a", "b"], [7, 8, 7], ["yes", "no", "yes"])
+    >>> crowd
+    Annotations(2 tasks, 2 workers, 2 classes, 3 annotations)
+    """
+
+    task_ptr: NDArray[np.int64]
+    worker: NDArray[Any]
+    label: NDArray[Any]
+    tasks: Names
+    workers: NDArray[Any]
+    classes: NDArray[Any]
+    abstentions: dict[Any, int] = field(default_factory=dict)
+    unanswered: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=object))
+    n_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        for array in (self.task_ptr, self.worker, self.label):
+            array.setflags(write=False)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks with at least one vote."""
+        return self.task_ptr.size - 1
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers with at least one vote."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, those named by ``classes=`` included."""
+        return len(self.classes)
+
+    @property
+    def n_annotations(self) -> int:
+        """Number of votes."""
+        return self.worker.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the encoded votes, names not counted."""
+        return self.task_ptr.nbytes + self.worker.nbytes + self.label.nbytes
+
+    def __repr__(self) -> str:
+        return (
+            f"Annotations({self.n_tasks} tasks, {self.n_workers} workers, {self.n_classes} classes, "
+            f"{self.n_annotations} annotations)"
+        )
+
+    def votes(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Votes per task and class, each counting ``weight`` (per annotation) or one.
+
+        Returns:
+            float64 (n_tasks, n_classes).
+        """
+        from rarevote.kernels.encode import count_votes
+
+        counted = np.zeros((self.n_tasks, self.n_classes))
+        count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
+        return counted
+
+    def task_names(self) -> NDArray[Any]:
+        """Names of the tasks, in memory."""
+        return np.asarray(self.tasks)
+
+    def task_of_annotation(self) -> NDArray[np.int64]:
+        """The task of every annotation, int64 (n_annotations)."""
+        return np.repeat(np.arange(self.n_tasks), np.diff(self.task_ptr))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        task: ArrayLike,
+        worker: ArrayLike,
+        label: ArrayLike,
+        *,
+        classes: Sequence[Any] | None = None,
+        abstain: Sequence[Any] = (),
+        keep: Keep = "all",
+        missing: Missing = "error",
+    ) -> Annotations:
+        """Encode three columns of equal length.
+
+        Args:
+            task: ids of the tasks, of any hashable type.
+            worker: ids of the workers.
+            label: the answers.
+            classes: classes that exist whether or not anybody voted for them.
+            abstain: answers that are no votes, such as "not sure".
+            keep: which of repeated (task, worker) pairs count: "all", "first", "last", or "error" to refuse them.
+            missing: "error" to refuse rows with missing ids or labels, "drop" to leave them out.
+        """
+        given = {"task": task, "worker": worker, "label": label}
+        check_same_index(given)
+        columns = {role: _as_column(values, role) for role, values in given.items()}
+        sizes = {role: column.size for role, column in columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"task, worker and label must have the same length, got {sizes}")
+        encoded: Encoded = {role: encode_column(column) for role, column in columns.items()}
+        return cls.from_encoded(encoded, classes=classes, abstain=abstain, keep=keep, missing=missing)
+
+    @classmethod
+    def from_encoded(
+        cls,
+        encoded: Encoded,
+        *,
+        classes: Sequence[Any] | None = None,
+        abstain: Sequence[Any] = (),
+        keep: Keep = "all",
+        missing: Missing = "error",
+        place_of_row: Callable[[NDArray[np.int64]], str] | None = None,
+    ) -> Annotations:
+        """Build from columns that are already codes with their distinct values (in any order).
+
+        Args:
+            encoded: ``{"task": (codes, values), "worker": ..., "label": ...}``; code -1 marks a missing value.
+            classes: as in :meth:`from_arrays`.
+            abstain: as in :meth:`from_arrays`.
+            keep: as in :meth:`from_arrays`.
+            missing: as in :meth:`from_arrays`.
+            place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
+        """
+        if keep not in ("all", "first", "last", "error"):
+            raise ParameterError(f'keep must be "all", "first", "last" or "error", got {keep!r}')
+        if missing not in ("error", "drop"):
+            raise ParameterError(f'missing must be "error" or "drop", got {missing!r}')
+        place_of_row = place_of_row or _rows_in_words
+        encoded = dict(encoded)
+        n_given = encoded["task"][0].size
+
+        absent = {role: _absent_rows(*encoded[role]) for role in encoded}
+        if any(rows is not None for rows in absent.values()):
+            if missing == "error":
+                raise MissingValuesError(_missing_message(absent, place_of_row))
+            present = ~np.logical_or.reduce([rows for rows in absent.values() if rows is not None])
+            encoded = {role: _restrict(codes[present], values) for role, (codes, values) in encoded.items()}
+        n_present = encoded["task"][0].size
+
+        encoded, abstentions, unanswered = _set_abstentions_apart(encoded, abstain)
+        n_voted = encoded["task"][0].size
+
+        if classes is not None:
+            encoded["label"] = _add_classes(*encoded["label"], classes)
+        task_codes, tasks = encoded["task"]
+        if not isinstance(tasks, StoredNames):  # which are sorted
+            task_codes, tasks = _sort_codes(task_codes, tasks, sort_names)
+        worker_codes, workers = _sort_codes(*encoded["worker"], sort_names)
+        label_codes, class_names = _sort_codes(*encoded["label"], sort_labels)
+        if len(class_names) > MAX_CLASSES:
+            raise InputError(
+                f"{len(class_names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column "
+                "free text or a number? Map it to classes first."
+            )
+        if keep != "all":
+            chosen = _chosen_of_repeats(task_codes, worker_codes, len(workers), keep, tasks, workers)
+            if chosen is not None:
+                task_codes, worker_codes, label_codes = (
+                    codes[chosen] for codes in (task_codes, worker_codes, label_codes)
+                )
+        n_dropped = n_given - n_present + n_voted - task_codes.size
+        return cls._compress(
+            task_codes,
+            worker_codes,
+            label_codes,
+            tasks,
+            workers,
+            class_names,
+            abstentions,
+            unanswered,
+            n_dropped,
+        )
+
+    @classmethod
+    def _compress(
+        cls,
+        task_codes: Codes,
+        worker_codes: Codes,
+        label_codes: Codes,
+        tasks: Names,
+        workers: NDArray[Any],
+        classes: NDArray[Any],
+        abstentions: dict[Any, int],
+        unanswered: NDArray[Any],
+        n_dropped: int,
+    ) -> Annotations:
+        from rarevote.kernels.encode import count_by_code, scatter_by_code
+
+        n = task_codes.size
+        task_ptr = np.zeros(len(tasks) + 1, dtype=np.int64)
+        worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
+        label = np.empty(n, dtype=smallest_unsigned(len(classes)))
+        if n:
+            count_by_code(task_codes, task_ptr)
+            scatter_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
+        return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
+
+
+def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest unsigned type that can number ``count`` things."""
+    if count <= 2**8:
+        return np.uint8
+    if count <= 2**16:
+        return np.uint16
+    return np.uint32
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the steps of building
+
+
+def _absent_rows(codes: Codes, values: Names) -> NDArray[np.bool_] | None:
+    """Which rows are missing, or None if none is."""
+    if isinstance(values, StoredNames):
+        bad = np.zeros(0, dtype=bool)
+    elif values.dtype == object:
+        bad = np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))
+    elif values.dtype.kind in "fcmM":
+        bad = np.not_equal(values, values)  # NaN and NaT
+    else:
+        bad = np.zeros(len(values), dtype=bool)
+    if bad.any():
+        return np.asarray(np.append(bad, True)[codes])  # the appended entry answers for code -1
+    if codes.dtype.kind == "i" and codes.size and codes.min() < 0:
+        return np.asarray(codes < 0)
+    return None
+
+
+def _rows_in_words(rows: NDArray[np.int64]) -> str:
+    return "rows " + ", ".join(str(row) for row in rows)
+
+
+def _missing_message(
+    absent: dict[str, NDArray[np.bool_] | None], place_of_row: Callable[[NDArray[np.int64]], str]
+) -> str:
+    parts = []
+    for role, rows in absent.items():
+        if rows is not None:
+            where = np.flatnonzero(rows)
+            more = ", ..." if where.size > _SHOWN else ""
+            noun = "row has" if where.size == 1 else "rows have"
+            parts.append(f"{where.size:,} {noun} no {role} ({place_of_row(where[:_SHOWN])}{more})")
+    return "; ".join(parts) + '. Fill them in, or leave those rows out with missing="drop" (--missing drop).'
+
+
+def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
+    """Forget values that no code uses any more."""
+    used = np.zeros(len(values), dtype=bool)
+    used[codes] = True
+    if used.all():
+        return codes, values
+    left = values.restricted(used) if isinstance(values, StoredNames) else values[used]
+    return (np.cumsum(used) - 1)[codes], left
+
+
+def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:
+    nothing = np.empty(0, dtype=object)
+    abstain = [abstain] if isinstance(abstain, str) or not isinstance(abstain, Iterable) else list(abstain)
+    if not abstain:
+        return encoded, {}, nothing
+    label_codes, labels = encoded["label"]
+    strange = unmatched(abstain, labels)
+    if strange and len(labels):
+        warn_user(f"no answer is {listed(map(repr, strange))} (abstain): the answers are {listed(labels.tolist())}")
+    wanted = set(in_kind(abstain, labels))
+    is_abstention = np.fromiter((name in wanted for name in labels.tolist()), dtype=bool, count=len(labels))
+    if not is_abstention.any():
+        return encoded, {}, nothing
+    silent = is_abstention[label_codes]
+    worker_codes, workers = encoded["worker"]
+    counts = np.bincount(worker_codes[silent], minlength=len(workers))
+    abstentions = {workers[code]: int(counts[code]) for code in np.flatnonzero(counts)}
+    task_codes, tasks = encoded["task"]
+    answered = np.zeros(len(tasks), dtype=bool)
+    answered[task_codes[~silent]] = True
+    unanswered = as_name_array(sort_names(tasks[~answered].tolist()))
+    voted = {role: _restrict(codes[~silent], values) for role, (codes, values) in encoded.items()}
+    return voted, abstentions, unanswered
+
+
+def _add_classes(codes: Codes, values: NDArray[Any], classes: Sequence[Any]) -> tuple[Codes, NDArray[Any]]:
+    if any(is_missing(name) for name in classes):
+        raise ParameterError("classes= contains a missing value")
+    known = set(values.tolist())
+    extra = [name for name in dict.fromkeys(in_kind(classes, values)) if name not in known]
+    return codes, as_name_array(values.tolist() + extra) if extra else values
+
+
+def _sort_codes(codes: Codes, values: NDArray[Any], sorter: Sorter) -> tuple[Codes, NDArray[Any]]:
+    """Renumber so that the values stand in sorted order."""
+    if values.dtype != object:
+        if values.size < 2 or bool((values[1:] > values[:-1]).all()):
+            return codes, values
+        order = np.argsort(values, kind="stable")
+    else:
+        given = values.tolist()
+        ordered = sorter(given)
+        if ordered == given:
+            return codes, values
+        position = {name: code for code, name in enumerate(given)}
+        order = np.fromiter((position[name] for name in ordered), dtype=np.int64, count=len(ordered))
+    # One such number per annotation follows: as narrow as it can be.
+    rank = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], values[order]
+
+
+def _chosen_of_repeats(
+    task_codes: Codes,
+    worker_codes: Codes,
+    n_workers: int,
+    keep: Keep,
+    tasks: Names,
+    workers: NDArray[Any],
+) -> NDArray[np.int64] | None:
+    """Rows that survive the policy on repeated pairs, in their order; None if nothing repeats."""
+    pair = task_codes.astype(np.int64) * max(n_workers, 1) + worker_codes
+    backwards = keep == "last"
+    distinct, first = np.unique(pair[::-1] if backwards else pair, return_index=True)
+    if distinct.size == pair.size:
+        return None
+    if keep == "error":
+        repeated = np.ones(pair.size, dtype=bool)
+        repeated[first] = False
+        rows = np.flatnonzero(repeated)
+        named = ", ".join(f"({tasks[task_codes[row]]!s}, {workers[worker_codes[row]]!s})" for row in rows[:_SHOWN])
+        raise InputError(
+            f"{rows.size:,} rows repeat an earlier (task, worker) pair: "
+            f"{named}{', ...' if rows.size > _SHOWN else ''}. "
+            'Choose keep="all", "first" or "last".'
+        )
+    chosen = np.sort(pair.size - 1 - first if backwards else first)
+    return chosen.astype(np.int64)

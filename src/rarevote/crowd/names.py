@@ -1,0 +1,192 @@
+"""Names of tasks, workers and classes: missing ones, their order, and what is meant by one that is given by hand.
+
+A command line and a CSV file know text only; Parquet, JSON and frames know numbers and truth values. Whoever is named
+by hand (a class, an answer that is no vote, a task, a worker, a known label) is looked up here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.stored_names import StoredNames
+
+_SHOWN = 12  # how many names a message lists
+_TRUTH_VALUES = ("true", "false")
+
+
+def is_missing(value: object) -> bool:
+    """Whether a single id or label is missing: None, NaN, NaT, NA, empty or blank text."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return not value.strip()
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_integer_text(value: object) -> bool:
+    return isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit()
+
+
+def sort_names(values: Iterable[Any]) -> list[Any]:
+    """Sort ids: by value where they compare, else by the name of their type and then by value."""
+    names = list(values)
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=_by_type_then_value)
+
+
+def _by_type_then_value(value: object) -> tuple[str, int, Any]:
+    # Values of one type may still refuse to compare (complex numbers, for one): then their text decides.
+    kind = type(value).__name__
+    try:
+        value < value  # type: ignore[operator]  # noqa: B015
+    except TypeError:
+        return kind, 1, repr(value)
+    return kind, 0, value
+
+
+def sort_labels(values: Iterable[Any]) -> list[Any]:
+    """Sort labels as :func:`sort_names` does, but text that is all integers by its value.
+
+    >>> sort_labels(["10", "9", "-1"])
+    ['-1', '9', '10']
+    >>> sort_labels([2, "a", 1])
+    [1, 2, 'a']
+    """
+    names = list(values)
+    if names and all(_is_integer_text(name) for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sort_names(names)
+
+
+def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """A one-dimensional array of names: integers and floats natively, anything else as Python objects."""
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iubfM":
+        return values
+    kinds = {type(value) for value in values}
+    if kinds == {bool} or kinds == {float}:
+        return np.array(values)
+    if kinds == {int}:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
+    names = np.empty(len(values), dtype=object)
+    names[:] = values
+    return names
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# names given by hand
+
+
+def spelling(name: Any) -> str:
+    """A name as a person would type it.
+
+    >>> [spelling(name) for name in ("a", 7, 7.0, 0.5, True, np.int64(3))]
+    ['a', '7', '7', '0.5', 'true', '3']
+    """
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, bool):
+        return "true" if name else "false"
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+
+
+def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any]:
+    """Each value as the data call it: the known name that is equal or spelled alike.
+
+    What is no known name comes back in the type that all known names share, where it can be read so, else as it is.
+
+    >>> in_kind(["1", "2", "x"], np.array([1, 5]))
+    [1, 2, 'x']
+    >>> in_kind([7, True], np.array(["7", "true"], dtype=object))
+    ['7', 'true']
+    """
+    values = [value.item() if isinstance(value, np.generic) else value for value in given]
+    if isinstance(known, StoredNames):  # which are all text
+        return [value if isinstance(value, str) else spelling(value) for value in values]
+    if not values or not len(known):
+        return values
+    names = known.tolist()
+    kinds = set(map(type, names))
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is int and set(map(type, values)) == {int}:
+        return values
+    own = {_key(name) for name in names}
+    spelled: dict[str, Any] = {}
+    for name in names:
+        text = spelling(name)
+        spelled.setdefault(text, name)
+        if text.casefold() in _TRUTH_VALUES:
+            spelled.setdefault(text.casefold(), name)
+    return [value if _is_among(value, own) else _spelled_alike(value, spelled, kind) for value in values]
+
+
+def _key(name: Any) -> tuple[bool, Any]:
+    # True == 1 in Python, but nobody who says 1 means True.
+    return isinstance(name, bool), name
+
+
+def _is_among(value: Any, own: set[tuple[bool, Any]]) -> bool:
+    try:
+        return _key(value) in own
+    except TypeError:  # not hashable, so no name
+        return False
+
+
+def _spelled_alike(value: Any, spelled: dict[str, Any], kind: type | None) -> Any:
+    text = spelling(value)
+    for candidate in (text, str(value)):
+        if candidate in spelled:
+            return spelled[candidate]
+    if text.casefold() in _TRUTH_VALUES:
+        return spelled.get(text.casefold(), _read_as(kind, value, text))
+    return _read_as(kind, value, text)
+
+
+def _read_as(kind: type | None, value: Any, text: str) -> Any:
+    if kind is str:
+        return value if isinstance(value, str) else text
+    if kind is bool and text.casefold() in _TRUTH_VALUES:
+        return text.casefold() == "true"
+    try:
+        if kind is int and isinstance(value, (str, float)):
+            return int(text)
+        if kind is float and isinstance(value, (str, int)) and not isinstance(value, bool):
+            return float(text)
+    except ValueError:
+        pass
+    return value
+
+
+def find_name(given: Any, known: NDArray[Any]) -> int | None:
+    """The number of the known name that is meant, or None if there is none.
+
+    >>> find_name("2", np.array([1, 2])), find_name("x", np.array([1, 2]))
+    (1, None)
+    """
+    (name,) = in_kind([given], known)
+    return next((number for number, own in enumerate(known.tolist()) if _key(own) == _key(name)), None)
+
+
+def unmatched(given: Sequence[Any], known: NDArray[Any]) -> list[Any]:
+    """Those of the given names that are none of the known ones."""
+    own = {_key(name) for name in known.tolist()}
+    return [value for value, name in zip(given, in_kind(given, known), strict=True) if not _is_among(name, own)]
+
+
+def listed(names: Iterable[Any]) -> str:
+    """The first names, with commas between, for messages."""
+    texts = list(map(str, names))
+    return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")

@@ -1,0 +1,236 @@
+"""A fit on disk, so that the same command goes on where a killed one stopped.
+
+A checkpoint is a folder per kept iteration::
+
+    DIR/round-000020/local-00000.npz ...   the local state of every shard, written by whoever holds the shard
+    DIR/round-000020/shared.npz            the shared parameters
+    DIR/round-000020/loop.json             the rest of the loop's state, and what the fit is of
+
+Every file is written beside its place, flushed to the disk and renamed; ``loop.json`` comes last. So a folder with a
+``loop.json`` is whole, and one without is the trace of a crash and counts for nothing. The folder before is removed
+only then. Nothing is pickled: arrays are read with ``allow_pickle=False``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.crowd.annotations import Annotations
+    from rarevote.em.loop import Engine
+
+Shared = TypeVar("Shared")
+
+_LAYOUT = 1  # of the files; another one cannot be read
+_NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit may go on for longer and on another number of cores
+
+
+@dataclass(frozen=True)
+class LoopState(Generic[Shared]):
+    """What a fit needs to go on besides the engine's current local state: as it was before the last evaluation."""
+
+    shared: Shared
+    history: list[float]
+    values: list[float]
+    n_passes: int
+    n_damped: int
+    longest: float  # the limit that the next jump has to keep
+
+
+class Checkpoint:
+    """Keeps a fit in a folder every so many iterations, and finds it again.
+
+    Args:
+        folder: where to keep it; for one fit alone.
+        every: iterations between two checkpoints. They are part of what is fitted: lengthened steps begin anew at
+            each, so that only fits with the same ``every`` are equal to the last bit.
+        identity: what is fitted (method, parameters, data), by name; a checkpoint of anything else is refused.
+    """
+
+    def __init__(self, folder: str | Path, every: int = 10, identity: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(every, int) or every < 1:
+            raise ParameterError(f"a checkpoint every {every!r} iterations: a whole number of at least 1 is needed")
+        self.folder = Path(folder)
+        self.every = every
+        self.identity = {"layout": _LAYOUT, "every": every, **(identity or {})}
+
+    def due(self, iteration: int) -> bool:
+        """Whether to keep the fit after this iteration."""
+        return iteration % self.every == 0
+
+    def load(self, engine: Engine[Shared, Any, Any], like: Shared) -> LoopState[Shared] | None:
+        """The fit that was kept, or None; the engine takes its local state from there.
+
+        Raises:
+            InputError: the checkpoint is of other data or parameters, or damaged.
+        """
+        folder = self._newest()
+        if folder is None:
+            return None
+        path = folder / "loop.json"
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            identity, state = kept["identity"], kept["state"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to begin anew") from None
+        self._refuse_others(identity)
+        engine.load(folder)
+        return LoopState(_read_shared(folder / "shared.npz", like), **state)
+
+    def save(self, engine: Engine[Shared, Any, Any], state: LoopState[Shared]) -> None:
+        """Keep the fit; the engine writes its local state."""
+        folder = self.folder / f"round-{len(state.history) + 1:06d}"
+        if folder == self._newest():
+            return  # gone on from just here
+        make_folder(folder)
+        engine.save(folder)
+        save_arrays(folder / "shared.npz", _shared_arrays(state.shared))
+        loop = {name: value for name, value in vars(state).items() if name != "shared"}
+        text = json.dumps({"identity": self.identity, "state": loop})
+        write_whole(folder / "loop.json", lambda handle: handle.write(text.encode()))
+        for other in self.folder.glob("round-*"):
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Remove what was kept: the fit is done."""
+        for folder in self.folder.glob("round-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _newest(self) -> Path | None:
+        whole = [folder for folder in self.folder.glob("round-*") if (folder / "loop.json").is_file()]
+        return max(whole, default=None)
+
+    def _refuse_others(self, kept: Mapping[str, Any]) -> None:
+        wanted = json.loads(json.dumps(self.identity))
+        differ = [name for name in {**wanted, **kept} if wanted.get(name) != kept.get(name)]
+        if differ:
+            shown = "; ".join(f"{name} was {kept.get(name)!r}, is {wanted.get(name)!r}" for name in differ)
+            raise InputError(
+                f"{self.folder}: a checkpoint of another fit ({shown}). Choose another folder, or remove this one to "
+                "begin anew"
+            )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what is fitted
+
+
+def identity_of(method: str, parameters: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """What a fit is of: the method, those of its parameters that decide its way, and a digest of the data."""
+    deciding = {name: value for name, value in parameters.items() if name not in _NOT_WHAT_IS_FITTED}
+    return {"method": method, **{name: repr(value) for name, value in deciding.items()}, "data": data}
+
+
+def digest_of(annotations: Annotations, gold: NDArray[np.int32]) -> str:
+    """A fingerprint of an encoded crowd: its votes, not its names."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((annotations.n_tasks, annotations.n_workers, annotations.n_classes)).encode())
+    for array in (annotations.task_ptr, annotations.worker, annotations.label, gold):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# files
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that is there whole or not at all, even if the machine loses its power.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with temporary.open("wb") as handle:
+                write(handle)
+                handle.flush()
+                os.fsync(handle.fileno())
+            temporary.replace(path)
+            _flush_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a rename last; only POSIX systems let a folder be flushed, and only they need it."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it.
+
+    Raises:
+        InputError: the place cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(folder, error) from None
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder"
+    )
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write named arrays, whole or not at all."""
+    write_whole(path, lambda handle: np.savez(handle, **arrays))
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read what :func:`save_arrays` wrote.
+
+    Raises:
+        InputError: the file is absent, cannot be read, or is damaged.
+    """
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            return dict(file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: damaged ({error})") from None
+
+
+def _shared_arrays(shared: Any) -> dict[str, Any]:
+    return shared._asdict() if hasattr(shared, "_asdict") else {"value": shared}
+
+
+def _read_shared(path: Path, like: Any) -> Any:
+    """Shared parameters of the kind of ``like``: a named tuple of arrays and numbers, or a single number."""
+    found = load_arrays(path)
+    wanted = _shared_arrays(like)
+    if set(found) != set(wanted):
+        raise InputError(f"{path}: of another method or version: it holds {sorted(found)}, not {sorted(wanted)}")
+    values = {
+        name: found[name] if isinstance(entry, np.ndarray) else type(entry)(found[name].item())
+        for name, entry in wanted.items()
+    }
+    return type(like)(**values) if hasattr(like, "_asdict") else values["value"]

@@ -1,0 +1,174 @@
+"""One machine: shards in a thread pool, sums added in a fixed order.
+
+The shards depend on the data alone, never on the number of threads, and their sums are added in the order of a tree
+over the shards: results are the same to the last bit for any ``n_jobs``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Engine, Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.em.shards import ShardState, Summation, read_local, write_local
+
+# Fewer annotations than this are not worth a thread of their own.
+_ANNOTATIONS_PER_SHARD = 400_000
+_MOST_SHARDS = 64
+# Five equal shards keep two threads busy for as long as six would: a multiple of this suits two and four threads.
+_SHARDS_MULTIPLE = 4
+
+_Result = TypeVar("_Result")
+
+
+def shard_bounds(annotations: Annotations) -> list[int]:
+    """Task numbers at which the shards begin and end, about equal in annotations."""
+    n_shards = min(max(annotations.n_annotations // _ANNOTATIONS_PER_SHARD, 1), _MOST_SHARDS)
+    if n_shards > 1:
+        n_shards = -(-n_shards // _SHARDS_MULTIPLE) * _SHARDS_MULTIPLE
+    targets = np.linspace(0, annotations.n_annotations, n_shards + 1)[1:-1]
+    inner = np.searchsorted(annotations.task_ptr, targets)
+    return [0, *(int(task) for task in inner), annotations.n_tasks]
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads that ``n_jobs`` asks for: all cores by default or for -1, as scikit-learn counts."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None or n_jobs == 0:
+        return cores
+    return max(1, n_jobs if n_jobs > 0 else cores + 1 + n_jobs)
+
+
+class LocalEngine(Engine[Shared, Local, Stats]):
+    """Runs passes on this machine; a context manager, because it owns threads."""
+
+    def __init__(
+        self,
+        model: Model[Shared, Local, Stats],
+        annotations: Annotations,
+        gold: NDArray[np.int32],
+        n_jobs: int | None = None,
+    ) -> None:
+        bounds = list(pairwise(shard_bounds(annotations)))
+        shards = [
+            Shard(
+                annotations.task_ptr[begin : end + 1],
+                annotations.worker,
+                annotations.label,
+                gold[begin:end] if gold.size else gold,
+            )
+            for begin, end in bounds
+        ]
+        # All shards turn their states at the same time: what is the proposed state of one is that of all, and the
+        # result needs no copy. Memory that nobody writes to is not taken.
+        states = _room_for(model.start_local(shards[0]), annotations.n_tasks)
+        self._states: list[ShardState[Shared, Local, Stats]] = [
+            ShardState(model, shard, _rows(states, begin, end))
+            for shard, (begin, end) in zip(shards, bounds, strict=True)
+        ]
+        self._n_tasks = annotations.n_tasks
+        self._summation: Summation[Stats] = Summation(model, range(len(self._states)), len(self._states))
+        threads = min(n_threads(n_jobs), len(self._states))
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rarevote") if threads > 1 else None
+
+    def __enter__(self) -> LocalEngine[Shared, Local, Stats]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    # -- passes ------------------------------------------------------------------------------------------------------
+
+    def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
+        """One pass over all shards."""
+        nodes, change = self._summation.run(self._states, shared, refresh=refresh, damping=damping, pool=self._pool)
+        (total,) = nodes.values()
+        return total, change
+
+    def advance(self) -> None:
+        """Make the proposed local state the current one."""
+        for state in self._states:
+            state.advance()
+
+    def retreat(self) -> None:
+        """Go back to the local state before the last advance."""
+        for state in self._states:
+            state.retreat()
+
+    # -- lengthened steps --------------------------------------------------------------------------------------------
+
+    def local_distances(self, offsets: Offsets) -> tuple[float, float]:
+        """Squared norms of the first and second differences of the local parameters."""
+        found = self._each(lambda number: self._states[number].distances(offsets))
+        return sum(first for first, _ in found), sum(second for _, second in found)
+
+    def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
+        """Propose the far point in place of the next, which is kept aside; returns the means of each array."""
+        parts = self._each(lambda number: self._states[number].extrapolate(offsets, length))
+        return tuple(np.asarray(sum(arrays) / max(self._n_tasks, 1)) for arrays in zip(*parts, strict=True))
+
+    def take_plain(self) -> None:
+        """Make what was kept aside the current state in place of the far point."""
+        for state in self._states:
+            state.take_plain()
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """Write the current local state, a file a shard."""
+        for number, state in enumerate(self._states):
+            write_local(folder, number, state)
+
+    def load(self, folder: Path) -> None:
+        """Take the current local state from the files that :meth:`save` wrote."""
+        for number, state in enumerate(self._states):
+            read_local(folder, number, state)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def posterior(self) -> NDArray[Any]:
+        """The posterior that the last pass computed, (n_tasks, n_classes)."""
+        return _whole([state.proposed[0] for state in self._states])
+
+    def local_parameters(self) -> tuple[NDArray[Any], ...]:
+        """The local parameters behind that posterior: every local array but the posterior."""
+        columns = zip(*(state.current[1:] for state in self._states), strict=True)
+        return tuple(_whole(parts) for parts in columns)
+
+    def _each(self, action: Callable[[int], _Result]) -> list[_Result]:
+        """What ``action`` gives for the number of every shard, in their order."""
+        numbers = range(len(self._states))
+        return list(self._pool.map(action, numbers) if self._pool is not None else map(action, numbers))
+
+
+_FourStates = tuple[Local, Local, Local, Local]
+
+
+def _room_for(like: Local, n_tasks: int) -> _FourStates[Local]:
+    """Memory for the local state of all tasks, four times; ``like`` is that of some tasks."""
+
+    def one() -> Local:
+        return type(like)(*(np.empty((n_tasks, *array.shape[1:]), dtype=array.dtype) for array in like))
+
+    return one(), one(), one(), one()
+
+
+def _rows(states: _FourStates[Local], begin: int, end: int) -> _FourStates[Local]:
+    first, second, third, fourth = (type(state)(*(array[begin:end] for array in state)) for state in states)
+    return first, second, third, fourth
+
+
+def _whole(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The array of all tasks that these are the consecutive rows of."""
+    whole: NDArray[Any] = parts[0].base  # type: ignore[assignment]
+    assert all(part.base is whole for part in parts)
+    return whole

@@ -1,0 +1,289 @@
+"""What every engine does with a shard: its local state in rotating buffers, and sums that are added in a fixed order.
+
+The order in which shards are added is that of a binary tree over their numbers, halved again and again::
+
+    ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
+
+A holder of neighbouring shards can add up its part of the tree on its own, and the parts of several holders fit
+together: the sum is the same to the last bit however the shards are spread over threads and machines. A holder of one
+half, quarter or eighth has a single sum to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from math import prod
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.checkpoint import load_arrays, save_arrays
+from rarevote.em.loop import Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.errors import InputError
+
+_Point = tuple[NDArray[Any], NDArray[Any]]
+_Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Node = tuple[int, int]  # a part of the tree: (4, 7) is the sum of the shards 4, 5 and 6
+_Sums = TypeVar("_Sums", bound=tuple[Any, ...])
+
+
+class ShardState(Generic[Shared, Local, Stats]):
+    """A shard with its local state: as it was, as it is, as proposed, and as kept aside.
+
+    Args:
+        model: whose state.
+        shard: the votes.
+        room: memory for the four states, where the caller has it; by default the shard has its own.
+    """
+
+    def __init__(
+        self, model: Model[Shared, Local, Stats], shard: Shard, room: tuple[Local, Local, Local, Local] | None = None
+    ) -> None:
+        self.shard = shard
+        self.current: Local = model.start_local(shard)
+        self._room: Local | None = None
+        if room is None:
+            self.proposed, self._previous = _like(self.current), _like(self.current)
+        else:
+            start = self.current
+            self.current, self.proposed, self._previous, self._room = room
+            for place, array in zip(self.current, start, strict=True):
+                place[...] = array
+        self._aside: Local | None = None  # made when the first step is lengthened
+        self._model = model
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return self.shard.task_ptr.size - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the votes and of all local state."""
+        aside = () if self._aside is None else self._aside[1:]
+        held = (*self.shard, *self.current, *self.proposed, *self._previous, *aside)
+        return sum(array.nbytes for array in held)
+
+    # -- what an engine asks -----------------------------------------------------------------------------------------
+
+    def run(self, shared: Shared, stats: Stats, *, refresh: bool, damping: float) -> float:
+        """One pass: fills ``stats``, proposes local state, returns the largest change of a posterior probability."""
+        for array in stats:
+            array.fill(0.0)
+        return self._model.step(shared, self.shard, self.current, self.proposed, stats, refresh, damping)
+
+    def advance(self) -> None:
+        """Make the proposed state the current one."""
+        self._previous, self.current, self.proposed = self.current, self.proposed, self._previous
+
+    def retreat(self) -> None:
+        """Go back to the state before the last advance."""
+        self._previous, self.current, self.proposed = self.proposed, self._previous, self.current
+
+    def distances(self, offsets: Offsets) -> tuple[float, float]:
+        """Squared norms of the first and second differences of the local parameters."""
+        from rarevote.kernels.squarem import squared_differences
+
+        found = [squared_differences(*_as_tables(*points)) for points in self._points(offsets)]
+        return sum(first for first, _ in found), sum(second for _, second in found)
+
+    def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
+        """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
+        from rarevote.kernels.squarem import far_point
+
+        aside = self._place_aside()
+        # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.
+        far, totals = type(aside)(self.proposed[0], *aside[1:]), []
+        for out, points in zip(far[1:], self._points(offsets), strict=True):
+            total = np.zeros(out.shape[1:])
+            far_point(*_as_tables(*points), length, out.reshape(len(out), total.size), total.reshape(-1))
+            totals.append(total)
+        self.proposed, self._aside = far, self.proposed
+        return totals
+
+    def take_plain(self) -> None:
+        """After an advance to the far point: make what was kept aside the current state instead."""
+        assert self._aside is not None
+        self.current, self._aside = self._aside, self.current
+
+    def _place_aside(self) -> Local:
+        if self._aside is None:
+            self._aside = _like(self.current) if self._room is None else self._room
+        return self._aside
+
+    def _points(self, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
+        """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
+        states = (self._previous, self.current, self.proposed)
+        columns = [zip(state[1:], offset, strict=True) for state, offset in zip(states, offsets, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    # -- on disk -----------------------------------------------------------------------------------------------------
+
+    def arrays(self, *, everything: bool = False) -> dict[str, NDArray[Any]]:
+        """The current state by name; with ``everything`` also what only a running acceleration cycle needs.
+
+        What is proposed is left out: the next pass writes it anew.
+        """
+        states = {"current": self.current}
+        if everything:
+            states["previous"] = self._previous
+            if self._aside is not None:
+                states["aside"] = self._aside
+        return {f"{name}.{number}": array for name, state in states.items() for number, array in enumerate(state)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what :meth:`arrays` gave.
+
+        Raises:
+            ValueError: the arrays are of other shapes.
+        """
+        if "aside.0" in arrays:
+            self._aside = _like(self.current)
+        states = {"current": self.current, "previous": self._previous, "aside": self._aside}
+        for key, array in arrays.items():
+            name, _, number = key.partition(".")
+            state = states.get(name)
+            place = None if state is None else state[int(number)]
+            if place is None or place.shape != array.shape:
+                raise ValueError(f"{key} has shape {array.shape}, which fits nothing here")
+            place[...] = array
+
+
+def _as_tables(t0: _Point, t1: _Point, t2: _Point) -> _Tables:
+    """Three states and their offsets as kernels want them: two-dimensional, one offset per column."""
+
+    def table(state: NDArray[Any]) -> NDArray[Any]:
+        return state.reshape(len(state), prod(state.shape[1:]))
+
+    def row(offset: NDArray[Any]) -> NDArray[np.float64]:
+        return np.ascontiguousarray(offset, dtype=np.float64).reshape(-1)
+
+    return table(t0[0]), table(t1[0]), table(t2[0]), row(t0[1]), row(t1[1]), row(t2[1])
+
+
+def _like(local: Local) -> Local:
+    return type(local)(*(np.empty_like(array) for array in local))
+
+
+def write_local(folder: Path, number: int, state: ShardState[Any, Any, Any], *, everything: bool = False) -> None:
+    """Write the local state of a shard to its file."""
+    save_arrays(_local_file(folder, number), state.arrays(everything=everything))
+
+
+def read_local(folder: Path, number: int, state: ShardState[Any, Any, Any]) -> None:
+    """Take the local state of a shard from its file.
+
+    Raises:
+        InputError: the file is absent, damaged, or of something else.
+    """
+    path = _local_file(folder, number)
+    arrays = load_arrays(path)
+    try:
+        state.restore(arrays)
+    except ValueError as error:
+        raise InputError(f"{path}: of other data or another method ({error})") from None
+
+
+def _local_file(folder: Path, number: int) -> Path:
+    return folder / f"local-{number:05d}.npz"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# sums in a fixed order
+
+
+def combine(nodes: Mapping[Node, _Sums], n_shards: int, add: Callable[[_Sums, _Sums], _Sums]) -> dict[Node, _Sums]:
+    """Add the halves of the tree, and of its halves, as long as both are there; with all shards, one node is left.
+
+    >>> combine({(0, 1): ("a",), (1, 2): ("b",), (2, 3): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(0, 3): ('((ab)c)',)}
+    >>> combine({(1, 2): ("b",), (2, 3): ("c",)}, 3, lambda x, y: (f"({x[0]}{y[0]})",))
+    {(1, 2): ('b',), (2, 3): ('c',)}
+    """
+    found = dict(nodes)
+    first, last = min(begin for begin, _ in found), max(end for _, end in found)
+
+    def add_halves(begin: int, end: int) -> None:
+        if (begin, end) in found or end - begin < 2 or end <= first or begin >= last:
+            return
+        middle = (begin + end + 1) // 2
+        add_halves(begin, middle)
+        add_halves(middle, end)
+        if (begin, middle) in found and (middle, end) in found:
+            found[begin, end] = add(found.pop((begin, middle)), found.pop((middle, end)))
+
+    add_halves(0, n_shards)
+    return found
+
+
+class Summation(Generic[Stats]):
+    """Passes over neighbouring shards: what they sum up is added while further shards are computed.
+
+    So only as many sums are in memory as the tree is deep, and their memory is used again from pass to pass.
+
+    Args:
+        model: whose passes.
+        shards: numbers of the shards.
+        n_shards: how many there are in all.
+    """
+
+    def __init__(self, model: Model[Any, Any, Stats], shards: range, n_shards: int) -> None:
+        self._model, self._shards, self._n_shards = model, shards, n_shards
+        self._free: list[Stats] = []
+        self._handed_out: list[Stats] = []
+
+    def run(
+        self,
+        states: Sequence[ShardState[Shared, Any, Stats]],
+        shared: Shared,
+        *,
+        refresh: bool,
+        damping: float,
+        pool: Executor | None,
+    ) -> tuple[dict[Node, Stats], float]:
+        """One pass; returns the sums as far as these shards have them all, and the largest change of a probability.
+
+        The sums are good until the next pass.
+        """
+        free, self._handed_out = [*self._free, *self._handed_out], []
+
+        def one(state: ShardState[Shared, Any, Stats]) -> tuple[Stats, float]:
+            try:
+                sums = free.pop()  # not asked beforehand whether there is one: another thread may take it meanwhile
+            except IndexError:
+                sums = self._model.empty_stats(shared)
+            return sums, state.run(shared, sums, refresh=refresh, damping=damping)
+
+        def add(first: Stats, second: Stats) -> Stats:
+            add_to(first, second)
+            free.append(second)
+            return first
+
+        nodes: dict[Node, Stats] = {}
+        change = 0.0
+        results = map(one, states) if pool is None else pool.map(one, states)
+        for number, (sums, moved) in zip(self._shards, results, strict=True):
+            nodes[number, number + 1] = sums
+            nodes = combine(nodes, self._n_shards, add)
+            change = max(change, moved)
+        self._free, self._handed_out = free, list(nodes.values())
+        return nodes, change
+
+
+def added(first: _Sums, second: _Sums) -> _Sums:
+    """The sums of two parts, both left as they are."""
+    return _made(first, [one + other for one, other in zip(first, second, strict=True)])
+
+
+def add_to(first: _Sums, second: _Sums) -> _Sums:
+    """The sums of two parts, in the place of the first."""
+    for one, other in zip(first, second, strict=True):
+        one += other
+    return first
+
+
+def _made(like: _Sums, arrays: list[Any]) -> _Sums:
+    return type(like)(*arrays) if hasattr(like, "_fields") else type(like)(arrays)

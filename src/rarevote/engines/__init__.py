@@ -1,1 +1,0 @@
-"""Ways to run a model's step over all tasks and add up what comes back."""

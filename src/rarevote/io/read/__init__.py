@@ -1,0 +1,1 @@
+"""Votes, known labels and results from files, frames and arrays."""

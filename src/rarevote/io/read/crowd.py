@@ -1,0 +1,257 @@
+"""The one way in: whatever a person has (a file, several, a folder, an export, a frame, arrays) becomes a crowd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations, Keep, Missing
+from rarevote.crowd.names import in_kind, listed, unmatched
+from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
+from rarevote.io.read.frames import Source, read_annotations, read_truth
+
+if TYPE_CHECKING:
+    from rarevote.io.platforms import Export
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read votes.
+
+    Attributes:
+        columns: which column is which, such as ``{"task": "image"}``.
+        classes: classes that exist whether or not anybody voted for them.
+        abstain: answers that are no votes, such as "not sure".
+        keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
+        missing: "error" or "drop", for rows with a missing id or label.
+        show: columns to carry along to the result.
+        wide: one row per task and one column per annotator.
+        file_format: where the name of a file does not tell.
+        has_header: whether delimited text begins with the names of its columns.
+        sheet: which sheet of a spreadsheet.
+        platform: the labelling platform of an export; found by its content if not given.
+        question: of an export, which question.
+        multilabel: of an export, one yes/no problem per choice.
+        include_predictions: of an export, models' predictions as further workers.
+        prediction_columns: of an export, columns that hold what a model says.
+        gold_column: of an export, the column with known answers.
+    """
+
+    columns: Mapping[str, str] | None = None
+    classes: Sequence[Any] | None = None
+    abstain: Sequence[Any] = ()
+    keep: Keep = "all"
+    missing: Missing = "error"
+    show: Sequence[str] = ()
+    wide: bool = False
+    file_format: str | None = None
+    has_header: bool = True
+    sheet: str | None = None
+    platform: str | None = None
+    question: str | None = None
+    multilabel: bool = False
+    include_predictions: bool = False
+    prediction_columns: Sequence[str] = ()
+    gold_column: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("keep", ("all", "first", "last", "error")), ("missing", ("error", "drop"))):
+            value = getattr(self, name)
+            if value not in known:
+                raise ParameterError(f"{name} must be {', '.join(known)}, got {value!r}")
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """What applies to votes from anywhere."""
+        return {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
+
+    def given(self, *names: str) -> str | None:
+        """The first of these options that is not as it is by default, or None."""
+        plain = ReadOptions()
+        return next((name for name in names if getattr(self, name) != getattr(plain, name)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Votes, and all that came with them.
+
+    Attributes:
+        annotations: the encoded votes.
+        title: what messages call the input.
+        shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
+        gold: known answers that came with a platform's export.
+        export: the export, where the input is one.
+        has_header: whether the files begin with the names of their columns.
+        source: what the data came as, so that results go back in kind.
+    """
+
+    annotations: Annotations
+    title: str = "your data"
+    shown: dict[str, NDArray[Any]] = field(default_factory=dict)
+    gold: dict[Any, Any] = field(default_factory=dict)
+    export: Export | None = None
+    has_header: bool = True
+    source: Source = field(default_factory=Source)
+
+    def __repr__(self) -> str:
+        return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
+
+    def known(self, labels: Any) -> dict[Any, Any]:
+        """Known labels by task (gold or truth), with ids and labels of the kind that the votes have.
+
+        A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
+        line, a file of known labels needs none either: a task and its label.
+
+        Args:
+            labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
+        """
+        try:
+            truth = read_truth(labels)
+        except ColumnsError:
+            if self.has_header:
+                raise
+            from rarevote.io.read.votes import read_truth_file
+
+            truth = read_truth_file(labels, columns={"task": "1", "label": "2"}, has_header=False)
+        tasks = in_kind(truth, self.annotations.tasks)
+        return dict(zip(tasks, in_kind(truth.values(), self.annotations.classes), strict=True))
+
+    def with_annotations(self, annotations: Annotations) -> Crowd:
+        """The same with other votes of the same tasks."""
+        return replace(self, annotations=annotations)
+
+    def check_way_back(self, path: Path) -> None:
+        """Refuse, before anything is computed, what could not be written back to the platform."""
+        from rarevote.io.platforms.write_back import check_way_back
+
+        if self.export is None:
+            raise InputError(f"--back-out needs an export of Label Studio or Argilla, and {self.title} is none")
+        check_way_back(self.export.platform, path, self.export.details)
+
+
+def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
+    """Read votes, from whatever a person has.
+
+    Args:
+        data: a file, several, patterns, a folder, ``"-"`` for standard input, an export of a labelling platform; a
+            pandas, polars or pyarrow frame or anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping
+            of columns; rows as tuples (task, worker, label) or as dicts; :class:`Annotations`, or a crowd.
+        options: how to read.
+        **given: fields of :class:`ReadOptions`, instead of ``options``.
+
+    Raises:
+        InputError: there are no votes, or they cannot be used; the message says where and what to do.
+
+    Example:
+        >>> crowd = read([("a", "ann", "yes"), ("a", "bob", "no"), ("b", "ann", "no")])
+        >>> crowd.annotations
+        Annotations(2 tasks, 2 workers, 2 classes, 3 annotations)
+    """
+    if isinstance(data, Crowd):
+        return data
+    options = options or ReadOptions(**given)
+    paths = _as_paths(data)
+    if paths is None:
+        crowd = _from_memory(data, options)
+    else:
+        platform = options.platform or _detected(paths, options)
+        crowd = _from_files(paths, options) if platform is None else _from_export(paths, platform, options)
+        if not crowd.annotations.n_annotations:
+            raise InputError(f"{crowd.title}: no annotations")
+    _warn_of_empty_classes(crowd.annotations, options.classes)
+    return crowd
+
+
+def title_of(paths: Sequence[str]) -> str:
+    """What messages call these inputs."""
+    first = "standard input" if paths[0] == "-" else paths[0]
+    return first + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _as_paths(data: Any) -> list[str] | None:
+    """The names of files, where the data are such."""
+    if isinstance(data, (str, Path)):
+        return [str(data)]
+    if isinstance(data, list) and data and all(isinstance(one, (str, Path)) for one in data):
+        return [str(one) for one in data]
+    return None
+
+
+def _from_memory(data: Any, options: ReadOptions) -> Crowd:
+    for_files = options.given(
+        "show", "wide", "file_format", "has_header", "sheet", "platform", "question", "multilabel",
+        "include_predictions", "prediction_columns", "gold_column",
+    )  # fmt: skip
+    if for_files is not None:
+        raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
+    annotations, source = read_annotations(data, columns=options.columns, **options.policies)
+    return Crowd(annotations, source=source)
+
+
+def _from_files(paths: list[str], options: ReadOptions) -> Crowd:
+    from rarevote.io.read.votes import read_label_files
+
+    title = title_of(paths)
+    for_exports = options.given("question", "multilabel", "include_predictions", "prediction_columns", "gold_column")
+    if for_exports is not None:
+        option = "--" + for_exports.replace("_columns", "_column").replace("_", "-")
+        raise ParameterError(f"{option} is for a platform's export, and {title} is none; see --from")
+    found = read_label_files(
+        paths,
+        columns=options.columns,
+        file_format=options.file_format,
+        has_header=options.has_header,
+        sheet=options.sheet,
+        wide=options.wide,
+        show=options.show,
+        **options.policies,
+    )
+    return Crowd(found.annotations, title, found.shown, has_header=options.has_header)
+
+
+def _from_export(paths: list[str], platform: str, options: ReadOptions) -> Crowd:
+    from rarevote.io.platforms import export_annotations, read_export
+
+    title = title_of(paths)
+    if len(paths) > 1 or paths[0] == "-":
+        raise InputError(f"{title}: give one export of {platform} at a time, as a file")
+    export = read_export(
+        paths[0],
+        platform=platform,
+        question=options.question,
+        multilabel=options.multilabel,
+        include_predictions=options.include_predictions,
+        prediction_columns=options.prediction_columns,
+        show=[name for names in options.show for name in names.split(",")],
+        gold_column=options.gold_column,
+    )
+    votes, gold, by_task = export_annotations(export, **options.policies)
+    shown = {}
+    for name, texts in by_task.items():
+        shown[name] = np.empty(votes.n_tasks, dtype=object)
+        shown[name][:] = [texts.get(task, "") for task in votes.tasks.tolist()]
+    return Crowd(votes, title, shown, dict(gold), export)
+
+
+def _detected(paths: list[str], options: ReadOptions) -> str | None:
+    """The platform, where nothing says that this is a plain table."""
+    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
+    if plain is not None or len(paths) > 1 or not Path(paths[0]).exists():
+        return None
+    from rarevote.io.platforms import detect
+
+    return detect(paths[0])
+
+
+def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:
+    """A class named by hand that got no vote may be meant, or misspelled."""
+    if classes and crowd.n_annotations:
+        voted = crowd.classes[np.bincount(crowd.label, minlength=crowd.n_classes) > 0]
+        strange = unmatched(list(classes), voted)
+        if strange:
+            warn_user(f"nobody voted for {listed(map(repr, strange))} (--class): votes are for {listed(voted)}")

@@ -1,0 +1,345 @@
+"""From files to integers, by DuckDB: rows are loaded, checked and encoded without Python seeing one of them.
+
+Text is kept as it is written (``007`` stays ``007``), JSON values and typed columns keep their type. Names are encoded
+by joining a table of the distinct ones, numbered in sorted order, which DuckDB does in parallel. Of large inputs rows
+and names are kept in a temporary file, and names of tasks stay on disk until results are written.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Encoded, encode_column
+from rarevote.crowd.names import as_name_array
+from rarevote.errors import InputError
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.names_file import NamesFile
+from rarevote.io.read.csv_text import explain, undecodable_line
+from rarevote.io.read.sources import PARQUET, Source, explain_json
+
+# Types that NumPy has; what is not among them and not nested becomes text.
+_NATIVE = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE",
+    "BOOLEAN", "VARCHAR", "JSON", "DATE", "TIMESTAMP",
+}  # fmt: skip
+_NESTED = ("STRUCT", "MAP", "UNION")
+# From this size on, rows and names are kept in a file rather than in memory.
+OUT_OF_CORE_BYTES = 256 << 20
+_PACKED_FACTOR = 5  # packed text, and Parquet, grow about so much
+_MOST_VIEWED_FILES = 200
+_ROWS_AT_ONCE = 4_000_000
+# What Python's str.strip() takes away.
+_BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+# Longer than any column's name could be by chance.
+_TASK = "rarevote task of a wide table"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to read of a source.
+
+    Attributes:
+        roles: the column of each role; a wide table has only the role "task".
+        answers: the columns that are annotators, of a wide table.
+    """
+
+    roles: Mapping[str, str]
+    answers: Sequence[str] = field(default_factory=tuple)
+
+
+def is_large(sources: Sequence[Source]) -> bool:
+    """Whether the files are better not held in memory."""
+    total = 0
+    for source in sources:
+        factor = 1 if source.form != "typed" and source.compression == "none" else _PACKED_FACTOR
+        total += factor * sum(Path(file.path).stat().st_size for file in source.files if Path(file.path).is_file())
+    return total >= OUT_OF_CORE_BYTES
+
+
+@contextmanager
+def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any]:
+    """A database with the chosen columns of all sources in a table ``rows``, named by role; ``rowid`` is their order.
+
+    Large Parquet files are not copied into it: ``rows`` is then a view that reads them.
+    """
+    import duckdb
+
+    large = is_large(sources)
+    with connection(on_disk=large) as database:
+        if not (large and _view_parquet(database, sources, choices)):
+            for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
+                with_objects(database, source.objects)
+                try:
+                    query = _rows_query(database, source, choice)
+                    verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
+                    database.execute(f"{verb} {query}", source.parameters)
+                except duckdb.Error as error:
+                    raise _no_room(error) or _translated(source, error) from None
+        try:
+            yield database
+        except duckdb.Error as error:
+            about = next((one for one in sources if any(file.path in str(error) for file in one.files)), sources[0])
+            raise _no_room(error) or _translated(about, error) from None
+
+
+def _view_parquet(database: Any, sources: Sequence[Source], choices: Sequence[Choice]) -> bool:
+    """Make ``rows`` a view of Parquet files, if the sources are such files with columns of the same types."""
+    if len(sources) > _MOST_VIEWED_FILES or any(source.reader != PARQUET for source in sources):
+        return False
+    queries, seen, begin = [], set(), 0
+    for source, choice in zip(sources, choices, strict=True):
+        if choice.answers or len(source.files) != 1:
+            return False
+        kinds = _kinds(database, source)
+        columns = {role: _readable(name, kinds[name], source.title) for role, name in choice.roles.items()}
+        seen.add(tuple(kinds[name] for name in choice.roles.values()))
+        path = literal(source.files[0].path).replace("'", "''")
+        selected = ", ".join(f"{column} AS {role}" for role, column in columns.items())
+        queries.append(
+            f"SELECT {selected}, {begin} + file_row_number AS rowid FROM "
+            f"read_parquet('{path}', file_row_number = true, {AS_WRITTEN})"
+        )
+        begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+    if len(seen) > 1:
+        return False
+    database.execute(f"CREATE VIEW rows AS {' UNION ALL '.join(queries)}")
+    return True
+
+
+def _no_room(error: Exception) -> InputError | None:
+    """The error for a disk or a memory that is full; None if it is about something else."""
+    import duckdb
+
+    text = first_line(error)
+    full = isinstance(error, duckdb.OutOfMemoryException) or any(
+        sign in text for sign in ("No space left", "File too large", "Disk quota", "not enough disk")
+    )
+    if not full:
+        return None
+    return InputError(
+        f"not enough memory or disk ({text[:200]}). Large inputs are sorted in {tempfile.gettempdir()}: free some "
+        "space there, or name another folder in the environment variable TMPDIR."
+    )
+
+
+def _rows_query(database: Any, source: Source, choice: Choice) -> str:
+    kinds = _kinds(database, source)
+
+    def column(name: str) -> str:
+        return _readable(name, kinds[name], source.title)
+
+    if not choice.answers:
+        selected = ", ".join(f"{column(name)} AS {role}" for role, name in choice.roles.items())
+        return f"SELECT {selected} FROM {source.reader}"
+    task = identifier(_TASK)
+    # Answers stand in one column afterwards and need one type.
+    same = len({kinds[name] for name in choice.answers}) == 1
+    answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
+    named = ", ".join(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True))
+    columns = ", ".join(identifier(name) for name in choice.answers)
+    blank = _not_blank("label ->> '$'" if source.form == "json" else "label")
+    return (
+        f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
+        f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {blank}"
+    )
+
+
+def rows_without_task(sources: Sequence[Source], choices: Sequence[Choice], most: int = 5) -> list[int]:
+    """The first rows of wide tables (from 0, over all sources) that name no task."""
+    rows: list[int] = []
+    begin = 0
+    with connection() as database:
+        for source, choice in zip(sources, choices, strict=True):
+            with_objects(database, source.objects)
+            task = identifier(choice.roles["task"])
+            numbered = f"SELECT {task} AS task, row_number() OVER () - 1 AS n FROM {source.reader}"
+            found = database.execute(
+                f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {_not_blank('task')} ORDER BY n LIMIT {most}",
+                source.parameters,
+            ).fetchall()
+            rows += [begin + n for (n,) in found]
+            begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+    return rows[:most]
+
+
+def _not_blank(expression: str) -> str:
+    return f"trim(CAST({expression} AS VARCHAR)) <> ''"
+
+
+def _kinds(database: Any, source: Source) -> dict[str, str]:
+    if source.form == "csv":
+        return dict.fromkeys(source.columns, "VARCHAR")
+    if source.form == "json":
+        return dict.fromkeys(source.columns, "JSON")
+    described = database.execute(f"DESCRIBE SELECT * FROM {source.reader}", source.parameters).fetchall()
+    return {row[0]: row[1] for row in described}
+
+
+def _readable(name: str, kind: str, title: str) -> str:
+    """The expression that gives a column in a type that can be encoded."""
+    if kind.endswith("]") or kind.startswith(_NESTED):
+        raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels")
+    return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
+
+
+def _translated(source: Source, error: Exception) -> InputError:
+    text = str(error)
+    # The message of several files names the one it is about.
+    file = next((one for one in source.files if one.path in text), source.files[0])
+    if source.form == "json":
+        return InputError(f"{file.title}: {explain_json(error, file.path, source.compression)}")
+    if source.table is None:
+        return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
+    line = None
+    if ("unicode" in text.lower() or "utf-8" in text.lower()) and "://" not in file.path:
+        line = undecodable_line(Path(file.path), source.compression)
+    return InputError(explain(error, source.table, title=file.title, undecodable=line))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# encoding
+
+
+def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
+    """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
+
+    Args:
+        database: as :func:`loaded` gives it.
+        out_of_core: leave the names of tasks on disk, where they are text.
+    """
+    kinds = {name: kind for name, kind, *_ in database.execute("DESCRIBE rows").fetchall() if name != "rowid"}
+    encoded: Encoded = {}
+    texts = {}
+    for role, kind in kinds.items():
+        if kind in ("VARCHAR", "JSON"):
+            texts[role] = f"CAST(rows.{role} AS VARCHAR)"
+        else:
+            encoded[role] = _encode_masked(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role])
+    stored = None
+    if out_of_core and "task" in texts:
+        stored = _plain_text(database, "task", kinds["task"])
+        texts["task"] = stored or texts["task"]
+    for role, text in texts.items():
+        blank = f" AND NOT regexp_full_match({text}, '{_BLANK}')" if stored and role == "task" else ""
+        database.execute(
+            f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
+            f"FROM (SELECT DISTINCT {text} AS name FROM rows WHERE {text} IS NOT NULL{blank})"
+        )
+    codes = _codes(database, texts, out_of_core=out_of_core) if texts else {}
+    for role, column in codes.items():
+        query = f"SELECT name FROM {role}_names ORDER BY code"
+        if stored and role == "task":
+            encoded[role] = column, NamesFile.written_by(database, query)
+            continue
+        names = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
+        encoded[role] = _from_json(column, names, role) if kinds[role] == "JSON" else (column, names)
+    return {role: encoded[role] for role in kinds}
+
+
+def _plain_text(database: Any, role: str, kind: str) -> str | None:
+    """The expression that gives a column as text; None for JSON that is not all text."""
+    if kind == "VARCHAR":
+        return f"rows.{role}"
+    (plain,) = database.execute(f"SELECT bool_and(json_type({role}) IN ('VARCHAR', 'NULL')) FROM rows").fetchone()
+    return f"(rows.{role} ->> '$')" if plain else None
+
+
+def _codes(database: Any, texts: Mapping[str, str], *, out_of_core: bool) -> dict[str, NDArray[np.int32]]:
+    """The number of every row's name, by role. A join gives rows in any order: each says where it belongs."""
+    (n_rows,) = database.execute("SELECT count(*) FROM rows").fetchone()
+    selected = ", ".join(f"coalesce({role}_names.code, -1) AS {role}" for role in texts)
+    joined = " ".join(f"LEFT JOIN {role}_names ON {text} = {role}_names.name" for role, text in texts.items())
+    query = f"SELECT rows.rowid AS row, {selected} FROM rows {joined}"
+    codes = {role: np.empty(n_rows, dtype=np.int32) for role in texts}
+    if out_of_core:
+        database.execute(f"CREATE TABLE codes AS {query}")
+        parts = [
+            f"SELECT * FROM codes WHERE rowid >= {begin} AND rowid < {begin + _ROWS_AT_ONCE}"
+            for begin in range(0, n_rows, _ROWS_AT_ONCE)
+        ]
+    else:
+        parts = [query]
+    for part in parts:
+        fetched = database.execute(part).fetchnumpy()
+        row = np.asarray(fetched["row"])
+        for role, column in codes.items():
+            column[row] = fetched[role]
+    return codes
+
+
+def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if isinstance(fetched, np.ma.MaskedArray):
+        present = ~np.ma.getmaskarray(fetched)
+        if not present.all():
+            codes = np.full(fetched.size, -1, dtype=np.int64)
+            codes[present], values = encode_column(fetched.data[present])
+            return codes, values
+    return encode_column(np.asarray(fetched))
+
+
+def from_json_text(names: Sequence[str], what: str) -> list[Any]:
+    """The values of JSON texts that are a name, a number or a truth value each."""
+    values = json.loads(f"[{','.join(names)}]")
+    for value in values:
+        if isinstance(value, (list, dict)):
+            kind = "a list" if isinstance(value, list) else "an object"
+            shown = json.dumps(value, ensure_ascii=False)[:60]
+            raise InputError(f"the {what} {shown} is {kind}, not a name or a number")
+    return list(values)
+
+
+def _from_json(codes: NDArray[Any], names: NDArray[Any], role: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Decode the distinct values only; 1 and 1.0 are two texts and one value."""
+    values = from_json_text(names.tolist(), role)
+    distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    if len(distinct) < len(values):
+        renumber = np.array([distinct[value] for value in values] + [-1], dtype=np.int64)
+        codes = renumber[codes]
+    return codes, as_name_array(list(distinct))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# columns carried along
+
+
+def shown_values(sources: Sequence[Source], task_columns: Sequence[str], column: str) -> dict[Any, str]:
+    """For each task the first value of a column that is not blank, as text.
+
+    The files are read once more rather than kept: only one text per task is ever in memory.
+    """
+    import duckdb
+
+    found: dict[Any, str] = {}
+    with connection() as database:
+        for source, task in zip(sources, task_columns, strict=True):
+            if column not in source.columns:
+                continue
+            with_objects(database, source.objects)
+            kinds = _kinds(database, source)
+            text = (
+                f"{identifier(column)} ->> '$'" if source.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
+            )
+            try:
+                rows = database.execute(
+                    f"SELECT task, arg_min(shown, n) AS shown FROM (SELECT {_readable(task, kinds[task], source.title)}"
+                    f" AS task, {text} AS shown, row_number() OVER () AS n FROM {source.reader}) "
+                    f"WHERE task IS NOT NULL AND {_not_blank('shown')} GROUP BY task",
+                    source.parameters,
+                ).fetchnumpy()
+            except duckdb.Error as error:
+                raise _translated(source, error) from None
+            tasks = np.asarray(rows["task"]).tolist()
+            if source.form == "json":
+                tasks = from_json_text(tasks, "task")
+            for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
+                found.setdefault(name, value)
+    return found

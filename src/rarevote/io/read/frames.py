@@ -1,0 +1,182 @@
+"""Any data frame in: columns are found, encoded by the frame's own library, and the kind is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations, Keep, Missing, check_same_index, encode_column
+from rarevote.crowd.names import as_name_array
+from rarevote.errors import InputError, MissingExtraError
+from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, find_columns
+from rarevote.io.tables import Kind, Table
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the data came as, so that results can go back in kind."""
+
+    kind: Kind = "table"
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
+
+    def deliver(self, table: Table) -> Any:
+        """The table in the kind that the data came as."""
+        return table.to(self.kind)
+
+
+def read_annotations(
+    data: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    classes: Sequence[Any] | None = None,
+    abstain: Sequence[Any] = (),
+    keep: Keep = "all",
+    missing: Missing = "error",
+) -> tuple[Annotations, Source]:
+    """Encode whatever a user has.
+
+    Args:
+        data: a pandas, polars or pyarrow frame; anything with ``__arrow_c_stream__``; a mapping of column names to
+            arrays; a tuple ``(task, worker, label)`` of arrays; a path to a CSV or Parquet file;
+            or :class:`Annotations`, which are taken as they are.
+        columns: which column is which, where the usual names do not tell.
+        classes: see :meth:`Annotations.from_arrays`.
+        abstain: see :meth:`Annotations.from_arrays`.
+        keep: see :meth:`Annotations.from_arrays`.
+        missing: see :meth:`Annotations.from_arrays`.
+    """
+    options: dict[str, Any] = {"classes": classes, "abstain": abstain, "keep": keep, "missing": missing}
+    if isinstance(data, Annotations):
+        return data, Source()
+    if isinstance(data, (str, Path)):
+        from rarevote.io.read.votes import read_annotations_file
+
+        return read_annotations_file(data, columns=columns, **options), Source()
+    if isinstance(data, tuple) and len(data) == 3:
+        return Annotations.from_arrays(*data, **options), Source()
+    if isinstance(data, list):
+        data = _columns_of(data)
+    if isinstance(data, Mapping):
+        chosen = find_columns(list(data), columns, where="the data")
+        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **options), Source()
+    frame, kind = _as_frame(data)
+    chosen = find_columns(frame.columns, columns, where="the frame")
+    encoded = {role: _encode_series(frame[name], kind) for role, name in chosen.items()}
+    dtypes = {}
+    if kind == "pandas":
+        dtypes = {role: frame[name].to_native().dtype for role, name in chosen.items()}
+        dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
+    return Annotations.from_encoded(encoded, **options), Source(kind, dtypes)
+
+
+def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Rows, as tuples (task, worker, label) or as dicts, turned into columns; a key that a dict lacks is missing."""
+    if all(isinstance(row, Mapping) for row in rows):
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names} if rows else {role: [] for role in ALIASES}
+    for number, row in enumerate(rows):
+        if not isinstance(row, (tuple, list)) or len(row) != len(ALIASES):
+            raise InputError(f"row {number}: a list of votes holds (task, worker, label) or dicts, not {row!r}")
+    return dict(zip(ALIASES, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
+    """Known labels as a dict from task to label.
+
+    Args:
+        data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
+            and a label column, a tuple ``(task, label)``, or a path.
+        columns: which column is which.
+    """
+    if isinstance(data, Mapping):
+        return dict(data)
+    if isinstance(data, (str, Path)):
+        from rarevote.io.read.votes import read_truth_file
+
+        return read_truth_file(data, columns=columns)
+    if isinstance(data, tuple) and len(data) == 2:
+        check_same_index(dict(zip(TRUTH_ALIASES, data, strict=True)))
+        pairs = [np.asarray(column).tolist() if isinstance(column, np.ndarray) else list(column) for column in data]
+    elif hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns"):
+        pairs = [data.index.tolist(), data.tolist()]
+    else:
+        frame, _ = _as_frame(data)
+        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame")
+        pairs = [frame[chosen[role]].to_list() for role in TRUTH_ALIASES]
+    return truth_from_pairs(*pairs)
+
+
+def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, Any]:
+    """A dict from task to label; two different labels for one task are an error."""
+    if len(tasks) != len(labels):
+        raise InputError(f"{len(tasks)} tasks but {len(labels)} labels")
+    truth: dict[Any, Any] = {}
+    for task, label in zip(tasks, labels, strict=True):
+        if truth.setdefault(task, label) != label:
+            raise InputError(f"task {task!r} has two known labels, {truth[task]!r} and {label!r}")
+    return truth
+
+
+def _as_frame(data: Any) -> tuple[Any, Kind]:
+    """A narwhals frame and the kind of the frame behind it."""
+    import narwhals as nw
+
+    try:
+        frame: Any = nw.from_native(data)
+    except TypeError:
+        if not hasattr(data, "__arrow_c_stream__"):
+            raise InputError(
+                f"cannot read annotations from {type(data).__name__}: give a pandas, polars or pyarrow frame, anything "
+                "with __arrow_c_stream__, a mapping of columns, a tuple of arrays (task, worker, label), or a path"
+            ) from None
+        frame = None
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        frame = frame.collect()
+    if isinstance(frame, nw.DataFrame):
+        implementation = frame.implementation
+        if implementation.is_polars():
+            return frame, "polars"
+        if implementation.is_pyarrow():
+            return frame, "pyarrow"
+        if implementation.is_pandas():
+            return frame, "pandas"
+    for backend in ("pyarrow", "polars"):
+        try:
+            return nw.from_arrow(data, backend=backend), backend
+        except ImportError:
+            continue
+    raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")
+
+
+def _encode_series(series: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Codes and distinct values of one column, by the fastest way its library has; missing values are -1."""
+    native = series.to_native()
+    if kind == "pandas":
+        if native.dtype.kind in "iub" and isinstance(native.dtype, np.dtype):
+            return encode_column(native.to_numpy())
+        namespace = series.implementation.to_native_namespace()
+        try:
+            # Text sorts itself quickest, and in less memory than a table of names would take afterwards.
+            codes, values = namespace.factorize(native, sort=isinstance(native.dtype, namespace.StringDtype))
+        except TypeError:
+            return encode_column(native.to_numpy(dtype=object))
+        # The next column is encoded while this one's codes are held: half the bytes do for all but giant crowds.
+        return codes.astype(np.int32 if len(values) < 2**31 else np.int64), _distinct(np.asarray(values))
+    if kind == "polars":
+        frame = native.alias("value").to_frame()
+        distinct = frame.drop_nulls().unique(maintain_order=True).with_row_index("code")
+        codes = frame.join(distinct, on="value", how="left", maintain_order="left")["code"]
+        return codes.cast(int).fill_null(-1).to_numpy(), _distinct(distinct["value"].to_list())
+    array = native.combine_chunks() if hasattr(native, "combine_chunks") else native
+    encoded = array if hasattr(array, "indices") else array.dictionary_encode()
+    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes, _distinct(encoded.dictionary.to_pylist())
+
+
+def _distinct(values: Any) -> NDArray[Any]:
+    return as_name_array(values if isinstance(values, np.ndarray) else list(values))

@@ -1,0 +1,316 @@
+"""From what a person gives to tables in files.
+
+A person gives a file, several, a pattern, a folder, ``-`` for standard input, or an address. The ending of the name
+says the format; where it does not, the first bytes do. What DuckDB cannot read by itself is turned into what it can:
+a spreadsheet into JSON lines, standard input into a file.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
+from rarevote.io.read.csv_text import check_lines, lines_of_rows, read_header
+from rarevote.io.read.sources import (
+    PARQUET,
+    File,
+    Source,
+    csv_source,
+    explain_json,
+    json_packing,
+    json_source,
+    with_partitions,
+)
+from rarevote.io.read.streams import (
+    COMPRESSED_ENDINGS,
+    Compression,
+    compression_of,
+    first_bytes,
+    keep_standard_input,
+    last_bytes,
+    open_bytes,
+)
+
+FORMATS: dict[str, tuple[str, ...]] = {
+    "csv": (".csv", ".txt", ".dat"),
+    "tsv": (".tsv", ".tab"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "xlsx": (".xlsx", ".xlsm"),
+}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "xlsx", b"\xff\xff\xff\xff": "arrow"}
+_SAMPLED_RECORDS = 10_000
+_HEAD = 1 << 16
+
+
+@contextmanager
+def open_sources(
+    inputs: str | Path | Sequence[str | Path],
+    *,
+    file_format: str | None = None,
+    has_header: bool = True,
+    sheet: str | None = None,
+    wanted: Sequence[str] | None = (),
+) -> Iterator[list[Source]]:
+    """The sources behind the inputs, in order; temporary files live as long as the block.
+
+    Args:
+        inputs: files, patterns, folders, addresses, or "-" for standard input.
+        file_format: "csv", "tsv", "json", "ndjson", "parquet", "arrow" or "xlsx", where the name does not tell.
+        has_header: whether delimited text begins with the names of its columns.
+        sheet: which sheet of a spreadsheet; the first if not given.
+        wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
+    """
+    if file_format == "ndjson":
+        file_format = "json"
+    if file_format is not None and file_format not in FORMATS:
+        raise ParameterError(f"unknown format {file_format!r}; there are {', '.join([*FORMATS, 'ndjson'])}")
+    given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
+    if not given:
+        raise ParameterError("no input file")
+    with tempfile.TemporaryDirectory(prefix="rarevote-") as folder, connection() as database:
+        opener = _Opener(database, Path(folder), file_format, has_header, sheet, wanted)
+        found = [source for one in given for source in opener.open(one)]
+        forms = {source.form for source in found}
+        if len(forms) > 1:
+            raise InputError(f"{', '.join(map(str, given))}: files of one kind are needed, not {_listed(found)}")
+        yield _merged(found)
+
+
+def _listed(sources: Sequence[Source]) -> str:
+    first = {source.form: source.title for source in reversed(sources)}
+    return " and ".join(first.values())
+
+
+def _merged(sources: Sequence[Source]) -> list[Source]:
+    """Neighbours that are read alike as one source, so that DuckDB reads their files side by side."""
+    merged: list[Source] = []
+    for source in sources:
+        if merged and not source.objects and _signature(merged[-1]) == _signature(source):
+            merged[-1] = replace(merged[-1], files=merged[-1].files + source.files)
+        else:
+            merged.append(source)
+    return merged
+
+
+def _signature(source: Source) -> tuple[Any, ...]:
+    return source.reader, repr(source.arguments), tuple(source.columns), bool(source.objects)
+
+
+def format_of_name(path: Path) -> str | None:
+    """The format that a file's ending says, without looking at the file."""
+    name = Path(path.stem) if path.suffix.lower() in COMPRESSED_ENDINGS else path
+    return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file or folder is nobody's data: hidden, a marker of Spark's, or what a writer left half done.
+
+    >>> [is_temporary(name) for name in (".part.csv", "_SUCCESS", "tmp_.part.csv", "~$votes.xlsx", "votes.csv")]
+    [True, True, True, True, False]
+    """
+    return name.startswith((".", "_", "~$", "tmp_.")) or name.endswith((".tmp", ".part", ".crdownload"))
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """Opens one input after the other."""
+
+    database: Any
+    folder: Path  # for temporary files
+    file_format: str | None
+    has_header: bool
+    sheet: str | None
+    wanted: Sequence[str] | None
+
+    def open(self, given: str | Path) -> list[Source]:
+        text = str(given)
+        if text == "-":
+            return [self._file(keep_standard_input(self.folder), "standard input")]
+        if "://" in text:
+            return [self._remote(text)]
+        path = Path(text)
+        if path.is_dir():
+            return [with_partitions(self._file(file, str(file))) for file in self._in_folder(path)]
+        if path.exists():
+            return [with_partitions(self._file(path, text))]
+        matches = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
+        if not matches:
+            raise InputError(f"{text}: no such file")
+        return [source for match in matches for source in self.open(Path(match))]
+
+    def _in_folder(self, folder: Path) -> list[Path]:
+        """The data files of a folder and those below it; Spark's markers and hidden files are none."""
+        files = [
+            file
+            for file in sorted(folder.rglob("*"))
+            if file.is_file() and not any(map(is_temporary, file.relative_to(folder).parts))
+        ]
+        kinds: dict[str, list[Path]] = {}
+        for file in files:
+            if kind := format_of_name(file):
+                kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
+        if self.file_format is not None:
+            kinds = {kind: found for kind, found in kinds.items() if kind == self.file_format}
+        if not kinds:
+            raise InputError(f"{folder}: a folder without any .parquet file or other table (.csv, .json ...)")
+        if len(kinds) > 1:
+            raise InputError(
+                f"{folder}: a folder of {' and '.join(kinds)} files; say which with --format, or name files"
+            )
+        return next(iter(kinds.values()))
+
+    def _temporary(self) -> Path:
+        return self.folder / f"{len(list(self.folder.iterdir()))}.json"
+
+    # -- one file ----------------------------------------------------------------------------------------------------
+
+    def _file(self, path: Path, title: str) -> Source:
+        compression = compression_of(path)
+        head = first_bytes(path, compression, _HEAD)
+        magic = next((kind for begin, kind in _MAGIC.items() if head.startswith(begin)), None)
+        kind = self.file_format or magic or format_of_name(path)
+        if kind is None:
+            kind = "json" if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "csv"
+        if compression != "none" and kind in ("parquet", "arrow", "xlsx"):
+            raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
+        if kind in ("csv", "tsv"):
+            return self._delimited(path, title, compression, "\t" if kind == "tsv" else None)
+        if kind == "json":
+            return self._json(path, title, compression, head)
+        if kind == "parquet":
+            return self._parquet(str(path), title)
+        if kind == "arrow":
+            from rarevote.io.arrow_files import open_arrow
+
+            name, opened, columns = open_arrow(path, title)
+            return Source((File(str(path), title),), "typed", name, (), columns, objects={name: opened})
+        return self._spreadsheet(path, title)
+
+    def _delimited(self, path: Path, title: str, compression: Compression, delimiter: str | None) -> Source:
+        table = read_header(path, compression, title=title, delimiter=delimiter, has_header=self.has_header)
+        check_lines(path, compression, title=title)
+
+        def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
+            lines = lines_of_rows(path, compression, table, rows, title=title)
+            return ("line", lines) if lines else ("row", [row + 1 for row in rows])
+
+        return csv_source(File(str(path), title, place), table, compression)
+
+    def _json(self, path: Path, title: str, compression: Compression, head: bytes) -> Source:
+        if head.startswith(b"\xef\xbb\xbf"):
+            plain = self._temporary()
+            with open_bytes(path, compression) as given, plain.open("wb") as copy:
+                given.read(3)
+                shutil.copyfileobj(given, copy, 1 << 20)
+            path, compression, head = plain, "none", head[3:]
+        layout = _json_layout(head, title)
+        # DuckDB takes the end of the file for the end of a list, and that of a packed file for its end.
+        if layout == "array" and last_bytes(path, compression, _HEAD).rstrip()[-1:] != b"]":
+            raise InputError(f"{title}: the JSON is cut off: the list has no end")
+        if compression == "zstd":
+            last_bytes(path, compression, 1)
+
+        def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
+            return "record", [row + 1 for row in rows]
+
+        return self._json_source(File(str(path), title, place), layout, compression)
+
+    def _spreadsheet(self, path: Path, title: str) -> Source:
+        from rarevote.io.spreadsheet import read_spreadsheet
+
+        copy = self._temporary()
+        columns, skipped = read_spreadsheet(path, self.sheet, copy, title=title)
+
+        def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
+            numbers = []
+            for row in rows:
+                number = row + 2  # the header is row 1
+                for blank in skipped:
+                    number += blank <= number
+                numbers.append(number)
+            return "row", numbers
+
+        return json_source(File(str(copy), title, place), "newline_delimited", "none", columns)
+
+    # -- addresses ---------------------------------------------------------------------------------------------------
+
+    def _remote(self, address: str) -> Source:
+        from rarevote.io.read.remote import load_extension, peek
+
+        kind = self.file_format or format_of_name(Path(address.split("?")[0]))
+        load_extension(self.database, address)
+        if kind == "parquet":
+            return self._parquet(address, address)
+        if kind in ("csv", "tsv"):
+            mark = "\t" if kind == "tsv" else None
+            table = peek(self.database, address, delimiter=mark, has_header=self.has_header)
+            # The lines of a remote file cannot be measured beforehand, and only this way is none lost.
+            return csv_source(File(address, address), table, "none", ", parallel=false")
+        if kind == "json":
+            return self._json_source(File(address, address), "newline_delimited", "none")
+        raise InputError(
+            f"{address}: only CSV, JSON lines and Parquet are read from an address; say which with --format"
+        )
+
+    # -- with the help of DuckDB -------------------------------------------------------------------------------------
+
+    def _json_source(self, file: File, layout: str, compression: Compression) -> Source:
+        """A source of JSON objects; its columns are the keys of the first records, or of all if any is wanted."""
+        columns = self._json_keys(file, layout, compression, f"LIMIT {_SAMPLED_RECORDS}")
+        if self.wanted is None or not set(self.wanted) <= set(columns):
+            columns = self._json_keys(file, layout, compression, "")
+        return json_source(file, layout, compression, columns)
+
+    def _json_keys(self, file: File, layout: str, compression: Compression, limit: str) -> list[str]:
+        import duckdb
+
+        try:
+            found = self.database.execute(
+                "SELECT key FROM (SELECT unnest(keys) AS key, generate_subscripts(keys, 1) AS place, n FROM "
+                "(SELECT json_keys(json) AS keys, row_number() OVER () AS n FROM "
+                f"(SELECT json FROM read_json_objects(?, format='{layout}', compression=?, {AS_WRITTEN}) {limit}))) "
+                "GROUP BY key ORDER BY min(n), arg_min(place, n)",
+                [[literal(file.path)], json_packing(compression)],
+            ).fetchall()
+        except duckdb.Error as error:
+            raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
+        return [key for (key,) in found]
+
+    def _parquet(self, path: str, title: str) -> Source:
+        import duckdb
+
+        try:
+            described = self.database.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [[literal(path)]]).fetchall()
+        except duckdb.Error as error:
+            raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
+        return Source((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])
+
+
+def _json_layout(head: bytes, title: str) -> str:
+    begin = head.lstrip()
+    if not begin:
+        raise InputError(f"{title}: the file is empty")
+    if begin.startswith(b"["):
+        return "array"
+    if not begin.startswith(b"{"):
+        shown = begin[:20].decode("utf-8", "replace")
+        raise InputError(f"{title}: not JSON: a list of objects or lines of objects is needed, not {shown!r}")
+    first, newline, _ = begin.partition(b"\n")
+    if not newline:
+        return "newline_delimited"
+    try:
+        json.loads(first)
+    except ValueError:
+        return "unstructured"  # objects over several lines
+    return "newline_delimited"

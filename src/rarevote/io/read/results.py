@@ -1,0 +1,108 @@
+"""Results back from files: the label that each task got, and the probability of every class where there is one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import is_missing
+from rarevote.errors import InputError
+from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
+from rarevote.io.read.encode import Choice, loaded
+from rarevote.io.read.open import open_sources
+from rarevote.io.read.sources import Source, place_of_rows
+
+#: what columns of probabilities begin with, and what they are
+PROBABILITIES = {"p:": "the method's", "calibrated:": "calibrated"}
+
+
+@dataclass(frozen=True, eq=False)
+class ResultFile:
+    """A result; ids, labels and classes as text, so that 7 and "7" are the same whatever the format.
+
+    Attributes:
+        labels: by task; empty text where there is no answer.
+        classes: of each kind of probabilities, by what their columns begin with.
+        probabilities: of each kind, (n_tasks, n_classes), in the order of ``labels``.
+    """
+
+    labels: dict[str, str]
+    classes: dict[str, list[str]]
+    probabilities: dict[str, NDArray[np.float64]]
+
+
+def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -> ResultFile:
+    """Read a result: columns task and label, and if they are there ``p:<class>`` and ``calibrated:<class>``.
+
+    Args:
+        path: a file of any format that votes may have.
+        columns: which column is which, where the usual names do not tell.
+
+    Raises:
+        InputError: a task is missing or stands there twice, or a probability is none.
+        ColumnsError: there is no column of tasks or of labels.
+    """
+    with open_sources(path, wanted=None) as sources:
+        first = sources[0]
+        roles = find_columns(first.columns, columns, aliases=TRUTH_ALIASES, where=first.title)
+        named = {begin: [name for name in first.columns if name.startswith(begin)] for begin in PROBABILITIES}
+        kept = {begin: names for begin, names in named.items() if names}
+        # A class may be called anything; a role is a plain word.
+        wanted = [name for names in kept.values() for name in names]
+        choice = Choice({**roles, **{f"probability_{number}": name for number, name in enumerate(wanted)}})
+        with loaded(sources, [choice] * len(sources)) as database:
+            table = database.execute("SELECT * FROM rows ORDER BY rowid").fetchall()
+        values = list(zip(*table, strict=True)) if table else [()] * len(choice.roles)
+        if first.form == "json":
+            values = [tuple(None if text is None else json.loads(text) for text in column) for column in values]
+        tasks, labels, *numbers = values
+        absent = [row for row, task in enumerate(tasks) if is_missing(task)]
+        if absent:
+            raise InputError(f"{first.title}: {len(absent):,} rows have no task ({place_of_rows(sources, absent[:5])})")
+        if not tasks:
+            raise InputError(f"{first.title}: no rows")
+        result: dict[str, str] = {}
+        for row, (task, label) in enumerate(zip(map(str, tasks), labels, strict=True)):
+            if task in result:
+                place = place_of_rows(sources, [row])
+                raise InputError(f"{first.title}: task {task!r} again ({place}); a result has one row per task")
+            result[task] = "" if is_missing(label) else str(label)
+        probabilities = {}
+        for begin, names in kept.items():
+            own, numbers = numbers[: len(names)], numbers[len(names) :]
+            probabilities[begin] = _table(sources, names, own)
+    return ResultFile(
+        result,
+        {begin: [name.removeprefix(begin) for name in names] for begin, names in kept.items()},
+        probabilities,
+    )
+
+
+def _table(sources: Sequence[Source], names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+    """Probabilities, rows summing to one: a text format keeps six digits of each."""
+    table = np.empty((len(columns[0]), len(columns)))
+    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
+        for row, value in enumerate(column):
+            try:
+                table[row, k] = float(value)
+            except (TypeError, ValueError):
+                table[row, k] = np.nan
+            # Written so that NaN, for which every comparison is false, fails too.
+            if not 0.0 <= table[row, k] <= 1.0:
+                place = place_of_rows(sources, [row])
+                raise InputError(f"{sources[0].title}: {value!r} in column {name!r} is no probability ({place})")
+    sums = table.sum(axis=1, keepdims=True)
+    wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > 0.001)
+    if wrong.size:
+        place = place_of_rows(sources, wrong[:1].tolist())
+        raise InputError(
+            f"{sources[0].title}: the probabilities {', '.join(names[:3])} ... sum to {sums[wrong[0], 0]:.4g}, "
+            f"not to 1 ({place})"
+        )
+    return np.asarray(table / sums)

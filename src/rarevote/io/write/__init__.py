@@ -1,0 +1,1 @@
+"""Results to files that appear whole or not at all, and to frames in kind."""

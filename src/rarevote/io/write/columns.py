@@ -1,0 +1,186 @@
+"""Results to files: the ending of the name says the format; a file appears whole or not at all.
+
+Text formats (CSV, TSV, JSON, JSON lines, each also packed as ``.gz`` or ``.zst``) and Parquet are written by DuckDB;
+``.xlsx`` and ``.arrow`` through their extras.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.stored_names import StoredNames
+from rarevote.errors import InputError
+from rarevote.io.arrow_files import need_pyarrow, write_arrow
+from rarevote.io.duck import connection, first_line, identifier
+from rarevote.io.names_file import NamesFile
+from rarevote.io.read.remote import refuse_address
+from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
+from rarevote.io.write.atomic import replacing
+
+Column = NDArray[Any] | StoredNames
+Columns = Mapping[str, Column]
+
+_TEXT = {
+    ".csv": "FORMAT csv, HEADER true, DELIMITER ','",
+    ".tsv": "FORMAT csv, HEADER true, DELIMITER '\t'",
+    ".json": "FORMAT json, ARRAY true",
+    ".ndjson": "FORMAT json",
+    ".jsonl": "FORMAT json",
+}
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_ARROW = (".arrow", ".feather")
+ENDINGS = (*_TEXT, ".parquet", ".xlsx", *_ARROW)
+# A cell that begins with one of these is a formula to a spreadsheet.
+_FORMULA = "=+-@\t\r"
+
+
+def _ending(path: Path) -> tuple[str, str]:
+    """Format and packing by the name: ``(".csv", ".gz")``, ``(".parquet", "")``."""
+    last = path.suffix.lower()
+    if last in _PACKED and Path(path.stem).suffix.lower() in _TEXT:
+        return Path(path.stem).suffix.lower(), last
+    return last, ""
+
+
+def check_output(path: Path) -> None:
+    """Refuse, before any work is done, a file that could not be written in the end.
+
+    Raises:
+        InputError: the ending says no format, the folder does not exist or cannot be written to.
+        MissingExtraError: the format needs a library that is not installed.
+    """
+    check_ending(path)
+    ending, _ = _ending(path)
+    if ending == ".xlsx":
+        need_openpyxl(str(path))
+    elif ending in _ARROW:
+        need_pyarrow(str(path))
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that could not be written because of where it is."""
+    refuse_address(path, "write a file here and copy it there")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot be written (no folder {path.parent})")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file name whose ending says no format that can be written."""
+    if _ending(path)[0] not in ENDINGS:
+        raise InputError(
+            f"{path}: cannot write {path.suffix or 'a file without ending'}; use {', '.join(ENDINGS)} "
+            "(text formats also with .gz or .zst)"
+        )
+
+
+def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = False) -> None:
+    """Write named columns of equal length to ``path``, replacing it only once all is written.
+
+    Args:
+        columns: the columns by name.
+        path: the file; its ending says the format.
+        spreadsheet_safe: put an apostrophe before text in CSV and TSV that a spreadsheet would run as a formula. Names
+            written so do not come back as they were.
+    """
+    check_ending(path)
+    ending, packing = _ending(path)
+    with replacing(path) as temporary:
+        if ending == ".xlsx":
+            write_spreadsheet(_loaded(columns), temporary)
+        elif ending in _ARROW:
+            write_arrow(_loaded(columns), temporary)
+        else:
+            _write_by_duckdb(columns, temporary, ending, packing, path, spreadsheet_safe=spreadsheet_safe)
+
+
+def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = False) -> None:
+    """Write named columns as CSV to an open stream, such as standard output; nothing if anything fails."""
+    with tempfile.TemporaryDirectory(prefix="rarevote-") as folder:
+        path = Path(folder) / "rows.csv"
+        write_columns(columns, path, spreadsheet_safe=spreadsheet_safe)
+        handle.flush()
+        with path.open("rb") as rows:
+            shutil.copyfileobj(rows, handle.buffer, 1 << 20)  # type: ignore[attr-defined]
+    handle.flush()
+
+
+def _write_by_duckdb(
+    columns: Columns, temporary: Path, ending: str, packing: str, path: Path, *, spreadsheet_safe: bool
+) -> None:
+    import duckdb
+
+    columns = {name: column if isinstance(column, NamesFile) else _one_type(column) for name, column in columns.items()}
+    on_disk = {name: column for name, column in columns.items() if isinstance(column, NamesFile)}
+    in_memory = {name: column for name, column in columns.items() if name not in on_disk}
+    safe = spreadsheet_safe and ending in (".csv", ".tsv")
+    selected = ", ".join(
+        f"{_expression(name, column, ending, safe=safe)} AS {identifier(_escaped(name) if safe else name)}"
+        for name, column in columns.items()
+    )
+    # Without this DuckDB writes beside our hidden temporary file a visible one of its own, and leaves it when killed.
+    options = f"{_TEXT.get(ending, 'FORMAT parquet')}, USE_TMP_FILE false"
+    if packing:
+        options += f", COMPRESSION {_PACKED[packing]}"
+    with connection(on_disk=bool(on_disk)) as database:
+        try:
+            database.register("results", in_memory)
+            # Rows stand in the order of the tasks: a result can be compared by eye, and with another by a tool.
+            joined = "".join(f" POSITIONAL JOIN {column.as_table(name)}" for name, column in on_disk.items())
+            database.execute(f"COPY (SELECT {selected} FROM results{joined}) TO ? ({options})", [str(temporary)])
+        except duckdb.Error as error:
+            raise InputError(f"{path}: cannot be written ({first_line(error)[:200]})") from None
+
+
+def _expression(name: str, column: Column, ending: str, *, safe: bool) -> str:
+    """How a column is written in a format."""
+    written = identifier(name)
+    if ending not in _TEXT:
+        return written
+    is_json = "FORMAT json" in _TEXT[ending]
+    if column.dtype.kind == "f":
+        # Six significant digits of a probability are more than anybody can use and keep files small.
+        number = f"format('{{:.6g}}', {written})"
+        return f"CASE WHEN isfinite({written}) THEN CAST({number} AS DOUBLE) END" if is_json else number
+    if column.dtype.kind == "b" and not is_json:
+        return f"CASE WHEN {written} THEN 'True' ELSE 'False' END"  # as the names of columns have it
+    if safe and column.dtype == object:
+        marks = ", ".join(f"chr({ord(mark)})" for mark in _FORMULA)
+        return f"CASE WHEN {written}[1] IN ({marks}) THEN chr(39) || {written} ELSE {written} END"
+    return written
+
+
+def _escaped(text: str) -> str:
+    return f"'{text}" if text[:1] and text[0] in _FORMULA else text
+
+
+def _loaded(columns: Columns) -> dict[str, NDArray[Any]]:
+    return {name: _one_type(np.asarray(column)) for name, column in columns.items()}
+
+
+def _one_type(column: Column) -> NDArray[Any]:
+    """A column of a file has one type that every format knows: mixed names and times become text."""
+    column = np.asarray(column)
+    if column.dtype.kind in "iubf":
+        return column
+    if column.dtype != object:
+        return column.astype(str).astype(object)
+    kinds = set(map(type, column.tolist()))
+    if kinds <= {str}:
+        return column
+    texts = np.empty(len(column), dtype=object)
+    texts[:] = ["" if value is None else str(value) for value in column.tolist()]
+    return texts

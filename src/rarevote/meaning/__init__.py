@@ -1,0 +1,1 @@
+"""What a fit means: probabilities, decisions, reviews, scores, explanations, people, items and classes."""

@@ -1,0 +1,183 @@
+"""What is known about every class: how many items, whether a majority vote can find it, what finding more costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.items import Items
+from rarevote.meaning.jury import JuryCondition, jury_condition
+from rarevote.meaning.workers import Workers
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# A curve of so many points looks smooth and weighs little.
+_CURVE_POINTS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """All classes; arrays by class, in sorted order.
+
+    Attributes:
+        names: as given.
+        n_labelled: items that got the class.
+        n_majority: items that a majority vote gives it.
+        n_expected: items that truly have it, by the probabilities: their sum.
+        expected_low: lower end of its 95 % interval.
+        expected_high: its upper end.
+        n_votes: votes for the class.
+        jury: whether a majority vote of this crowd can recover the class.
+    """
+
+    names: NDArray[np.object_]
+    n_labelled: IntArray
+    n_majority: IntArray
+    n_expected: FloatArray
+    expected_low: FloatArray
+    expected_high: FloatArray
+    n_votes: IntArray
+    jury: JuryCondition
+
+
+def describe_classes(items: Items, workers: Workers, calibration: CalibratedPosterior) -> Classes:
+    """Describe the classes of a crowd."""
+    size, n_items = len(calibration.classes), len(items.label)
+    return Classes(
+        names=calibration.classes,
+        n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
+        n_majority=np.bincount(items.majority, minlength=size),
+        n_expected=items.probabilities.sum(axis=0),
+        expected_low=n_items * calibration.low,
+        expected_high=n_items * calibration.high,
+        n_votes=items.votes.sum(axis=0),
+        jury=jury_condition(workers.accuracy),
+    )
+
+
+@dataclass(frozen=True)
+class Point:
+    """A set of flagged items: how many, the share of the class that is in it, the share of it that has the class.
+
+    Recall is nan if nothing has the class, precision if nothing is flagged.
+    """
+
+    n_flagged: int
+    recall: float
+    precision: float
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """What flagging fewer or more items as one class gives, the most probable ones first.
+
+    Attributes:
+        class_code: the class.
+        threshold: items with at least this probability of the class are flagged.
+        n_flagged: their number.
+        recall: share of the class that is flagged.
+        precision: share of the flagged items that have the class.
+        chosen: the items that got the label.
+        majority: the items that a majority vote would have given it.
+        from_truth: whether recall and precision were counted on known answers, or else expected by the probabilities.
+    """
+
+    class_code: int
+    threshold: FloatArray
+    n_flagged: IntArray
+    recall: FloatArray
+    precision: FloatArray
+    chosen: Point
+    majority: Point
+    from_truth: bool
+
+
+def trade_off(
+    items: Items, class_code: int, is_class: FloatArray | None = None, known: IntArray | None = None
+) -> TradeOff:
+    """The trade-off of one class, expected or, with ``is_class``, realised.
+
+    Args:
+        items: all items.
+        class_code: the class.
+        is_class: 1 for items that have the class and 0 for the others, (n_known).
+        known: numbers of the items that ``is_class`` speaks of.
+    """
+    chosen = np.arange(len(items.label)) if known is None else known
+    probability = items.probabilities[chosen, class_code]
+    mass = probability if is_class is None else is_class
+    order = np.argsort(-probability, kind="stable")
+    found, total = np.cumsum(mass[order]), float(mass.sum())
+    count = np.arange(1, len(order) + 1)
+    # Items of equal probability stand or fall together: only the last of them is a point of the curve.
+    threshold = probability[order]
+    ends = np.flatnonzero(np.append(threshold[:-1] > threshold[1:], True))
+    recall = found[ends] / total if total > 0 else np.full(len(ends), np.nan)
+    ends = ends[_evenly(recall)]
+    return TradeOff(
+        class_code=class_code,
+        threshold=threshold[ends],
+        n_flagged=count[ends],
+        recall=found[ends] / total if total > 0 else np.full(len(ends), np.nan),
+        precision=found[ends] / count[ends],
+        chosen=_point(items.label[chosen] == class_code, mass, total),
+        majority=_point(items.majority[chosen] == class_code, mass, total),
+        from_truth=is_class is not None,
+    )
+
+
+def _evenly(recall: FloatArray) -> IntArray:
+    """Numbers of points that stand about evenly along the recall, the first and the last among them."""
+    if len(recall) <= _CURVE_POINTS or not np.isfinite(recall).all():
+        return np.arange(len(recall))[:_CURVE_POINTS]
+    wanted = np.linspace(recall[0], recall[-1], _CURVE_POINTS)
+    return np.unique(np.minimum(np.searchsorted(recall, wanted), len(recall) - 1))
+
+
+def _point(flagged: NDArray[np.bool_], mass: FloatArray, total: float) -> Point:
+    count, found = int(flagged.sum()), float(mass[flagged].sum())
+    return Point(count, found / total if total > 0 else float("nan"), found / count if count else float("nan"))
+
+
+@dataclass(frozen=True, eq=False)
+class Overruled:
+    """Items whose label is not that of the majority vote, grouped by the move; the largest group first.
+
+    Attributes:
+        items: numbers of all of them.
+        majority: class that the majority vote gives, (n_moves).
+        label: class that they got instead, (n_moves).
+        count: how many moved so, (n_moves).
+        expected: how many of these truly have the new label, by the probabilities, (n_moves).
+    """
+
+    items: IntArray
+    majority: IntArray
+    label: IntArray
+    count: IntArray
+    expected: FloatArray
+
+
+def describe_overruled(items: Items) -> Overruled:
+    """Count the items on which the result and the majority vote differ."""
+    numbers = np.flatnonzero(items.overruled)
+    # Pairs rather than a square table: there may be thousands of classes.
+    pairs, group = np.unique(
+        np.column_stack([items.majority[numbers], items.label[numbers]]), axis=0, return_inverse=True
+    )
+    group = group.reshape(-1)
+    count = np.bincount(group, minlength=len(pairs))
+    largest_first = np.argsort(-count, kind="stable")
+    expected = np.bincount(group, weights=items.confidence[numbers], minlength=len(pairs)).astype(np.float64)
+    return Overruled(
+        items=numbers,
+        majority=pairs[largest_first, 0],
+        label=pairs[largest_first, 1],
+        count=count[largest_first],
+        expected=expected[largest_first],
+    )

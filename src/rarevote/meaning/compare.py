@@ -1,0 +1,186 @@
+"""Methods side by side: against the truth where there is some, against each other where there is none.
+
+With truth a method is judged by its labels (recall of every class, balanced accuracy, macro-F1) and by its
+probabilities (log loss, calibration). Without it the methods can only be compared with one another: how often they
+agree, how much of that is chance (Cohen's kappa), how many items each gives to a class, and on which items they differ.
+Where all methods agree there is nothing to choose; the items on which they differ are the ones to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import sort_labels
+from rarevote.errors import InputError
+from rarevote.meaning.metrics import log_loss, score
+
+FloatArray = NDArray[Any]
+Codes = NDArray[np.int64]
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """One method against the truth.
+
+    Attributes:
+        n_items: items with truth.
+        recall: share of each true class that was found.
+        precision: share right of the items that were given each class.
+        balanced_accuracy: mean recall over the true classes.
+        macro_f1: mean F1 over the classes that occur as truth or as answer.
+        accuracy: share of items answered correctly.
+        log_loss: mean surprise at the truth, in nats.
+        calibration_error: mean distance between confidence and share right, over bins of confidence.
+    """
+
+    n_items: int
+    recall: dict[Hashable, float]
+    precision: dict[Hashable, float]
+    balanced_accuracy: float
+    macro_f1: float
+    accuracy: float
+    log_loss: float
+    calibration_error: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two methods against each other.
+
+    Attributes:
+        first: name of the one.
+        second: name of the other.
+        share_equal: share of items with the same label.
+        kappa: the same beyond chance, ``(share - chance) / (1 - chance)``; None where chance alone is one.
+        n_different: items with different labels.
+    """
+
+    first: str
+    second: str
+    share_equal: float
+    kappa: float | None
+    n_different: int
+
+
+def score_posterior(
+    posterior: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes
+) -> MethodScores:
+    """Judge labels and probabilities of one method.
+
+    Args:
+        posterior: class probabilities, (n_tasks, n_classes).
+        classes: names of the classes, in the order of the columns.
+        truth: the true label by number of the task; it may name classes that ``classes`` lacks.
+        labels: class number of every task, int (n_tasks).
+
+    Raises:
+        InputError: the truth is empty.
+    """
+    if not truth:
+        raise InputError("no truth to score against")
+    rows = np.fromiter(truth, dtype=np.int64, count=len(truth))
+    true_labels = list(truth.values())
+    answers = [classes[code] for code in labels[rows].tolist()]
+    found = score(true_labels, answers)
+    loss, error = score_probabilities(posterior[rows], classes, true_labels, answers)
+    return MethodScores(
+        n_items=found.n_items,
+        recall=found.recall,
+        precision=found.precision,
+        balanced_accuracy=found.balanced_accuracy,
+        macro_f1=found.macro_f1,
+        accuracy=found.accuracy,
+        log_loss=loss,
+        calibration_error=error,
+    )
+
+
+def score_probabilities(
+    probabilities: FloatArray, classes: Sequence[Any], truth: Sequence[Any], answers: Sequence[Any]
+) -> tuple[float, float]:
+    """Log loss, and calibration error of the answers; NaN if none of them is a class.
+
+    Args:
+        probabilities: of every class, rows summing to one, (n, n_classes).
+        classes: names of the classes, in the order of the columns.
+        truth: true labels, (n); they may name classes that ``classes`` lacks.
+        answers: labels given, (n); one that is no class has no probability and is left out of the calibration.
+    """
+    # A class that could not be answered has probability zero; the log loss is bounded all the same.
+    foreign = sort_labels(set(truth).difference(classes))
+    padded = np.hstack([probabilities, np.zeros((len(truth), len(foreign)))])
+    padded /= padded.sum(axis=1, keepdims=True)
+    place = {name: code for code, name in enumerate(classes)}
+    codes = np.array([place.get(answer, -1) for answer in answers], dtype=np.int64)
+    given = np.flatnonzero(codes >= 0)
+    right = np.array([truth[row] == answers[row] for row in given.tolist()], dtype=np.bool_)
+    confidence = probabilities[given, codes[given]]
+    error = calibration_error(confidence, right) if given.size else float("nan")
+    return log_loss(truth, padded, classes=[*classes, *foreign]), error
+
+
+def calibration_error(confidence: FloatArray, right: NDArray[np.bool_], bins: int = BINS) -> float:
+    """The expected calibration error: ``sum_b n_b / n |right_b - confidence_b|`` over bins of equal width.
+
+    Args:
+        confidence: probability of the label given, (n).
+        right: whether it was the true one, (n).
+        bins: how many bins of confidence.
+
+    Example:
+        >>> round(calibration_error(np.array([0.9, 0.9]), np.array([True, False])), 6)
+        0.4
+    """
+    place = np.clip((confidence * bins).astype(np.int64), 0, bins - 1)
+    of_confidence = np.bincount(place, weights=confidence, minlength=bins)
+    of_right = np.bincount(place, weights=right.astype(np.float64), minlength=bins)
+    return float(np.abs(of_right - of_confidence).sum() / max(len(confidence), 1))
+
+
+def agreements(labels: Mapping[str, Codes], n_classes: int) -> list[Agreement]:
+    """Every pair of methods; ``labels`` has the class number of every task by method."""
+    names = list(labels)
+    return [
+        _agreement(first, second, labels[first], labels[second], n_classes)
+        for number, first in enumerate(names)
+        for second in names[number + 1 :]
+    ]
+
+
+def _agreement(first: str, second: str, one: Codes, other: Codes, n_classes: int) -> Agreement:
+    n = max(len(one), 1)
+    n_different = int(np.count_nonzero(one != other))
+    share = 1 - n_different / n
+    chance = float(
+        (np.bincount(one, minlength=n_classes) / n) @ (np.bincount(other, minlength=n_classes) / n)
+    )  # both draw by their own proportions
+    kappa = None if chance >= 1 else (share - chance) / (1 - chance)
+    return Agreement(first, second, share, kappa, n_different)
+
+
+def proportions(labels: Mapping[str, Codes], classes: Sequence[Any]) -> dict[str, dict[Any, float]]:
+    """Share of the items that each method gives to each class."""
+    return {
+        name: dict(
+            zip(classes, (np.bincount(codes, minlength=len(classes)) / max(len(codes), 1)).tolist(), strict=True)
+        )
+        for name, codes in labels.items()
+    }
+
+
+def differing_tasks(labels: Mapping[str, Codes]) -> Codes:
+    """Numbers of the tasks on which not all methods agree."""
+    columns = list(labels.values())
+    if not columns:
+        return np.empty(0, dtype=np.int64)
+    different = np.zeros(len(columns[0]), dtype=bool)
+    for other in columns[1:]:
+        different |= other != columns[0]
+    return np.flatnonzero(different)

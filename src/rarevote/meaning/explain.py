@@ -1,0 +1,157 @@
+"""Why an item got its label: what the prior and each vote said, in numbers that add up to the posterior.
+
+In log odds of the label against its strongest rival::
+
+    log P(label) / P(rival) = prior + sum of the contributions of the votes
+
+Methods whose posterior is no such sum (a majority vote, a threshold, a network) are explained by their votes and their
+posterior alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import first_of_best
+from rarevote.crowd.stored_names import positions_of
+from rarevote.errors import ParameterError
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.methods.base import Estimator
+from rarevote.methods.evidence import WeighsVotes
+
+FloatArray = NDArray[np.float64]
+
+# What a fit leaves between its parameters and its posterior; below this it is rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The evidence on one item, in log odds of the label against the rival.
+
+    Attributes:
+        prior: what was believed before any vote.
+        votes: contribution of each vote, (n_votes).
+        rest: what separates prior and votes from the posterior: the last step of a fit that reports parameters one step
+            ahead of its posterior (Dawid–Skene), or rounding of a posterior in single precision; else 0.
+        total: log odds of the posterior; the sum of all of them.
+        ability: probability that each voter recognises each class, on an item of average difficulty,
+            (n_votes, n_classes).
+        difficulty: of the item for each class on the method's scale, larger is harder, (n_classes), or None.
+    """
+
+    prior: float
+    votes: FloatArray
+    rest: float
+    total: float
+    ability: FloatArray
+    difficulty: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """One item.
+
+    Attributes:
+        task: its name.
+        classes: names of all classes.
+        label: number of the class that it got.
+        rival: number of the class that the label is weighed against: that of the majority vote if it is another one,
+            else the second most probable.
+        majority: number of the majority vote, ties to the first class.
+        workers: who voted, (n_votes).
+        labels: number of the class that each vote names, (n_votes).
+        votes: votes for every class, (n_classes).
+        posterior: the method's, (n_classes).
+        calibrated: probability of every class to be read as such, (n_classes), or None if not asked for.
+        is_gold: whether the label was given as known.
+        weighed: the evidence, or None where the method's posterior is no sum of it (or the label was given).
+    """
+
+    task: Any
+    classes: NDArray[Any]
+    label: int
+    rival: int
+    majority: int
+    workers: NDArray[Any]
+    labels: NDArray[np.int64]
+    votes: NDArray[np.int64]
+    posterior: FloatArray
+    calibrated: FloatArray | None
+    is_gold: bool
+    weighed: Weighed | None
+
+
+def explain(
+    estimator: Estimator,
+    task: Any,
+    *,
+    gold: Mapping[Any, Any] | None = None,
+    calibration: CalibratedPosterior | None = None,
+) -> Explanation:
+    """Explain the label of one item.
+
+    Args:
+        estimator: the fitted method.
+        task: name of the item, as it is in the data.
+        gold: known labels that the fit was given.
+        calibration: probabilities (:func:`rarevote.meaning.diagnose.calibrate_fit`), if they are wanted.
+
+    Raises:
+        ParameterError: there is no such item.
+
+    Example:
+        >>> from rarevote import CCRasch
+        >>> votes = ([0, 0, 0, 1, 1, 1], ["ann", "bob", "cy"] * 2, ["yes", "yes", "no", "no", "no", "no"])
+        >>> found = explain(CCRasch().fit(votes), 0)
+        >>> found.classes[found.label], found.workers.tolist(), (found.weighed.votes > 0).tolist()
+        ('yes', ['ann', 'bob', 'cy'], [True, True, False])
+    """
+    crowd = estimator.annotations_
+    number = int(positions_of(crowd.tasks, [task])[0])
+    if number < 0:
+        raise ParameterError(f"there is no task {task!r}")
+    own = slice(crowd.task_ptr[number], crowd.task_ptr[number + 1])
+    labels = crowd.label[own].astype(np.int64)
+    votes = np.bincount(labels, minlength=crowd.n_classes)
+    posterior = estimator.posterior_[number]
+    label, majority = int(estimator.label_codes()[number]), int(first_of_best(votes[None])[0])
+    others = posterior.copy()
+    others[label] = -1.0
+    rival = majority if majority != label else int(others.argmax())
+    is_gold = task in (gold or {})
+    weighed = None
+    if isinstance(estimator, WeighsVotes) and not is_gold and crowd.n_classes > 1:
+        weighed = _weighed(estimator, number, label, rival)
+    return Explanation(
+        task,
+        crowd.classes,
+        label,
+        rival,
+        majority,
+        crowd.workers[crowd.worker[own]],
+        labels,
+        votes,
+        posterior,
+        None if calibration is None else calibration.posterior[number],
+        is_gold,
+        weighed,
+    )
+
+
+def _weighed(estimator: WeighsVotes, task: int, label: int, rival: int) -> Weighed:
+    found, posterior = estimator.evidence(task), estimator.posterior_[task]
+    prior = float(found.log_prior[label] - found.log_prior[rival])
+    votes = found.of_votes[:, label] - found.of_votes[:, rival]
+    total = prior + float(votes.sum())
+    rest = 0.0
+    # A probability that is too small for a floating-point number tells nothing about the odds.
+    if posterior[rival] > np.finfo(posterior.dtype).tiny:
+        rest = float(np.log(float(posterior[label])) - np.log(float(posterior[rival]))) - total
+        rest = rest if abs(rest) > _ROUNDING * max(1.0, abs(total)) else 0.0
+    return Weighed(prior, votes, rest, total + rest, found.ability, found.difficulty)

@@ -1,0 +1,235 @@
+"""Which tasks a person should look at: those whose answer, once known, lowers the expected cost most.
+
+For a task with probabilities ``p_k`` and decision ``d``, learning the truth saves what the decision is expected to cost
+beyond what the truth would::
+
+    gain = sum_k p_k (C[k, d] - min_e C[k, e])
+
+With equal costs this is the probability of being wrong. With unequal ones it is not: where a missed defect costs 20, a
+rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
+probability 0.6. Answers that come back from a review are gold in the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ReviewItem:
+    """One task to look at.
+
+    Attributes:
+        row: position of the task in the crowd.
+        task: its name.
+        decided: the label decided so far; None without an answer.
+        doubt: the class that speaks against it most.
+        gain: by how much the expected cost falls once the truth is known.
+        reason: why it is on the list, in words.
+        annotators: whom to ask, best first; nobody who has voted on the task.
+    """
+
+    row: int
+    task: Any
+    decided: Any
+    doubt: Any
+    gain: float
+    reason: str
+    annotators: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ReviewPlan:
+    """Tasks to review, most useful first.
+
+    Attributes:
+        items: the tasks.
+        expected_cost: expected cost of all decisions as they stand.
+        saved: by how much the review is expected to lower it.
+    """
+
+    items: tuple[ReviewItem, ...]
+    expected_cost: float
+    saved: float
+
+
+def review_gains(calibrated: CalibratedPosterior, codes: IntArray, costs: FloatArray) -> FloatArray:
+    """By how much knowing each task's class would lower its expected cost, (n)."""
+    known = calibrated.posterior @ costs.min(axis=1)
+    return np.asarray(np.maximum(expected_costs(calibrated, codes, costs) - known, 0.0))
+
+
+def plan_review(
+    calibrated: CalibratedPosterior,
+    decision: Decision,
+    annotations: Annotations,
+    *,
+    max_review: int,
+    abilities: FloatArray | None = None,
+    n_annotators: int = 3,
+) -> ReviewPlan:
+    """Choose the tasks whose review lowers the expected cost most.
+
+    Args:
+        calibrated: the probabilities.
+        decision: what was decided, with the costs it was decided by.
+        annotations: the crowd.
+        max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
+        abilities: ability of every worker per class, (n_workers, n_classes), larger is better; those of
+            ``calibrated`` if not given.
+        n_annotators: how many people to suggest per task.
+
+    Raises:
+        ParameterError: ``max_review`` is no whole number of at least 1.
+        InputError: the arguments are not about the same tasks.
+    """
+    if isinstance(max_review, bool) or not isinstance(max_review, (int, np.integer)) or max_review < 1:
+        raise ParameterError(f"max_review must be a whole number of at least 1, got {max_review!r}")
+    if not annotations.n_tasks == calibrated.n_tasks == len(decision.codes):
+        raise InputError(
+            f"{calibrated.n_tasks:,} probabilities and {len(decision.codes):,} decisions do not fit "
+            f"{annotations.n_tasks:,} tasks"
+        )
+    gain = review_gains(calibrated, decision.codes, decision.costs)
+    chosen = np.argsort(-gain, kind="stable")[:max_review]
+    chosen = chosen[gain[chosen] > 0]
+    ask = _Suggestions(annotations, calibrated.abilities if abilities is None else abilities, n_annotators)
+    items = tuple(_item(calibrated, decision, annotations, int(row), float(gain[row]), ask) for row in chosen)
+    total = float(expected_costs(calibrated, decision.codes, decision.costs).sum())
+    return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def _item(
+    calibrated: CalibratedPosterior,
+    decision: Decision,
+    annotations: Annotations,
+    row: int,
+    gain: float,
+    ask: _Suggestions,
+) -> ReviewItem:
+    names, p, code = calibrated.classes, calibrated.posterior[row], int(decision.codes[row])
+    if code == ABSTAINED:
+        code, doubt = (int(k) for k in np.argsort(-p, kind="stable")[:2])
+        decided, start = None, "no answer yet"
+    else:
+        # Of what speaks against the decision: the class that the expected cost is made of.
+        share = p * (decision.costs[:, code] - decision.costs.min(axis=1))
+        doubt = int(share.argmax())
+        decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
+    votes = np.bincount(annotations.label[annotations.task_ptr[row] : annotations.task_ptr[row + 1]], minlength=len(p))
+    cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k])
+    cost = decision.costs[doubt, code]
+    reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
+    return ReviewItem(row, annotations.tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
+
+
+def _plain(name: Any) -> Any:
+    """A name as Python's own type, for records that people print and platforms import."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+class _Suggestions:
+    """Who tells two classes apart best, among those who have not voted on a task."""
+
+    def __init__(self, annotations: Annotations, abilities: FloatArray, wanted: int) -> None:
+        self._annotations, self._wanted = annotations, wanted
+        self._accuracy = 0.5 + 0.5 * np.tanh(0.5 * np.asarray(abilities, dtype=np.float64))
+        self._order: dict[tuple[int, int], IntArray] = {}
+
+    def for_task(self, row: int, one: int, other: int) -> tuple[Any, ...]:
+        """Names, best first; none where abilities are not known."""
+        if not self._accuracy.size:
+            return ()
+        pair = (min(one, other), max(one, other))
+        if pair not in self._order:
+            both = self._accuracy[:, pair[0]] + self._accuracy[:, pair[1]]
+            self._order[pair] = np.argsort(-both, kind="stable")
+        crowd = self._annotations
+        voted = set(crowd.worker[crowd.task_ptr[row] : crowd.task_ptr[row + 1]].tolist())
+        names: list[Any] = []
+        for worker in self._order[pair].tolist():
+            if len(names) == self._wanted:
+                break
+            if worker not in voted:
+                names.append(_plain(crowd.workers[worker]))
+        return tuple(names)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the list as a table, and as tasks of annotation platforms
+
+Shown = Mapping[str, NDArray[Any]]
+
+
+def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, NDArray[Any]]:
+    """The list as columns: task, what was shown, decided, doubt, reason, expected_gain, ask.
+
+    Args:
+        plan: the list.
+        shown: what people were shown, one text per task of the crowd, by name of the column.
+    """
+    items = plan.items
+    rows = np.array([item.row for item in items], dtype=np.int64)
+    columns: dict[str, NDArray[Any]] = {"task": _objects([item.task for item in items])}
+    taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
+    for name, texts in (shown or {}).items():
+        columns[f"show:{name}" if name in taken else name] = np.asarray(texts)[rows]
+    columns["decided"] = _objects(["" if item.decided is None else item.decided for item in items])
+    columns["doubt"] = _objects([item.doubt for item in items])
+    columns["reason"] = _objects([item.reason for item in items])
+    columns["expected_gain"] = np.array([item.gain for item in items], dtype=np.float64)
+    columns["ask"] = _objects([", ".join(map(str, item.annotators)) for item in items])
+    return columns
+
+
+def label_studio_tasks(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
+    """The list in Label Studio's import format: what is shown in ``data``, the rest in ``meta``."""
+    return [{"data": {"task": str(item.task), **_texts(item, shown)}, "meta": _about(item)} for item in plan.items]
+
+
+def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
+    """The list as Argilla's records (version 2): what is shown in ``fields``, the rest in ``metadata``."""
+    return [
+        {
+            "id": str(item.task),
+            "fields": _texts(item, shown) or {"task": str(item.task)},
+            "metadata": {**_about(item), "ask": ", ".join(map(str, item.annotators))},
+            "suggestions": {},
+            "responses": {},
+            "vectors": {},
+        }
+        for item in plan.items
+    ]
+
+
+def _texts(item: ReviewItem, shown: Shown | None) -> dict[str, str]:
+    return {str(name): str(texts[item.row]) for name, texts in (shown or {}).items()}
+
+
+def _about(item: ReviewItem) -> dict[str, Any]:
+    return {
+        "decided": "" if item.decided is None else str(item.decided),
+        "doubt": str(item.doubt),
+        "reason": item.reason,
+        "expected_gain": round(item.gain, 6),
+        "ask": [str(name) for name in item.annotators],
+    }
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

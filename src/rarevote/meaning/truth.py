@@ -1,0 +1,158 @@
+"""Where answers are known: what the result and a majority vote got right, and whether the probabilities hold."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import sort_labels
+from rarevote.errors import InputError
+from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.items import Items
+from rarevote.meaning.metrics import Scores, score
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_BINS = 10
+# Stands for no answer: equal to no class, whatever the names in the data.
+_SILENT = object()
+# Two-sided 95 % of a normal distribution.
+_NORMAL_95 = 1.959963984540054
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Items grouped by the probability of one class; arrays by group, empty groups left out.
+
+    Attributes:
+        predicted: mean probability in the group.
+        observed: share of the group that has the class.
+        low: lower end of the 95 % interval of that share (Wilson).
+        high: its upper end.
+        count: items in the group.
+        error: mean distance of predicted and observed over all items.
+    """
+
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    high: FloatArray
+    count: IntArray
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class TruthCheck:
+    """The result against known answers, those that the fit was given left out.
+
+    Attributes:
+        items: numbers of the items with a known answer.
+        n_given: known answers left out because the fit was given them.
+        n_strangers: known answers for items without votes.
+        classes: names of all classes that were known or decided, sorted.
+        truth: number of the true class in ``classes``, per item.
+        label: number of the label in ``classes``, or -1 for no answer, per item.
+        majority: number of the majority vote in ``classes``, per item.
+        scores: figures of the result.
+        majority_scores: figures of the majority vote.
+        calibration: of the probabilities of the rare class.
+        posterior_calibration: the same for what the method itself calls its posterior.
+    """
+
+    items: IntArray
+    n_given: int
+    n_strangers: int
+    classes: list[Hashable]
+    truth: IntArray
+    label: IntArray
+    majority: IntArray
+    scores: Scores
+    majority_scores: Scores
+    calibration: Calibration
+    posterior_calibration: Calibration
+
+    def confusion(self) -> list[tuple[int, int, int]]:
+        """Triples (true class, label, items), the largest count first; numbers refer to ``classes``."""
+        pairs, count = np.unique(np.column_stack([self.truth, self.label]), axis=0, return_counts=True)
+        order = np.argsort(-count, kind="stable")
+        return [(int(pairs[i, 0]), int(pairs[i, 1]), int(count[i])) for i in order]
+
+
+def check_truth(
+    items: Items, names: NDArray[Any], truth: Mapping[Any, Any], *, rare: int, posterior: FloatArray
+) -> TruthCheck:
+    """Compare the result with known answers.
+
+    Args:
+        items: all items.
+        names: of the classes.
+        truth: known answers by item.
+        rare: the class whose probabilities are checked.
+        posterior: what the method itself calls its posterior, (n_tasks, n_classes).
+
+    Raises:
+        InputError: no item with votes has a known answer, or all of them were given to the fit.
+    """
+    answers = [truth.get(name) for name in items.names.tolist()]
+    has_answer = np.array([answer is not None for answer in answers], dtype=bool)
+    if not has_answer.any():
+        raise InputError(f"the truth names none of the tasks (which look like {items.names[0]!r}): check ids")
+    numbers = np.flatnonzero(has_answer & ~items.is_known)
+    if not numbers.size:
+        raise InputError("every task with a known answer was also given as gold: nothing is left to check against")
+    true_names = [answers[i] for i in numbers]
+    majority_names = names[items.majority[numbers]].tolist()
+    by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
+    label_names = [by_code[code] for code in items.label[numbers].tolist()]
+    classes = sort_labels({*true_names, *names.tolist()})
+    place = {name: code for code, name in enumerate(classes)}
+
+    def codes(values: list[Any]) -> IntArray:
+        return np.array([place[value] for value in values], dtype=np.int64)
+
+    is_rare = np.array([name == names[rare] for name in true_names], dtype=np.float64)
+    return TruthCheck(
+        items=numbers,
+        n_given=int((has_answer & items.is_known).sum()),
+        n_strangers=len(truth) - int(has_answer.sum()),
+        classes=classes,
+        truth=codes(true_names),
+        label=np.array([place.get(name, ABSTAINED) for name in label_names], dtype=np.int64),
+        majority=codes(majority_names),
+        scores=score(true_names, label_names, unanswered=_SILENT),
+        majority_scores=score(true_names, majority_names),
+        calibration=calibration_groups(items.probabilities[numbers, rare], is_rare),
+        posterior_calibration=calibration_groups(posterior[numbers, rare], is_rare),
+    )
+
+
+def calibration_groups(probability: FloatArray, is_class: FloatArray) -> Calibration:
+    """Group items into ten steps of probability and compare each with what was observed.
+
+    >>> found = calibration_groups(np.array([0.02, 0.04, 0.93, 0.97]), np.array([0.0, 0.0, 1.0, 0.0]))
+    >>> found.predicted.round(2).tolist(), found.observed.tolist(), found.count.tolist(), round(found.error, 2)
+    ([0.03, 0.95], [0.0, 0.5], [2, 2], 0.24)
+    """
+    group = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
+    count = np.bincount(group, minlength=_BINS)
+    used = count > 0
+    count = count[used]
+    predicted = np.bincount(group, weights=probability, minlength=_BINS)[used] / count
+    observed = np.bincount(group, weights=is_class, minlength=_BINS)[used] / count
+    low, high = wilson(observed, count)
+    error = float((count * np.abs(predicted - observed)).sum() / count.sum())
+    return Calibration(predicted, observed, low, high, count, error)
+
+
+def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The 95 % score interval of a share, which stays between 0 and 1 and is never of width 0."""
+    squared = _NORMAL_95**2
+    centre = (share + squared / (2 * count)) / (1 + squared / count)
+    half = _NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))
+    # At a share of 0 or 1 the end is that value, but for rounding.
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

@@ -1,0 +1,265 @@
+"""CC-Rasch for users: class-conditional abilities and difficulties, fitted by EM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import best_by_votes
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import Callback, StoppingRule, run_em
+from rarevote.errors import ParameterError
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import per_class, resolve_prior
+
+MStep = Literal["fused", "exact"]
+
+# The penalised likelihood must gain less than this per annotation, besides the posterior standing still.
+_GAIN_PER_ANNOTATION = 1e-8
+# With the workers held, tasks settle on their own and quickly: this is close to rounding.
+_PREDICT_CHANGE = 1e-9
+
+
+class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
+    """Class-conditional Rasch model: finds the rare class that a majority vote loses.
+
+    Every annotator has an ability per class, every item a difficulty per class::
+
+        P(worker r labels task i correctly | its class is k) = sigmoid(alpha_rk - beta_ik)
+
+    with Gaussian priors around class means, errors uniform over the other classes, and a class prior that is uniform
+    unless told otherwise. The fit maximises the penalised likelihood by EM.
+
+    The uniform prior is what buys recall of the rare class, at the price of precision: with an estimated prior the
+    mean minority recall over the paper's binary datasets falls from 0.86 to 0.80. Where one item in a hundred is
+    positive, expect false alarms.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when no posterior probability changes by this much (and the likelihood stands still); 0 never stops.
+        sigma_alpha: spread of abilities around their class mean; a number, one per class, or a mapping by class.
+        sigma_beta: spread of difficulties around their class mean.
+        sigma_alpha_mu: spread of the class means of ability around 0.
+        sigma_beta_mu: spread of the class means of difficulty around 0.
+        prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
+        ability: "per-class", or "shared" for one ability per annotator.
+        difficulty: "per-class", "shared" for one difficulty per item, or None for none.
+        m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
+        m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
+        accelerate: lengthen every second step of the fused iteration where that raises the likelihood: about half the
+            passes, the same optimum.
+        dtype: "float64", or "float32" for the state of the tasks: about half the memory, posteriors within ``tol``.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote import CCRasch
+        >>> task = [0, 0, 0, 1, 1, 1]
+        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
+        >>> label = ["sound", "sound", "defect", "sound", "sound", "sound"]
+        >>> CCRasch().fit((task, worker, label)).labels_.to_dict()
+        {0: 'sound', 1: 'sound'}
+    """
+
+    method_name: ClassVar[str] = "cc-rasch"
+    takes_strangers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {
+        "intercept": "c",
+        "mu_alpha": "k",
+        "mu_beta": "k",
+        "ability_deviation": "wc",
+        "log_prior": "k",
+        "n_tasks": "",
+    }
+
+    def __init__(
+        self,
+        n_iter: int = 300,
+        *,
+        tol: float = 1e-4,
+        sigma_alpha: Any = 0.5,
+        sigma_beta: Any = 0.5,
+        sigma_alpha_mu: Any = 1.0,
+        sigma_beta_mu: Any = 1.0,
+        prior: Any = "uniform",
+        ability: Ability = "per-class",
+        difficulty: Difficulty = "per-class",
+        m_step: MStep = "fused",
+        m_step_tol: float = 1e-6,
+        accelerate: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.sigma_alpha = sigma_alpha
+        self.sigma_beta = sigma_beta
+        self.sigma_alpha_mu = sigma_alpha_mu
+        self.sigma_beta_mu = sigma_beta_mu
+        self.prior = prior
+        self.ability = ability
+        self.difficulty = difficulty
+        self.m_step = m_step
+        self.m_step_tol = m_step_tol
+        self.accelerate = accelerate
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+
+    def _validate(self, annotations: Annotations) -> None:
+        if self.ability not in ("per-class", "shared"):
+            raise ParameterError(f'ability must be "per-class" or "shared", got {self.ability!r}')
+        if self.difficulty not in ("per-class", "shared", None):
+            raise ParameterError(f'difficulty must be "per-class", "shared" or None, got {self.difficulty!r}')
+        if self.m_step not in ("fused", "exact"):
+            raise ParameterError(f'm_step must be "fused" or "exact", got {self.m_step!r}')
+        if str(self.dtype) not in ("float64", "float32"):
+            raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
+        if not self.tol >= 0 or not self.m_step_tol > 0:
+            raise ParameterError("tol must be at least 0 and m_step_tol above 0")
+        self._model(annotations)
+
+    def _model(self, annotations: Annotations) -> CCRaschModel:
+        classes = annotations.classes
+
+        def resolved(name: str, class_specific: bool) -> NDArray[np.float64]:
+            value = getattr(self, name)
+            if not class_specific and not np.isscalar(value):
+                raise ParameterError(f"{name} must be a single number where the parameter is shared by all classes")
+            return per_class(name, value, classes)
+
+        log_prior, estimate = resolve_prior(self.prior, classes)
+        by_class, hard_by_class = self.ability == "per-class", self.difficulty == "per-class"
+        return CCRaschModel(
+            annotations.n_tasks,
+            annotations.n_workers,
+            annotations.n_classes,
+            resolved("sigma_alpha", by_class),
+            resolved("sigma_beta", hard_by_class),
+            resolved("sigma_alpha_mu", by_class),
+            resolved("sigma_beta_mu", hard_by_class),
+            log_prior,
+            estimate,
+            self.ability,
+            self.difficulty,
+            np.dtype(str(self.dtype)),
+        )
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        model = self._model(annotations)
+        gain = _GAIN_PER_ANNOTATION * annotations.n_annotations if self.tol > 0 else 0.0
+        rule = StoppingRule(self.n_iter, self.tol, gain)
+        outcome, posterior, (difficulty,) = self._em(
+            model,
+            annotations,
+            gold,
+            rule,
+            callback,
+            exact=self.m_step == "exact",
+            gradient_tolerance=self.m_step_tol,
+            accelerate=self.accelerate,
+        )
+        shared = outcome.shared
+        mu_alpha, mu_beta = model.split_intercept(shared.intercept)
+        fit = Fit.of(
+            outcome,
+            posterior,
+            {
+                "intercept": shared.intercept,
+                "mu_alpha": mu_alpha,
+                "mu_beta": mu_beta,
+                "ability_deviation": shared.ability,
+                "difficulty_deviation": difficulty + shared.shift if difficulty.size else np.zeros((len(posterior), 1)),
+                "log_prior": shared.log_prior,
+                # A new task meets the penalties of the fit, which depend on how many tasks that had.
+                "n_tasks": np.array(annotations.n_tasks),
+            },
+        )
+        self._warn_unless_converged(fit, self.tol)
+        return fit
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
+        fitted = self._model(self.annotations_)
+        parameters = self._fit_.parameters
+        deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
+        sizes = {"n_workers": len(worker), "n_tasks": int(parameters["n_tasks"])}
+        model = HeldWorkers(**{**vars(fitted), **sizes})
+        shared = CCRaschShared(
+            parameters["intercept"], deviation, np.zeros(model.n_difficulties), parameters["log_prior"]
+        )
+        rule = StoppingRule(self.n_iter, _PREDICT_CHANGE, np.inf)
+        with LocalEngine(model, annotations, np.empty(0, dtype=np.int32), self.n_jobs) as engine:
+            run_em(model, engine, shared, rule)
+            return engine.posterior()
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        shape = (len(worker), self.annotations_.n_classes)
+        log_odds = np.broadcast_to(self._parameter("intercept") + self._parameter("ability_deviation")[worker], shape)
+        deviation = np.broadcast_to(self._parameter("difficulty_deviation")[task], shape[1:])
+        return Evidence(
+            log_prior=self._parameter("log_prior"),
+            of_votes=right_or_uniform(log_odds - deviation, label),
+            ability=recognised(log_odds),
+            difficulty=self._parameter("mu_beta") + deviation if self.difficulty is not None else None,
+        )
+
+    def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
+        """The most probable class; classes that the fit cannot tell apart are decided by the votes.
+
+        On very small crowds the optimum knows nothing: every class is equally likely, and which one stands a millionth
+        higher is an accident of where the iteration stopped. Closer than ``tol`` is a tie.
+        """
+        return best_by_votes(posterior, self.tie_margin, annotations.votes)
+
+    @property
+    def tie_margin(self) -> float:
+        """How near probabilities must be for the votes to decide between their classes; every engine asks."""
+        return self.tol
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _abilities_in_kind_(self) -> Any:
+        shape = (self.annotations_.n_workers, self.annotations_.n_classes)
+        alpha = self._parameter("mu_alpha") + np.broadcast_to(self._parameter("ability_deviation"), shape)
+        return self._worker_by_class(alpha.reshape(shape))
+
+    @property
+    def abilities_(self) -> Any:
+        """Ability of every annotator per class, on the logit scale: a frame worker x class."""
+        self._check_fitted()
+        return self._abilities_in_kind_
+
+    @cached_property
+    def _difficulties_in_kind_(self) -> Any:
+        shape = (self.annotations_.n_tasks, self.annotations_.n_classes)
+        beta = self._parameter("mu_beta") + np.broadcast_to(self._parameter("difficulty_deviation"), shape)
+        return self._task_by_class(beta.reshape(shape))
+
+    @property
+    def difficulties_(self) -> Any:
+        """Difficulty of every item per class, on the logit scale: a frame task x class."""
+        self._check_fitted()
+        return self._difficulties_in_kind_
+
+    @property
+    def mu_alpha_(self) -> Any:
+        """Mean ability per class."""
+        return self._series("label", self._parameter("mu_alpha"), "mu_alpha")
+
+    @property
+    def mu_beta_(self) -> Any:
+        """Mean difficulty per class."""
+        return self._series("label", self._parameter("mu_beta"), "mu_beta")
+
+    @property
+    def priors_(self) -> Any:
+        """The class prior that the posterior was computed with."""
+        return self._series("label", np.exp(self._parameter("log_prior")), "prior")

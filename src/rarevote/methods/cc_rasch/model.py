@@ -1,0 +1,379 @@
+"""CC-Rasch as the EM loop sees it: an ability per worker and class, a difficulty per task and class.
+
+::
+
+    P(worker r is right on task i | class k) = sigmoid(alpha_rk - beta_ik)
+    alpha_rk = mu_alpha_k + g_rk,   sum_r g_rk = 0,   g_rk ~ N(0, sigma_alpha_k^2)
+    beta_ik  = mu_beta_k  + h_ik,   sum_i h_ik = 0,   h_ik ~ N(0, sigma_beta_k^2)
+    mu_alpha_k ~ N(0, sigma_alpha_mu^2),  mu_beta_k ~ N(0, sigma_beta_mu^2);  errors uniform over the other classes
+
+The votes only see ``s_k + g_rk - h_ik`` with the intercept ``s = mu_alpha - mu_beta``, whose prior is Gaussian with
+covariance ``V = Cov(mu_alpha) + Cov(mu_beta)``. So the solver carries one intercept a class with the penalty
+``s' V^-1 s / 2``; the two means follow from it as conditional expectations. Worker and task terms are kept centred:
+whatever mean a step gives them moves into ``s``, and the gradients account for that move, so that a stationary point
+of the iteration is one of the centred problem.
+
+Given the posterior, the worker's side is a Newton step in ``(s, g)`` under ``sum g = 0``. Its Hessian is an arrow:
+eliminating ``g`` and the multiplier of the constraint leaves one number per class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import log_prior_from_mass
+from rarevote.em.loop import Shard
+from rarevote.methods.start import soft_majority
+
+FloatArray = NDArray[np.float64]
+
+Ability = Literal["per-class", "shared"]
+Difficulty = Literal["per-class", "shared"] | None
+
+# Odds beyond this say nothing more, and products of a few of them must not overflow.
+_LARGEST_LOG_ODDS = 200.0
+
+
+class CCRaschShared(NamedTuple):
+    """Parameters that every task sees."""
+
+    intercept: FloatArray  # (K) or (1): s
+    ability: FloatArray  # (m, K) or (m, 1): g, centred over workers
+    shift: FloatArray  # (D): what centres the difficulties that the last pass wrote
+    log_prior: FloatArray  # (K)
+
+
+class CCRaschLocal(NamedTuple):
+    """State of each task."""
+
+    posterior: NDArray[Any]  # (n, K)
+    difficulty: NDArray[Any]  # (n, D): h before the shift
+
+
+class CCRaschStats(NamedTuple):
+    """Sums over tasks."""
+
+    of_workers: FloatArray  # (m, 2, K): gradient and curvature of the votes per ability
+    scalars: FloatArray  # (2): log likelihood, squared norm of the difficulties' gradient
+    squares: FloatArray  # (D): sum of h**2
+    moved: FloatArray  # (D): sum of the new h
+    class_mass: FloatArray  # (K): sum of the posterior
+
+
+@dataclass(frozen=True)
+class CCRaschModel:
+    """The model with its hyper-parameters resolved to one value per class."""
+
+    n_tasks: int
+    n_workers: int
+    n_classes: int
+    sigma_alpha: FloatArray
+    sigma_beta: FloatArray
+    sigma_alpha_mu: FloatArray
+    sigma_beta_mu: FloatArray
+    log_prior: FloatArray
+    estimate_prior: bool = False
+    ability: Ability = "per-class"
+    difficulty: Difficulty = "per-class"
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))  # of the local state
+
+    @property
+    def rounding(self) -> float:
+        """By how much, relative to its size, the objective may fall because difficulties are stored rounded."""
+        return 1e-12 if self.dtype == np.float64 else 1e-8
+
+    # -- shapes ------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_abilities(self) -> int:
+        """Columns of ``g``."""
+        return self.n_classes if self.ability == "per-class" else 1
+
+    @property
+    def n_difficulties(self) -> int:
+        """Columns of ``h``; none when difficulty is switched off."""
+        return {"per-class": self.n_classes, "shared": 1, None: 0}[self.difficulty]
+
+    @property
+    def n_intercepts(self) -> int:
+        """One per class, unless nothing in the model depends on the class."""
+        return self.n_classes if "per-class" in (self.ability, self.difficulty) else 1
+
+    # -- priors ------------------------------------------------------------------------------------------------------
+
+    def _mean_covariances(self) -> tuple[FloatArray, FloatArray]:
+        """Covariances of ``mu_alpha`` and of ``mu_beta`` as they enter the intercepts."""
+        size = self.n_intercepts
+
+        def covariance(per_class: bool, sigma: FloatArray) -> FloatArray:
+            if per_class:
+                return np.diag(sigma**2)
+            return np.full((size, size), float(sigma[0]) ** 2)
+
+        alpha = covariance(self.ability == "per-class", self.sigma_alpha_mu)
+        if self.difficulty is None:
+            return alpha, np.zeros((size, size))
+        return alpha, covariance(self.difficulty == "per-class", self.sigma_beta_mu)
+
+    @property
+    def _intercepts_independent(self) -> bool:
+        """Whether the penalty on the intercepts separates over classes."""
+        return (
+            self.ability == self.difficulty
+            or self.n_intercepts == 1
+            or (self.ability == "per-class" and self.difficulty is None)
+        )
+
+    def _precision(self) -> FloatArray:
+        """Inverse prior covariance of the intercepts: its diagonal where it is diagonal, else the matrix."""
+        if self._intercepts_independent:
+            spread = self.sigma_beta_mu if self.difficulty is not None else np.zeros(1)
+            variance = self.sigma_alpha_mu**2 + spread**2
+            return np.asarray(1.0 / variance[: self.n_intercepts])
+        alpha, beta = self._mean_covariances()
+        return np.asarray(np.linalg.inv(alpha + beta))
+
+    def _precision_times(self, intercept: FloatArray) -> FloatArray:
+        precision = self._precision()
+        return np.asarray(precision * intercept if precision.ndim == 1 else precision @ intercept)
+
+    def split_intercept(self, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means of ability and of difficulty, (K) each, that the intercepts stand for.
+
+        Given their difference, the most probable split of two Gaussians is their conditional mean.
+        """
+        if self._intercepts_independent:
+            mu_alpha = self.sigma_alpha_mu[: self.n_intercepts] ** 2 * self._precision() * intercept
+        else:
+            alpha, beta = self._mean_covariances()
+            mu_alpha = alpha @ np.linalg.solve(alpha + beta, intercept)
+        return _per_class(mu_alpha, self.n_classes), _per_class(mu_alpha - intercept, self.n_classes)
+
+    # -- the EM loop's questions -------------------------------------------------------------------------------------
+
+    def start(self, annotations: Annotations) -> CCRaschShared:
+        """All parameters zero."""
+        del annotations
+        return CCRaschShared(
+            np.zeros(self.n_intercepts),
+            np.zeros((self.n_workers, self.n_abilities)),
+            np.zeros(self.n_difficulties),
+            self.log_prior,
+        )
+
+    def start_local(self, shard: Shard) -> CCRaschLocal:
+        """Soft majority vote, no difficulty."""
+        posterior = soft_majority(shard, self.n_classes).astype(self.dtype, copy=False)
+        return CCRaschLocal(posterior, np.zeros((len(posterior), self.n_difficulties), dtype=self.dtype))
+
+    def empty_stats(self, shared: CCRaschShared) -> CCRaschStats:
+        """Zeros to add to."""
+        del shared
+        columns = self.n_difficulties
+        return CCRaschStats(
+            np.zeros((self.n_workers, 2, self.n_classes)),
+            np.zeros(2),
+            np.zeros(columns),
+            np.zeros(columns),
+            np.zeros(self.n_classes),
+        )
+
+    def step(
+        self,
+        shared: CCRaschShared,
+        shard: Shard,
+        local: CCRaschLocal,
+        out: CCRaschLocal,
+        stats: CCRaschStats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One fused pass over a shard (see :mod:`rarevote.methods.cc_rasch.kernel`)."""
+        from rarevote.methods.cc_rasch.kernel import (
+            CLASS_DIFFICULTY,
+            NO_DIFFICULTY,
+            SHARED_DIFFICULTY,
+            fused_pass,
+        )
+
+        log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
+        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
+        weighted = self._precision_times(shared.intercept)
+        precision = self._precision()
+        if self.difficulty == "per-class":
+            mode, ridge = CLASS_DIFFICULTY, np.asarray(1.0 / self.sigma_beta**2)
+            own = _per_class(precision if precision.ndim == 1 else np.diag(precision), self.n_classes)
+            pull = _per_class(weighted, self.n_classes) / max(self.n_tasks, 1)
+        else:
+            mode = SHARED_DIFFICULTY if self.difficulty == "shared" else NO_DIFFICULTY
+            ridge = np.asarray(1.0 / self.sigma_beta[:1] ** 2)
+            own, pull = (
+                precision.sum(keepdims=True).reshape(1),
+                weighted.sum(keepdims=True) / max(self.n_tasks, 1),
+            )
+        stiffness = ridge + own / max(self.n_tasks, 1)
+        return float(
+            fused_pass(self.n_classes)(
+                shard.task_ptr,
+                shard.worker,
+                shard.label,
+                shard.gold,
+                odds,
+                shared.log_prior,
+                shared.shift,
+                ridge,
+                pull,
+                stiffness,
+                damping,
+                refresh,
+                mode,
+                local.posterior,
+                local.difficulty,
+                out.posterior,
+                out.difficulty,
+                *stats,
+            )
+        )
+
+    def objective(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
+        """Penalised log likelihood, normalising constants of the priors left out."""
+        penalty = 0.5 * float(shared.intercept @ self._precision_times(shared.intercept))
+        penalty += 0.5 * float((shared.ability**2 / self.sigma_alpha[: self.n_abilities] ** 2).sum())
+        if self.difficulty is not None:
+            penalty += 0.5 * float((stats.squares / self.sigma_beta[: self.n_difficulties] ** 2).sum())
+        return float(stats.scalars[0]) - penalty
+
+    def _worker_side(self, shared: CCRaschShared, stats: CCRaschStats) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Centred intercept after the difficulties moved; gradient and curvature of the votes per ability."""
+        intercept = shared.intercept
+        if self.difficulty is not None:
+            mean = stats.moved / max(self.n_tasks, 1)
+            intercept = intercept - (mean if len(mean) == self.n_intercepts else mean[0])
+        gradient, curvature = stats.of_workers[:, 0], stats.of_workers[:, 1]
+        if self.n_intercepts == 1:
+            gradient, curvature = gradient.sum(1, keepdims=True), curvature.sum(1, keepdims=True)
+        return intercept, gradient, curvature
+
+    def gradient_norm(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
+        """Norm of the gradient over all intercept, worker and task terms of the centred problem."""
+        intercept, gradient, _ = self._worker_side(shared, stats)
+        pull = self._precision_times(intercept)
+        if self.n_abilities < self.n_intercepts:
+            toward_intercept = gradient.sum(0) - pull
+            gradient = gradient.sum(1, keepdims=True) - gradient.sum() / max(self.n_workers, 1)
+        else:
+            toward_intercept = np.zeros(1)
+            gradient = gradient - pull / max(self.n_workers, 1)
+        gradient = gradient - shared.ability / self.sigma_alpha[: self.n_abilities] ** 2
+        squared = float((gradient**2).sum() + (toward_intercept**2).sum())
+        if self.difficulty is not None:
+            squared += float(stats.scalars[1])
+        return float(np.sqrt(squared))
+
+    def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
+        """Newton step in the intercepts and abilities under ``sum_r g_r = 0``."""
+        del damping  # a damped pass has summed bounds in place of curvatures
+        intercept, gradient, curvature = self._worker_side(shared, stats)
+        ridge = 1.0 / self.sigma_alpha[: self.n_abilities] ** 2
+        toward_intercept = gradient.sum(0) - self._precision_times(intercept)
+        precision = self._precision()
+        if self.n_abilities == self.n_intercepts:
+            toward_ability = gradient - ridge * shared.ability
+            diagonal = curvature + ridge
+            border = (curvature / diagonal).sum(0)
+            corner = (1.0 / diagonal).sum(0)
+            pulled = (toward_ability / diagonal).sum(0)
+            left = (curvature * (ridge / diagonal)).sum(0) + border**2 / corner
+            right = toward_intercept - (curvature * toward_ability / diagonal).sum(0) + border * pulled / corner
+            if precision.ndim == 1:
+                step = right / (left + precision)
+            else:
+                step = np.linalg.solve(np.diag(left) + precision, right)
+            multiplier = (pulled - border * step) / corner
+            ability_step = (toward_ability - curvature * step - multiplier) / diagonal
+        else:
+            toward_ability = gradient.sum(1) - ridge * shared.ability[:, 0]
+            diagonal = curvature.sum(1) + ridge
+            scaled = curvature / diagonal[:, None]
+            border = scaled.sum(0)
+            corner = (1.0 / diagonal).sum()
+            pulled = (toward_ability / diagonal).sum()
+            matrix = np.diag(curvature.sum(0)) + precision - curvature.T @ scaled
+            matrix += np.outer(border, border) / corner
+            right = toward_intercept - scaled.T @ toward_ability + border * (pulled / corner)
+            step = np.linalg.solve(matrix, right)
+            multiplier = (pulled - border @ step) / corner
+            ability_step = ((toward_ability - curvature @ step - multiplier) / diagonal)[:, None]
+        ability = shared.ability + ability_step
+        drift = ability.mean(0)  # rounding only
+        log_prior = shared.log_prior
+        if self.estimate_prior:
+            log_prior = log_prior_from_mass(stats.class_mass)
+        shift = -stats.moved / max(self.n_tasks, 1)
+        return CCRaschShared(intercept + step, ability - drift, shift, log_prior)
+
+    # -- acceleration ------------------------------------------------------------------------------------------------
+
+    def local_offsets(self, shared: CCRaschShared) -> tuple[FloatArray, ...]:
+        """Difficulties are stored before they are centred."""
+        return (shared.shift,)
+
+    def shared_distances(
+        self, first: CCRaschShared, second: CCRaschShared, third: CCRaschShared
+    ) -> tuple[float, float]:
+        """Squared norms of the first and second differences over intercepts, abilities and class prior."""
+        near = far = 0.0
+        for name in ("intercept", "ability", "log_prior"):
+            t0, t1, t2 = (getattr(point, name).ravel() for point in (first, second, third))
+            r = t1 - t0
+            v = (t2 - t1) - r
+            near += float(r @ r)
+            far += float(v @ v)
+        return near, far
+
+    def extrapolate(
+        self,
+        points: tuple[CCRaschShared, CCRaschShared, CCRaschShared],
+        length: float,
+        local_means: tuple[FloatArray, ...],
+    ) -> CCRaschShared:
+        """The far point; sums over workers are zero there too, and the class prior is made to sum to one."""
+
+        def far(name: str) -> FloatArray:
+            t0, t1, t2 = (getattr(point, name) for point in points)
+            r = t1 - t0
+            return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
+
+        ability, log_prior = far("ability"), far("log_prior")
+        highest = log_prior.max()
+        log_prior = log_prior - highest - np.log(np.exp(log_prior - highest).sum())
+        return CCRaschShared(far("intercept"), ability - ability.mean(0), -local_means[0], log_prior)
+
+    def stopping_value(
+        self, shared: CCRaschShared, updated: CCRaschShared, stats: CCRaschStats, objective: float
+    ) -> float:
+        """The objective itself."""
+        del shared, updated, stats
+        return objective
+
+
+class HeldWorkers(CCRaschModel):
+    """The same model with everything shared held fast: only posteriors and difficulties of the tasks move.
+
+    Used for tasks that a fit has not seen. ``n_tasks`` stays that of the fit, so that a task meets the same
+    penalties as there.
+    """
+
+    def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
+        """Nothing to update."""
+        del stats, damping
+        return shared
+
+
+def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
+    return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))

@@ -1,0 +1,5 @@
+"""Dawid–Skene: a confusion matrix per annotator."""
+
+from rarevote.methods.dawid_skene.estimator import DawidSkene
+
+__all__ = ["DawidSkene"]

@@ -1,0 +1,323 @@
+"""Dawid–Skene for users: a full confusion matrix per annotator, fitted by EM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Callback, StoppingRule
+from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.io.tables import Table
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
+from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.parameters import resolve_prior
+
+Strategy = Literal["assign", "addition"] | None
+
+_SHOWN = 3  # how many names a message quotes
+
+
+class ConfusionEstimator(EMEstimator, WeighsVotes):
+    """What the methods with a confusion matrix per annotator have in common."""
+
+    tol: float
+
+    def _model(self, annotations: Annotations) -> DawidSkeneModel:
+        raise NotImplementedError
+
+    def _validate(self, annotations: Annotations) -> None:
+        if not self.tol >= 0:
+            raise ParameterError(f"tol must be at least 0, got {self.tol!r}")
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        rule = StoppingRule(self.n_iter, np.inf, self.tol)
+        outcome, posterior, _ = self._em(self._model(annotations), annotations, gold, rule, callback)
+        # crowd-kit's history is its bound; the objective is kept beside it.
+        fit = Fit.of(
+            replace(outcome, history=outcome.values),
+            posterior,
+            {
+                "log_confusion": outcome.updated.log_confusion,
+                "log_prior": outcome.updated.log_prior,
+                "objective_history": outcome.history,
+            },
+        )
+        self._warn_unless_converged(fit, self.tol)
+        return fit
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        del task
+        log_confusion = self._parameter("log_confusion")
+        own = np.arange(self.annotations_.n_classes)
+        ability = np.exp(log_confusion[worker[:, None], own, own])
+        # A label that a worker never used has no probability, and its row of the table stands for nothing.
+        ability = np.where(used_labels(self.annotations_)[worker], ability, 0.0)
+        return Evidence(self._parameter("log_prior"), log_confusion[worker, label], ability)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def _reported_labels(self) -> NDArray[np.bool_]:
+        """Which (worker, label) pairs have a row in :attr:`errors_`, (n_workers, n_classes)."""
+        return used_labels(self.annotations_)
+
+    @cached_property
+    def _errors_in_kind_(self) -> Any:
+        crowd = self.annotations_
+        worker, label = np.nonzero(self._reported_labels())
+        shape = (crowd.n_workers, crowd.n_classes, crowd.n_classes)
+        rows = np.exp(self._parameter("log_confusion").reshape(shape)[worker, label])
+        columns = {name: rows[:, k] for k, name in enumerate(crowd.classes.tolist())}
+        index = {"worker": crowd.workers[worker], "label": crowd.classes[label]}
+        return self._source_.deliver(Table(index, columns, dtypes=self._source_.dtypes))
+
+    @property
+    def errors_(self) -> Any:
+        """Confusion matrices: rows (worker, label given), columns true classes, P(label | worker, true class).
+
+        A label that a worker never used has no row: within a worker, each column sums to one.
+        """
+        self._check_fitted()
+        return self._errors_in_kind_
+
+    @property
+    def priors_(self) -> Any:
+        """The class prior after the last iteration."""
+        return self._series("label", np.exp(self._parameter("log_prior")), "prior")
+
+    @property
+    def objective_history_(self) -> list[float]:
+        """The objective after each iteration, which never falls (:attr:`loss_history_` has the stopping value)."""
+        self._check_fitted()
+        return list(self._fit_.parameters.get("objective_history", []))
+
+
+class DawidSkene(ConfusionEstimator):
+    """Dawid–Skene: every annotator has a confusion matrix, the class prior is learned.
+
+    ::
+
+        P(worker r says l | the truth is k) = e_rlk,     P(truth is k) = pi_k
+
+    EM maximises ``sum_i log sum_k pi_k prod_r e_{r, y_ir, k}`` (plus ``smoothing * sum log e``, the log density of a
+    Dirichlet prior), from the soft majority vote. The objective never falls. With the defaults, results are those of
+    crowd-kit's class of this name, of which this is a drop-in replacement: labels, probabilities, ``errors_``,
+    ``priors_``, ``loss_history_`` and the number of iterations. That asks for two peculiarities: counts are raised to
+    1e-10 before they are normalised over the labels that the worker used, and the stopping rule looks at crowd-kit's
+    bound, which counts the log prior once per annotation. ``bound="exact"`` looks at the objective instead; it
+    usually goes on for longer.
+
+    The learned prior works against rare classes: see :class:`rarevote.CCRasch` where they matter. Memory: a few times
+    ``n_workers * n_classes**2`` numbers.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when the bound per annotation gains less than this.
+        initial_error_strategy: what ``initial_error`` in :meth:`fit` means: "assign" takes it as the confusion
+            matrices to start from, "addition" adds it to the counts of the first iteration; None leaves it unused.
+        smoothing: pseudo-count added to every (label, truth) pair of every annotator. Above 0, all labels share the
+            probability, used or not.
+        prior: class prior: "estimate", "uniform", or values (sequence in class order, or mapping by class).
+        bound: what the stopping rule looks at: "crowd-kit" or "exact".
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.dawid_skene.estimator import DawidSkene
+        >>> task = [0, 0, 0, 1, 1, 1]
+        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
+        >>> label = ["yes", "yes", "no", "no", "no", "no"]
+        >>> model = DawidSkene().fit((task, worker, label))
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no'}
+    """
+
+    method_name: ClassVar[str] = "dawid-skene"
+
+    def __init__(
+        self,
+        n_iter: int = 100,
+        tol: float = 1e-5,
+        initial_error_strategy: Strategy = None,
+        *,
+        smoothing: float = 0.0,
+        prior: Any = "estimate",
+        bound: Bound = "crowd-kit",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.initial_error_strategy = initial_error_strategy
+        self.smoothing = smoothing
+        self.prior = prior
+        self.bound = bound
+        self.n_jobs = n_jobs
+
+    def fit(self, data: Any, true_labels: Any = None, initial_error: Any = None, **options: Any) -> Self:
+        """Aggregate the annotations.
+
+        Args:
+            data: as in :meth:`Estimator.fit`.
+            true_labels: as in :meth:`Estimator.fit`.
+            initial_error: what is known of the workers, in the layout of :attr:`errors_`: a pandas frame indexed by
+                (worker, label) with a column per true class, or any other frame with columns worker, label and one
+                per class. To "assign", every label that a worker uses needs a row, and values are either counts or
+                probabilities that sum to one per worker and column; for "addition", values are counts, and whatever
+                is left out counts as 0.
+            **options: as in :meth:`Estimator.fit`.
+        """
+        self._initial_error = initial_error
+        try:
+            return super().fit(data, true_labels, **options)
+        finally:
+            del self._initial_error
+
+    def _validate(self, annotations: Annotations) -> None:
+        super()._validate(annotations)
+        if self.initial_error_strategy not in ("assign", "addition", None):
+            raise ParameterError(
+                f'initial_error_strategy must be "assign", "addition" or None, got {self.initial_error_strategy!r}'
+            )
+        if self.bound not in ("crowd-kit", "exact"):
+            raise ParameterError(f'bound must be "crowd-kit" or "exact", got {self.bound!r}')
+        if not 0 <= self.smoothing < np.inf:
+            raise ParameterError(f"smoothing must be at least 0 and finite, got {self.smoothing!r}")
+        resolve_prior(self.prior, annotations.classes)
+
+    def _model(self, annotations: Annotations) -> DawidSkeneModel:
+        log_prior, estimate = resolve_prior(self.prior, annotations.classes)
+        return DawidSkeneModel(
+            annotations.n_workers,
+            annotations.n_classes,
+            annotations.n_annotations,
+            log_prior,
+            estimate,
+            float(self.smoothing),
+            self.bound,
+            self._known_errors(annotations),
+        )
+
+    def _known_errors(self, annotations: Annotations) -> InitialError | None:
+        if self._initial_error is None:
+            return None
+        if self.initial_error_strategy is None:
+            warn_user('initial_error has no effect: set initial_error_strategy to "assign" or "addition"')
+            return None
+        return read_initial_error(self._initial_error, annotations, replaces=self.initial_error_strategy == "assign")
+
+    def _reported_labels(self) -> NDArray[np.bool_]:
+        used = used_labels(self.annotations_)
+        return np.ones_like(used) if self.smoothing > 0 else used
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what is known of the workers
+
+
+def used_labels(annotations: Annotations) -> NDArray[np.bool_]:
+    """Which labels each worker used, (n_workers, n_classes)."""
+    used = np.zeros((annotations.n_workers, annotations.n_classes), dtype=bool)
+    used[annotations.worker, annotations.label] = True
+    return used
+
+
+def read_initial_error(data: Any, annotations: Annotations, *, replaces: bool) -> InitialError:
+    """Confusion counts in the layout of ``errors_``, checked against the crowd.
+
+    Workers that are not in the crowd are left out.
+
+    Raises:
+        InputError: the layout is another, a class is unknown, a value is negative or missing, or, where the data
+            replace the counts, a label that a worker used has no row or probabilities do not sum to one.
+    """
+    classes = annotations.classes.tolist()
+    workers, labels, columns = _split_layout(data, classes)
+    strangers = [name for name in [*columns, *dict.fromkeys(labels)] if name not in set(classes)]
+    if strangers:
+        raise InputError(
+            f"initial_error names {strangers[0]!r}, which is none of the classes {classes}: leave it out, or add it to "
+            "the classes with classes="
+        )
+    values = np.zeros((len(workers), len(classes)))
+    for k, name in enumerate(classes):
+        if name in columns:
+            values[:, k] = columns[name]
+        elif replaces:
+            raise InputError(f"initial_error has no column for the class {name!r}")
+    if not replaces:
+        values = np.nan_to_num(values, nan=0.0, posinf=np.inf)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise InputError("initial_error must hold counts or probabilities: finite and at least 0")
+    if replaces and (values <= 1.0).all():
+        _check_sums(workers, values)
+
+    position = {name: r for r, name in enumerate(annotations.workers.tolist())}
+    code = {name: k for k, name in enumerate(classes)}
+    known = [row for row, name in enumerate(workers) if name in position]
+    rows = np.array([position[workers[row]] for row in known], dtype=np.int64)
+    answers = np.array([code[labels[row]] for row in known], dtype=np.int64)
+    counts = np.zeros((annotations.n_workers, len(classes), len(classes)))
+    given = np.zeros((annotations.n_workers, len(classes)), dtype=bool)
+    np.add.at(counts, (rows, answers), values[known])
+    given[rows, answers] = True
+    if given.sum() < len(known):
+        raise InputError("initial_error has several rows for one worker and label")
+    if replaces:
+        lacking = np.flatnonzero((used_labels(annotations) & ~given).any(axis=1))
+        if lacking.size:
+            named = ", ".join(repr(name) for name in annotations.workers[lacking[:_SHOWN]].tolist())
+            raise InputError(
+                f"initial_error must have a row for every label that a worker used, to be assigned; {lacking.size:,} "
+                f"workers lack one ({named}{', ...' if lacking.size > _SHOWN else ''})"
+            )
+    return InitialError(counts, given, replaces)
+
+
+def _check_sums(workers: list[Any], values: NDArray[np.float64]) -> None:
+    number = {name: row for row, name in enumerate(dict.fromkeys(workers))}
+    sums = np.zeros((len(number), values.shape[1]))
+    np.add.at(sums, [number[name] for name in workers], values)
+    wrong = ~np.isclose(sums, 1.0).all(axis=1)
+    if wrong.any():
+        first = list(number)[int(wrong.argmax())]
+        raise InputError(
+            "probabilities in initial_error must sum to 1 per worker and true class; those of "
+            f"{first!r} sum to {np.round(sums[int(wrong.argmax())], 6).tolist()}"
+        )
+
+
+def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
+    """Worker and label of every row, and the columns of values by class."""
+    roles = ["worker", "label"]
+    try:
+        if hasattr(data, "reset_index"):
+            names = list(data.index.names)
+            if names != roles:
+                raise InputError(f"initial_error must be indexed by worker and label, got an index of {names}")
+            workers, labels = (data.index.get_level_values(name).tolist() for name in roles)
+            return workers, labels, dict(zip(data.columns, data.to_numpy(dtype=float).T, strict=True))
+        if isinstance(data, Table) and list(data.index) == roles:
+            workers, labels = (data.index[name].tolist() for name in roles)
+            return workers, labels, dict(data.values)
+
+        import narwhals as nw
+
+        frame = nw.from_native(data, eager_only=True)
+        if not set(roles) <= set(frame.columns):
+            raise InputError("initial_error needs columns worker and label, and one per class")
+        # Frames other than those of pandas name their columns by text, whatever the classes are.
+        by_text = {str(name): name for name in classes}
+        values = {name: frame[name].cast(nw.Float64).to_numpy() for name in frame.columns if name not in roles}
+        return (
+            frame["worker"].to_list(),
+            frame["label"].to_list(),
+            {by_text.get(name, name): column for name, column in values.items()},
+        )
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"initial_error must be a frame of numbers in the layout of errors_: {error}") from None

@@ -1,0 +1,208 @@
+"""Dawid–Skene and its one-coin form as the EM loop sees them.
+
+::
+
+    P(worker r says l | the truth is k) = e_rlk        P(truth is k) = pi_k
+
+The maximisation step has a closed form: ``e`` is the share of each label in the posterior mass that a worker met per
+truth, ``pi`` the mean posterior. So every iteration is one pass, and the observed-data likelihood::
+
+    L = sum_i log sum_k pi_k prod_r e_{r, y_ir, k}      (a gold task: log of the joint probability at its class)
+
+never falls. With Dirichlet smoothing ``s`` the objective is ``L + s sum_rlk log e_rlk``, which is what adding ``s``
+to every count maximises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import TINY, log_prior_from_mass
+from rarevote.em.loop import Shard
+from rarevote.methods.start import soft_majority
+
+FloatArray = NDArray[np.float64]
+
+Bound = Literal["crowd-kit", "exact"]
+
+# Less likely than anything that a maximisation step can give: the first step, which may take initial errors instead
+# of maximising, always counts as a gain.
+_LOG_IMPOSSIBLE = -100.0
+
+
+class DawidSkeneShared(NamedTuple):
+    """Parameters that every task sees."""
+
+    log_confusion: FloatArray  # (m, K, K): worker, label, truth; 0 for labels that a worker never used
+    log_prior: FloatArray  # (K)
+    is_start: bool  # whether no maximisation step was taken yet
+
+
+class DawidSkeneLocal(NamedTuple):
+    """State of each task."""
+
+    posterior: NDArray[Any]  # (n, K)
+
+
+class DawidSkeneStats(NamedTuple):
+    """Sums over tasks."""
+
+    counts: FloatArray  # (m, K, K): posterior mass per worker, label and truth
+    scalars: FloatArray  # (2): log likelihood, entropy of the posterior
+    class_mass: FloatArray  # (K): sum of the posterior
+
+
+class InitialError(NamedTuple):
+    """What is known of the workers beforehand, used by the first maximisation step alone."""
+
+    counts: FloatArray  # (m, K, K): worker, label, truth
+    given: NDArray[np.bool_]  # (m, K): which rows were given
+    replaces: bool  # whether it stands in for the counts of the data or adds to them
+
+
+@dataclass(frozen=True)
+class DawidSkeneModel:
+    """Full confusion matrices.
+
+    Attributes:
+        smoothing: pseudo-count of every (label, truth) pair; at 0 the labels that a worker used share the
+            probability, above it all labels.
+        bound: what the stopping rule looks at, per annotation. "exact" is the objective. "crowd-kit" is
+            ``sum over annotations sum_k q_ik (log e + log pi_k) - sum q log q``: the evidence lower bound, were it
+            not for ``log pi``, which it counts once per annotation instead of once per task.
+    """
+
+    n_workers: int
+    n_classes: int
+    n_annotations: int
+    log_prior: FloatArray
+    estimate_prior: bool = True
+    smoothing: float = 0.0
+    bound: Bound = "crowd-kit"
+    initial: InitialError | None = None
+
+    # -- the EM loop's questions -------------------------------------------------------------------------------------
+
+    def start(self, annotations: Annotations) -> DawidSkeneShared:
+        """Parameters before the first step; nothing of them survives it."""
+        del annotations
+        cells = (self.n_workers, self.n_classes, self.n_classes)
+        return DawidSkeneShared(np.full(cells, _LOG_IMPOSSIBLE), self.log_prior, True)
+
+    def start_local(self, shard: Shard) -> DawidSkeneLocal:
+        """Soft majority vote, gold imposed."""
+        return DawidSkeneLocal(soft_majority(shard, self.n_classes))
+
+    def empty_stats(self, shared: DawidSkeneShared) -> DawidSkeneStats:
+        """Zeros to add to."""
+        return DawidSkeneStats(np.zeros_like(shared.log_confusion), np.zeros(2), np.zeros(self.n_classes))
+
+    def step(
+        self,
+        shared: DawidSkeneShared,
+        shard: Shard,
+        local: DawidSkeneLocal,
+        out: DawidSkeneLocal,
+        stats: DawidSkeneStats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One pass over a shard (see :mod:`rarevote.methods.dawid_skene.kernel`)."""
+        from rarevote.methods.dawid_skene.kernel import confusion_pass
+
+        del damping  # tasks have no parameters of their own
+        return float(
+            confusion_pass(self.n_classes)(
+                shard.task_ptr,
+                shard.worker,
+                shard.label,
+                shard.gold,
+                shared.log_confusion,
+                shared.log_prior,
+                refresh,
+                local.posterior,
+                out.posterior,
+                *stats,
+            )
+        )
+
+    def objective(self, shared: DawidSkeneShared, stats: DawidSkeneStats) -> float:
+        """Log likelihood plus the log density of the smoothing, its constant left out."""
+        return float(stats.scalars[0]) + self._log_smoothing(shared)
+
+    def update(self, shared: DawidSkeneShared, stats: DawidSkeneStats, damping: float) -> DawidSkeneShared:
+        """The maximisation step in closed form.
+
+        Keeping probabilities off zero may cost what rounding costs. A step that is taken again (``damping``) leaves
+        alone whatever the new value does not improve, and so cannot fall.
+        """
+        log_confusion = self._maximise(stats.counts, self.initial if shared.is_start else None)
+        log_prior = log_prior_from_mass(stats.class_mass) if self.estimate_prior else shared.log_prior
+        if damping > 0.0:
+            gain = ((stats.counts + self.smoothing) * (log_confusion - shared.log_confusion)).sum(axis=(1, 2))
+            log_confusion = np.where((gain >= 0.0)[:, None, None], log_confusion, shared.log_confusion)
+            if stats.class_mass @ (log_prior - shared.log_prior) < 0.0:
+                log_prior = shared.log_prior
+        return DawidSkeneShared(log_confusion, log_prior, False)
+
+    def gradient_norm(self, shared: DawidSkeneShared, stats: DawidSkeneStats) -> float:
+        """Nothing is left after a step in closed form."""
+        del shared, stats
+        return 0.0
+
+    def stopping_value(
+        self, shared: DawidSkeneShared, updated: DawidSkeneShared, stats: DawidSkeneStats, objective: float
+    ) -> float:
+        """The bound that was asked for, per annotation."""
+        del shared
+        if self.bound == "exact":
+            return objective / self.n_annotations
+        counts = stats.counts
+        value = np.vdot(counts, updated.log_confusion) + counts.sum(axis=(0, 1)) @ updated.log_prior
+        return float(value + stats.scalars[1] + self._log_smoothing(updated)) / self.n_annotations
+
+    # -- the maximisation step ---------------------------------------------------------------------------------------
+
+    def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
+        """Log confusion matrices from the counts: clipped, then normalised over the labels that share."""
+        from rarevote.methods.dawid_skene.kernel import normalise_counts
+
+        if initial is not None and initial.replaces:
+            counts, counted = initial.counts, initial.given
+        else:
+            # A row of counts sums to how often the worker gave that label, so that stats alone tell what was used.
+            counted = counts[:, :, 0] > 0.0
+            for k in range(1, self.n_classes):
+                counted |= counts[:, :, k] > 0.0
+            if initial is not None:
+                counts, counted = counts + initial.counts, counted | initial.given
+            if self.smoothing > 0.0:
+                counts, counted = counts + self.smoothing, np.ones_like(counted)
+        log_confusion = np.empty_like(counts)
+        normalise_counts(counts, counted, TINY, log_confusion)
+        return log_confusion
+
+    def _log_smoothing(self, shared: DawidSkeneShared) -> float:
+        return self.smoothing * float(shared.log_confusion.sum()) if self.smoothing > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class OneCoinModel(DawidSkeneModel):
+    """One accuracy per worker, errors uniform over the other classes: ``e_rkk = s_r, e_rlk = (1 - s_r)/(K - 1)``."""
+
+    def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
+        """Accuracy is the mean posterior of the labels that a worker gave."""
+        del initial
+        K = self.n_classes
+        right = np.einsum("rkk->r", counts)
+        skill = right / counts.sum(axis=(1, 2))
+        log_right = np.log(np.clip(skill, TINY, 1.0 - TINY))
+        log_wrong = np.log(np.clip((1.0 - skill) / max(K - 1, 1), TINY, 1.0 - TINY))
+        log_confusion = np.broadcast_to(log_wrong[:, None, None], counts.shape).copy()
+        log_confusion[:, np.arange(K), np.arange(K)] = log_right[:, None]
+        return log_confusion

@@ -1,0 +1,181 @@
+"""GLAD for users: one ability per annotator, one difficulty per item, fitted by EM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Callback, StoppingRule
+from rarevote.errors import ParameterError
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.glad.model import FloatArray, GLADModel
+from rarevote.methods.parameters import resolve_prior
+
+_SHOWN = 3  # how many names a message quotes
+
+
+class GLAD(EMEstimator, WeighsVotes):
+    """GLAD (Whitehill et al., 2009): an ability per annotator and an easiness per item, any number of classes.
+
+    ::
+
+        P(worker r is right on task i) = sigmoid(alpha_r * exp(b_i)),   errors uniform over the other classes
+        alpha_r ~ N(1, 1),   b_i ~ N(1, 1)
+
+    Ability and difficulty do not depend on the class: the model takes an annotator to be as good at the rare class as
+    at the common one. The class prior is uniform and fixed unless told otherwise. EM maximises the penalised
+    likelihood ``F = sum_i log sum_k pi_k prod_r P(y_ir | k) - sum (alpha - 1)^2/2 - sum (b - 1)^2/2`` from
+    ``alpha = b = 1`` to convergence; ``F`` never falls. It has several optima; this finds the one that EM reaches from
+    there.
+
+    Names and layouts are those of crowd-kit's class, which stops far from the optimum (a maximisation step of at most
+    25 conjugate gradient steps to a loose tolerance, and a stopping value that EM does not climb), so that
+    probabilities differ; labels differ on few items.
+
+    Args:
+        n_iter: the most EM iterations. They are cheap, and an optimum takes 10 to 100 of them on most crowds: the
+            default is there to be never reached.
+        tol: stop when ``F`` gains less than this per annotation.
+        silent: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
+        labels_priors: class prior by class, as a Series or mapping; another name for ``prior``. A class that nobody
+            voted for may be named: it is one of the classes then.
+        alphas_priors_mean: prior means of the abilities: a number, or a Series or mapping by worker.
+        betas_priors_mean: prior means of ``b``: a number, or a Series or mapping by task.
+        m_step_max_iter: accepted for crowd-kit's sake; without effect, as every pass takes one Newton step.
+        m_step_tol: accepted for crowd-kit's sake; without effect.
+        prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.glad.estimator import GLAD
+        >>> task = [0, 0, 0, 1, 1, 1]
+        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
+        >>> label = ["yes", "yes", "no", "no", "no", "no"]
+        >>> model = GLAD().fit((task, worker, label))
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no'}
+        >>> alphas = model.alphas_.to_dict()
+        >>> alphas["ann"] > alphas["cy"]
+        True
+    """
+
+    method_name: ClassVar[str] = "glad"
+
+    def __init__(
+        self,
+        n_iter: int = 1000,
+        tol: float = 1e-9,
+        silent: bool = True,
+        labels_priors: Any = None,
+        alphas_priors_mean: Any = None,
+        betas_priors_mean: Any = None,
+        m_step_max_iter: int = 25,
+        m_step_tol: float = 1e-2,
+        *,
+        prior: Any = "uniform",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.silent = silent
+        self.labels_priors = labels_priors
+        self.alphas_priors_mean = alphas_priors_mean
+        self.betas_priors_mean = betas_priors_mean
+        self.m_step_max_iter = m_step_max_iter
+        self.m_step_tol = m_step_tol
+        self.prior = prior
+        self.n_jobs = n_jobs
+
+    def fit(self, data: Any, true_labels: Any = None, *, classes: Sequence[Any] | None = None, **options: Any) -> Self:
+        """Aggregate the annotations; arguments as in :meth:`Estimator.fit`."""
+        if hasattr(self.labels_priors, "keys"):
+            classes = [*(classes or ()), *self.labels_priors.keys()]
+        return super().fit(data, true_labels, classes=classes, **options)
+
+    def _validate(self, annotations: Annotations) -> None:
+        if not self.tol >= 0:
+            raise ParameterError(f"tol must be at least 0, got {self.tol!r}")
+        self._model(annotations)
+
+    def _model(self, annotations: Annotations) -> GLADModel:
+        if self.labels_priors is None:
+            log_prior, estimate = resolve_prior(self.prior, annotations.classes)
+        elif isinstance(self.prior, str) and self.prior == "uniform":
+            log_prior, estimate = resolve_prior(self.labels_priors, annotations.classes, name="labels_priors")
+        else:
+            raise ParameterError("labels_priors and prior are two names of one thing: give one of them")
+        return GLADModel(
+            annotations.task_ptr,
+            np.broadcast_to(
+                _prior_means("alphas_priors_mean", self.alphas_priors_mean, annotations.workers),
+                (annotations.n_workers,),
+            ),
+            _prior_means("betas_priors_mean", self.betas_priors_mean, annotations.task_names()),
+            log_prior,
+            estimate,
+        )
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        rule = StoppingRule(self.n_iter, np.inf, self.tol * annotations.n_annotations)
+        outcome, posterior, (easiness,) = self._em(self._model(annotations), annotations, gold, rule, callback)
+        shared = outcome.shared
+        fit = Fit.of(
+            outcome,
+            posterior,
+            {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior},
+        )
+        self._warn_unless_converged(fit, self.tol)
+        return fit
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        shape = (len(worker), self.annotations_.n_classes)
+        alpha, easiness = self._parameter("alpha")[worker], self._parameter("beta")
+        return Evidence(
+            log_prior=self._parameter("log_prior"),
+            of_votes=right_or_uniform(np.broadcast_to((alpha * np.exp(easiness[task]))[:, None], shape), label),
+            ability=np.broadcast_to(recognised(alpha * np.exp(easiness.mean()))[:, None], shape),
+            difficulty=np.full(shape[1], -easiness[task]),
+        )
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    @property
+    def alphas_(self) -> Any:
+        """Ability of every annotator; negative for one who is wrong more often than right."""
+        return self._series("worker", self._parameter("alpha"), "alpha")
+
+    @property
+    def betas_(self) -> Any:
+        """Log easiness ``b`` of every task: the logarithm of what the paper on GLAD calls beta, as in crowd-kit."""
+        return self._series("task", self._parameter("beta"), "beta")
+
+    @property
+    def priors_(self) -> Any:
+        """The class prior that the posterior was computed with."""
+        return self._series("label", np.exp(self._parameter("log_prior")), "prior")
+
+
+def _prior_means(name: str, given: Any, names: NDArray[Any]) -> FloatArray:
+    """Prior means in the order of ``names``, or a single one for all: of size 1."""
+    if given is None:
+        return np.ones(1)
+    wanted: list[Any] = [given]
+    if isinstance(given, Mapping) or hasattr(given, "to_dict"):
+        known = given if isinstance(given, Mapping) else given.to_dict()
+        lacking = [entry for entry in names.tolist() if entry not in known]
+        if lacking:
+            quoted = ", ".join(map(repr, lacking[:_SHOWN]))
+            raise ParameterError(f"{name} lacks {len(lacking):,} of {len(names):,} names: {quoted}")
+        wanted = [known[entry] for entry in names.tolist()]
+    try:
+        means = np.array(wanted, dtype=np.float64)
+    except (TypeError, ValueError):
+        means = np.array([np.nan])
+    if means.ndim != 1 or not np.isfinite(means).all():
+        raise ParameterError(f"{name} must be a number, or a Series or mapping of numbers by name, got {given!r}")
+    return means

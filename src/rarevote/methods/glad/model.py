@@ -1,0 +1,199 @@
+"""GLAD as the EM loop sees it: one ability per worker, one easiness per task.
+
+::
+
+    P(worker r is right on task i) = sigmoid(alpha_r * exp(b_i));  errors uniform over the other classes
+    alpha_r ~ N(mean_r, 1),   b_i ~ N(mean_i, 1)                   (means of 1 unless told otherwise)
+
+    F = sum_i log sum_k pi_k prod_r P(y_ir | k) - 1/2 sum_r (alpha_r - mean_r)^2 - 1/2 sum_i (b_i - mean_i)^2
+
+Given the posterior, a pass takes a Newton step in every ``b`` (a task on its own) and then one in every ``alpha`` (a
+worker on its own, concave). Multiplying all ``alpha`` by ``e^t`` and taking ``t`` off all ``b`` changes no probability,
+only the two priors: the best ``t`` is found exactly after every pass, which spares the many passes that the two sides
+would take to agree on a common scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import log_prior_from_mass
+from rarevote.em.loop import Shard
+
+FloatArray = NDArray[np.float64]
+
+_MOST_SCALE_STEPS = 50
+_SCALE_TOLERANCE = 1e-14
+
+
+class GLADShared(NamedTuple):
+    """Parameters that every task sees."""
+
+    alpha: FloatArray  # (m)
+    shift: float  # what the last scale move adds to every b
+    log_prior: FloatArray  # (K)
+
+
+class GLADLocal(NamedTuple):
+    """State of each task."""
+
+    posterior: NDArray[Any]  # (n, K)
+    easiness: NDArray[Any]  # (n): b before the shift
+
+
+class GLADStats(NamedTuple):
+    """Sums over tasks."""
+
+    gradient: FloatArray  # (m)
+    curvature: FloatArray  # (m)
+    scalars: FloatArray  # (4): log likelihood, squared gradient in b, sum of (b - mean)**2, sum of new b - mean
+    class_mass: FloatArray  # (K): sum of the posterior
+
+
+@dataclass(frozen=True)
+class GLADModel:
+    """The model with its priors resolved.
+
+    Attributes:
+        task_ptr: where the votes of each task of the whole crowd begin; tells which tasks a shard has.
+        alpha_mean: prior means of the abilities, (m).
+        easiness_mean: prior means of b, (n), or (1) for one mean of all.
+        log_prior: log class prior, (K).
+        estimate_prior: whether to learn it.
+    """
+
+    task_ptr: NDArray[np.int64]
+    alpha_mean: FloatArray
+    easiness_mean: FloatArray
+    log_prior: FloatArray
+    estimate_prior: bool = False
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks in the whole crowd."""
+        return self.task_ptr.size - 1
+
+    # -- the EM loop's questions -------------------------------------------------------------------------------------
+
+    def start(self, annotations: Annotations) -> GLADShared:
+        """All abilities 1."""
+        del annotations
+        return GLADShared(np.ones(self.alpha_mean.size), 0.0, self.log_prior)
+
+    def start_local(self, shard: Shard) -> GLADLocal:
+        """All ``b`` 1, and the posterior that follows, so that the loop's first step is a maximisation on it."""
+        n, K = shard.task_ptr.size - 1, self.log_prior.size
+        begin = GLADLocal(np.full((n, K), 1.0 / K), np.ones(n))
+        out = GLADLocal(np.empty((n, K)), np.empty(n))
+        shared = GLADShared(np.ones(self.alpha_mean.size), 0.0, self.log_prior)
+        self.step(shared, shard, begin, out, self.empty_stats(shared), True, 0.0)
+        return GLADLocal(out.posterior, begin.easiness)
+
+    def empty_stats(self, shared: GLADShared) -> GLADStats:
+        """Zeros to add to."""
+        size = shared.alpha.size
+        return GLADStats(np.zeros(size), np.zeros(size), np.zeros(4), np.zeros(self.log_prior.size))
+
+    def step(
+        self,
+        shared: GLADShared,
+        shard: Shard,
+        local: GLADLocal,
+        out: GLADLocal,
+        stats: GLADStats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One fused pass over a shard (see :mod:`rarevote.methods.glad.kernel`)."""
+        from rarevote.methods.glad.kernel import glad_pass
+
+        return float(
+            glad_pass(
+                shard.task_ptr,
+                shard.worker,
+                shard.label,
+                shard.gold,
+                shared.alpha,
+                shared.shift,
+                self._means_of(shard),
+                shared.log_prior,
+                damping,
+                refresh,
+                local.posterior,
+                local.easiness,
+                out.posterior,
+                out.easiness,
+                *stats,
+            )
+        )
+
+    def _means_of(self, shard: Shard) -> FloatArray:
+        if self.easiness_mean.size == 1:
+            return self.easiness_mean
+        first = int(np.searchsorted(self.task_ptr, shard.task_ptr[0]))
+        return self.easiness_mean[first : first + shard.task_ptr.size - 1]
+
+    def objective(self, shared: GLADShared, stats: GLADStats) -> float:
+        """``F``, normalising constants of the priors left out."""
+        deviation = shared.alpha - self.alpha_mean
+        return float(stats.scalars[0] - 0.5 * stats.scalars[2] - 0.5 * (deviation @ deviation))
+
+    def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
+        """Newton step in every ability, then the scale move."""
+        del damping  # a damped pass has summed bounds in place of curvatures
+        slope = stats.gradient - (shared.alpha - self.alpha_mean)
+        alpha = shared.alpha + slope / (stats.curvature + 1.0)
+        scale = best_scale(float(alpha @ alpha), float(alpha @ self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
+        log_prior = log_prior_from_mass(stats.class_mass) if self.estimate_prior else shared.log_prior
+        return GLADShared(alpha * exp(scale), -scale, log_prior)
+
+    def gradient_norm(self, shared: GLADShared, stats: GLADStats) -> float:
+        """Norm of the gradient over all ``b`` as they came in and all ``alpha`` after the step in ``b``."""
+        slope = stats.gradient - (shared.alpha - self.alpha_mean)
+        return float(np.sqrt(slope @ slope + stats.scalars[1]))
+
+    def stopping_value(self, shared: GLADShared, updated: GLADShared, stats: GLADStats, objective: float) -> float:
+        """The objective itself."""
+        del shared, updated, stats
+        return objective
+
+
+def best_scale(squares: float, product: float, deviations: float, n_tasks: int) -> float:
+    """The ``t`` that makes the penalty of ``alpha e^t`` and ``b - t`` least.
+
+    ::
+
+        P(t) = e^2t squares/2 - e^t product - t deviations + n_tasks t^2/2 + constant
+
+    Newton from 0 with halving; a negative curvature is replaced by its positive part, so that every step goes down.
+
+    Args:
+        squares: sum of ``alpha**2``.
+        product: sum of ``alpha`` times its prior mean.
+        deviations: sum of ``b`` minus its prior mean.
+        n_tasks: number of ``b``.
+    """
+
+    def penalty(t: float) -> float:
+        return 0.5 * exp(2 * t) * squares - exp(t) * product - t * deviations + 0.5 * n_tasks * t * t
+
+    t, value = 0.0, penalty(0.0)
+    for _ in range(_MOST_SCALE_STEPS):
+        slope = exp(2 * t) * squares - exp(t) * product - deviations + n_tasks * t
+        convex = 2 * exp(2 * t) * squares + n_tasks
+        bend = convex - exp(t) * product
+        step = -slope / (bend if bend > 0.25 * convex else convex)
+        step = min(max(step, -1.0), 1.0)
+        while abs(step) > _SCALE_TOLERANCE and penalty(t + step) > value:
+            step *= 0.5
+        if abs(step) <= _SCALE_TOLERANCE:
+            break
+        t += step
+        value = penalty(t)
+    return t

@@ -1,0 +1,5 @@
+"""MACE: tells annotators who know from those who guess."""
+
+from rarevote.methods.mace.estimator import MACE
+
+__all__ = ["MACE"]

@@ -1,0 +1,221 @@
+"""MACE for users: workers who copy the truth or spam (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Callback, Outcome, Progress, StoppingRule
+from rarevote.errors import ParameterError
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.mace.model import SPAMS, MaceMethod, MaceModel, MaceShared, log_weights
+from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+
+FloatArray = NDArray[np.float64]
+
+# A restart must beat an earlier one by this much, relative to the objective: rounding must not choose.
+_CLEARLY_BETTER = 1e-9
+_GAIN_PER_ANNOTATION = 1e-7
+
+
+class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
+    """Multi-annotator competence estimation: tells workers who know from workers who spam.
+
+    On every annotation a worker either copies the true label or spams, and then answers from a label distribution of
+    their own::
+
+        P(worker r says y | the truth is k) = s_r theta_ry + (1 - s_r) [y = k]
+
+    with a uniform class prior. Fitted by variational Bayes (``method="vb"``: Beta(alpha, beta) on ``s_r``, symmetric
+    Dirichlet on ``theta_r``) or by EM with smoothed counts (``method="em"``).
+
+    The first run starts from the soft majority vote, the other ``n_restarts - 1`` from noisy parameters; the best
+    objective wins, an earlier run on a tie. The noise is drawn per distinct voting record (counts of votes and of
+    agreement), not per name or position, so that renaming or reordering tasks, workers and classes changes nothing.
+
+    Labels agree with crowd-kit's class of this name on data in which workers and labels first appear in sorted order;
+    on other data crowd-kit 1.4.2 confuses the spamming distributions of workers. Also unlike there, restarts differ
+    from each other, ``smoothing`` is used as given, runs are compared by the bound that they climb, and ``spamming_``
+    and ``thetas_`` carry names.
+
+    Args:
+        n_restarts: number of runs.
+        n_iter: the most iterations per run; a run ends earlier when the objective stands still. Reaching the limit is
+            common and no warning: ``converged_`` tells.
+        method: "vb" or "em".
+        smoothing: with "em", what is added to every expected count, above 0.
+        default_noise: the starting parameters are proportional to ``1 + default_noise * U(0, 1)``.
+        alpha: with "vb", prior count of spamming.
+        beta: with "vb", prior count of copying.
+        random_state: seed of the restarts.
+        verbose: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
+        strategy_prior: with "vb", prior count of every label that a spammer may give.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.mace.estimator import MACE
+        >>> task = [i for i in range(6) for _ in range(3)]
+        >>> worker = ["ann", "bob", "spam"] * 6
+        >>> label = [name for i in range(6) for name in ("ny"[i % 2], "ny"[i % 2], "y")]
+        >>> model = MACE().fit((task, worker, label))
+        >>> "".join(model.labels_.to_dict().values())
+        'nynyny'
+        >>> spamming = model.spamming_.to_dict()
+        >>> spamming["spam"] > spamming["ann"]
+        True
+    """
+
+    method_name: ClassVar[str] = "mace"
+    remembers: ClassVar[Mapping[str, str]] = {"spamming": "w", "thetas": "wk", "bonus": "wk"}
+
+    def __init__(
+        self,
+        n_restarts: int = 10,
+        n_iter: int = 50,
+        method: MaceMethod = "vb",
+        smoothing: float = 0.1,
+        default_noise: float = 0.5,
+        alpha: float = 0.5,
+        beta: float = 0.5,
+        random_state: int | None = 0,
+        verbose: int = 0,
+        *,
+        strategy_prior: float = 10.0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_restarts = n_restarts
+        self.n_iter = n_iter
+        self.method = method
+        self.smoothing = smoothing
+        self.default_noise = default_noise
+        self.alpha = alpha
+        self.beta = beta
+        self.random_state = random_state
+        self.verbose = verbose
+        self.strategy_prior = strategy_prior
+        self.n_jobs = n_jobs
+
+    def _validate(self, annotations: Annotations) -> None:
+        if self.method not in ("vb", "em"):
+            raise ParameterError(f'method must be "vb" or "em", got {self.method!r}')
+        check_count("n_restarts", self.n_restarts)
+        check_count("n_iter", self.n_iter)
+        for name in ("smoothing", "alpha", "beta", "strategy_prior"):
+            check_number(name, getattr(self, name), above=0)
+        check_number("default_noise", self.default_noise, at_least=0)
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        rule = StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * annotations.n_annotations)
+        best: tuple[Outcome[MaceShared], FloatArray] | None = None
+        for run, model in enumerate(self._models(annotations)):
+            told = None if callback is None else _over_all_runs(callback, run, self.n_restarts)
+            outcome, posterior, _ = self._em(model, annotations, gold, rule, told)
+            if best is None or _is_better(outcome.history[-1], best[0].history[-1]):
+                best = outcome, posterior
+        assert best is not None
+        outcome, posterior = best
+        shared = outcome.shared
+        return Fit.of(
+            outcome,
+            posterior,
+            {
+                "spamming": shared.state[:, SPAMS] / shared.state.sum(axis=1),
+                "thetas": shared.strategy / shared.strategy.sum(axis=1, keepdims=True),
+                "bonus": log_weights(shared)[1],
+            },
+        )
+
+    def _models(self, annotations: Annotations) -> Iterator[MaceModel]:
+        """The model once per run, each with its own start."""
+        m, K = annotations.n_workers, annotations.n_classes
+        cell = annotations.worker.astype(np.int64) * K + annotations.label
+        votes = np.bincount(cell, minlength=m * K).reshape(m, K).astype(np.float64)
+        if self.method == "vb":
+            model = MaceModel(votes, np.array([self.alpha, self.beta]), self.strategy_prior, "vb")
+        else:
+            model = MaceModel(votes, np.full(2, self.smoothing), self.smoothing, "em")
+        yield model
+        if self.n_restarts == 1:
+            return
+        worker_record, cell_record = _voting_records(annotations, votes)
+        random = np.random.default_rng(self.random_state)
+        for _ in range(1, self.n_restarts):
+            of_state = random.random((worker_record.max() + 1, 2))[worker_record]
+            of_strategy = random.random(cell_record.max() + 1)[cell_record]
+            yield replace(model, noise=1.0 + self.default_noise * np.hstack([of_state, of_strategy]))
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+        bonus = self._parameter("bonus")[worker]
+        return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        del task
+        n_classes = self.annotations_.n_classes
+        spams = self._parameter("spamming")[worker][:, None]
+        # A vote speaks for the class that it names and for no other.
+        for_named = np.zeros((len(worker), n_classes))
+        for_named[np.arange(len(worker)), label] = self._parameter("bonus")[worker, label]
+        return Evidence(
+            log_prior=np.full(n_classes, -np.log(n_classes)),
+            of_votes=for_named,
+            ability=1.0 - spams + spams * self._parameter("thetas")[worker],
+        )
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    @property
+    def spamming_(self) -> Any:
+        """Probability that a worker spams on an annotation (with "vb", its posterior mean)."""
+        return self._series("worker", self._parameter("spamming"), "spamming")
+
+    @property
+    def thetas_(self) -> Any:
+        """What a worker says when spamming: a frame worker x class, rows sum to one (with "vb", posterior means)."""
+        return self._worker_by_class(self._parameter("thetas"))
+
+
+def _is_better(objective: float, than: float) -> bool:
+    return objective > than + _CLEARLY_BETTER * (1.0 + abs(than))
+
+
+def _over_all_runs(callback: Callback, run: int, n_runs: int) -> Callback:
+    """The callback, told how far all runs together are."""
+
+    def told(progress: Progress) -> None:
+        done = run * progress.n_iter + progress.iteration
+        callback(Progress(done, n_runs * progress.n_iter, progress.objective, progress.change))
+
+    return told
+
+
+def _voting_records(annotations: Annotations, votes: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the distinct voting records: of workers, (m), and of workers' votes for a class, (m, K).
+
+    A record is made of whole numbers that do not depend on names or order: how much a worker voted, how large the
+    tasks were, how often others gave the same answer, how often the worker and how often the crowd named the class.
+    """
+    votes_of_task = annotations.votes()
+    task = annotations.task_of_annotation()
+
+    def per_worker(counts: FloatArray) -> FloatArray:
+        return np.bincount(annotations.worker, counts, minlength=annotations.n_workers).astype(np.float64, copy=False)
+
+    same_answer = per_worker(votes_of_task[task, annotations.label])
+    all_answers = per_worker(votes_of_task.sum(axis=1)[task])
+    of_worker = _number_rows(np.column_stack([votes.sum(axis=1), same_answer, all_answers]))
+    shape = votes.shape
+    columns = (np.broadcast_to(of_worker[:, None], shape), np.broadcast_to(votes.sum(axis=0), shape), votes)
+    of_cell = _number_rows(np.column_stack([column.reshape(-1) for column in columns]))
+    return of_worker, of_cell.reshape(shape)
+
+
+def _number_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """The rank of every row among the distinct rows."""
+    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1]).reshape(-1)

@@ -1,0 +1,318 @@
+"""The charts of the page, as data: each function turns records into a chart that is rendered elsewhere.
+
+All are drawn about 400 pixels wide, so that their words can still be read where a phone shrinks them, and all tell
+their series apart by shape as well as by colour, so that a print in grey can be read. In the page the legend is HTML,
+which wraps; an exported chart carries its own.
+"""
+
+from __future__ import annotations
+
+from math import ceil, isfinite, log10
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from rarevote.charts.palette import light
+from rarevote.charts.parts import (
+    Chart,
+    Key,
+    ability_scale,
+    colours,
+    dressed,
+    or_none,
+    percent_axis,
+    row_axis,
+    scaled,
+    shapes,
+    short,
+)
+from rarevote.crowd.words import count, percent
+from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
+from rarevote.meaning.words import PROFILE_WORDS
+from rarevote.meaning.workers import logit
+
+_MOST_CLASSES = 12
+# Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
+_MOST_INTERVALS = 80
+_MOST_WORKERS = 2_000
+_TENFOLD_FROM = 8
+
+_PROFILE_KEYS = {
+    Profile.BOTH: Key(PROFILE_WORDS[Profile.BOTH], "good", "circle"),
+    Profile.MAJORITY_ONLY: Key(PROFILE_WORDS[Profile.MAJORITY_ONLY], "common", "triangle-down"),
+    Profile.MINORITY_ONLY: Key(PROFILE_WORDS[Profile.MINORITY_ONLY], "rare", "triangle-up"),
+    Profile.NEITHER: Key(PROFILE_WORDS[Profile.NEITHER], "odd", "cross"),
+}
+_RESULT, _VOTE = Key("this result", "rare", "circle"), Key("majority vote", "vote", "square")
+_EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("known answers", "common", "triangle-up")
+
+
+def class_counts(found: Diagnosis) -> Chart:
+    """Items per class: decided, by majority vote, expected, and true where all answers are known."""
+    classes = found.classes
+    others = [int(k) for k in np.argsort(-classes.n_expected, kind="stable") if k != found.rare]
+    shown = [found.rare, *others[: _MOST_CLASSES - 1]]
+    keys = [_VOTE, _RESULT, _EXPECTED]
+    columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
+    if found.truth is not None and len(found.truth.items) == len(found.items.label):
+        # Only where every answer is known do the counts compare.
+        keys.append(_TRUE)
+        numbers = np.bincount(found.truth.truth, minlength=len(found.truth.classes))
+        columns.append({k: numbers[found.truth.classes.index(classes.names[k])] for k in shown})
+    rows = [
+        {
+            "class": str(classes.names[k]), "source": key.words, "items": float(column[k]), "words": count(column[k]),
+            "low": or_none(classes.expected_low[k]) if key is _EXPECTED else None,
+            "high": or_none(classes.expected_high[k]) if key is _EXPECTED else None,
+            "end": float(max(column[k], classes.expected_high[k] if key is _EXPECTED else 0)),
+        }
+        for k in shown
+        for key, column in zip(keys, columns, strict=True)
+    ]  # fmt: skip
+    counts = [float(column[k]) for column in columns for k in shown]
+    x = _count_axis("items", counts)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("class:N", sort=[str(classes.names[k]) for k in shown], title=None, axis=row_axis()),
+        yOffset=alt.YOffset("source:N", sort=[key.words for key in keys]),
+    )
+    colour, shape = colours("source", keys), shapes("source", keys)
+    layers = alt.layer(
+        base.mark_rule(strokeWidth=2).encode(x=_count_axis("low", counts), x2="high:Q", color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=colour, shape=shape),
+        base.mark_text(align="left", dx=9, fontSize=12).encode(
+            x=_count_axis("end", counts), text="words:N", color=alt.value(light("ink"))
+        ),
+    ).properties(height=alt.Step(17))
+    notes = ["Expected: how many items truly have the class, by the probabilities."]
+    if (classes.expected_low < classes.expected_high).any():
+        notes.append("Its line is the 95% interval.")
+    if len(shown) < len(classes.names):
+        notes.append(f"Of {len(classes.names):,} classes, {_MOST_CLASSES} are shown.")
+    return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers))
+
+
+def _count_axis(field: str, counts: list[float]) -> alt.X:
+    """Counts along an axis: in tenfold steps where the largest class would press the others against its foot."""
+    largest, smallest = max(counts), min(counts)
+    if largest <= _TENFOLD_FROM * smallest:
+        # The room on the right is for the numbers beside the marks.
+        return alt.X(f"{field}:Q", title="items", scale=alt.Scale(domain=[0, largest * 1.2], nice=False))
+    ticks = [0, *(10**power for power in range(ceil(log10(max(largest, 10))) + 1))]
+    return alt.X(
+        f"{field}:Q",
+        title="items (each step is ten times as many)",
+        scale=alt.Scale(type="symlog", constant=1, domain=[0, max(largest * 3.5, 10)], nice=False),
+        axis=alt.Axis(values=ticks, labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value"),
+    )
+
+
+def rescued(found: Diagnosis) -> Chart | None:
+    """Items with the rare label by the share of votes that said so; those left of the middle a majority vote loses."""
+    items = found.items
+    mine = np.flatnonzero(items.label == found.rare)
+    if not mine.size:
+        return None
+    share = items.votes[mine, found.rare] / np.maximum(items.votes[mine].sum(axis=1), 1)
+    lost = items.majority[mine] != found.rare
+    name = str(found.classes.names[found.rare])
+    keys = (
+        Key(f"majority vote loses them ({lost.sum():,})", "rare", "square"),
+        Key(f"majority vote agrees ({(~lost).sum():,})", "vote", "square"),
+    )
+    # A share of exactly 3/10 belongs to the step that begins there, whatever the rounding.
+    step = np.minimum((share * 10 + 1e-9).astype(np.int64), 9)
+    rows = [
+        {"from": start / 10, "to": (start + 1) / 10, "kind": key.words, "items": number,
+         "words": f"{start * 10} to {start * 10 + 10}% of the votes: {number:,} items"}
+        for key, of_kind in zip(keys, (lost, ~lost), strict=True)
+        for start, number in enumerate(np.bincount(step[of_kind], minlength=10).tolist())
+        if number
+    ]  # fmt: skip
+    x = alt.X(
+        "from:Q",
+        bin=alt.BinParams(binned=True),
+        title=f"share of an item's votes that said {short(name)}",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=percent_axis(),
+    )
+    chart = alt.Chart(alt.InlineData(values=rows)).mark_bar(binSpacing=2)
+    chart = chart.encode(
+        x=x,
+        x2="to:Q",
+        y=alt.Y("items:Q", title="items", stack="zero", axis=alt.Axis(tickMinStep=1)),
+        color=colours("kind", keys),
+        description=alt.Description("words:N"),
+    )
+    return Chart(
+        "rescued",
+        f"Items labelled {name}, by their votes",
+        f"Each bar counts items labelled {name}, by the share of their votes that said so.",
+        keys,
+        dressed(chart.properties(height=190)),
+    )
+
+
+def ability_map(found: Diagnosis) -> Chart:
+    """Annotators by what they recognise: the majority class across, the rare class upwards.
+
+    Both axes are in logits, the scale of the abilities, on which 90 and 99 percent stand apart; they are marked in
+    percent, which people read.
+    """
+    workers, rare, common = found.workers, found.rare, found.common
+    # The busiest, who are known best and matter most.
+    chosen = np.argsort(-workers.n_votes, kind="stable")[:_MOST_WORKERS]
+    rare_name, common_name = str(found.classes.names[rare]), str(found.classes.names[common])
+    with_intervals = len(chosen) <= _MOST_INTERVALS
+    rows, ends = [], {}
+    for axis, k in (("x", common), ("y", rare)):
+        ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
+        reach = (low, high) if with_intervals else (ability, ability)
+        # Both halves of the map are always to be seen.
+        ends[axis] = [min(-1.0, float(reach[0].min()) - 0.2), max(1.0, float(reach[1].max()) + 0.2)]
+        rows.append((ability.tolist(), low.tolist(), high.tolist()))
+    values = [
+        {
+            "x": rows[0][0][i], "x_low": rows[0][1][i], "x_high": rows[0][2][i],
+            "y": rows[1][0][i], "y_low": rows[1][1][i], "y_high": rows[1][2][i],
+            "profile": PROFILE_WORDS[Profile(int(workers.profile[r]))],
+            "words": f"{workers.names[r]}: recognises {percent(workers.accuracy[r, common])} of {common_name}, "
+            f"{percent(workers.accuracy[r, rare])} of {rare_name}; {workers.n_votes[r]:,} votes",
+        }
+        for i, r in enumerate(chosen.tolist())
+    ]  # fmt: skip
+    keys = tuple(key for profile, key in _PROFILE_KEYS.items() if workers.count(profile))
+    x = alt.X("x:Q", title=f"recognises {short(common_name)}", **ability_scale(ends["x"]))
+    y = alt.Y("y:Q", title=f"recognises {short(rare_name)}", **ability_scale(ends["y"]))
+    base = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=y, description=alt.Description("words:N"))
+    middle = alt.Chart(alt.InlineData(values=[{"half": 0.0}])).mark_rule(strokeDash=[4, 3], color=light("soft"))
+    layers: list[Any] = [middle.encode(x=alt.X("half:Q")), middle.encode(y=alt.Y("half:Q"))]
+    colour = colours("profile", keys)
+    if with_intervals:
+        faint = base.mark_rule(strokeWidth=1, opacity=0.35)
+        layers += [
+            faint.encode(x="x_low:Q", x2="x_high:Q", color=colour),
+            faint.encode(y="y_low:Q", y2="y_high:Q", color=colour),
+        ]
+    layers.append(base.mark_point(filled=True, size=60, opacity=1).encode(color=colour, shape=shapes("profile", keys)))
+    notes = ["Each mark is an annotator, placed by the share of each class that they recognise."]
+    notes.append("Dashed: one half. Thin lines: 95% intervals." if with_intervals else "Dashed: one half.")
+    if len(values) < len(workers.names):
+        notes.append(f"The {len(values):,} busiest of {len(workers.names):,} annotators are drawn.")
+    return Chart(
+        "ability-map",
+        "Ability map of the annotators",
+        " ".join(notes),
+        keys,
+        dressed(alt.layer(*layers).properties(height=330)),
+    )
+
+
+def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None) -> Chart | None:
+    """Recall against precision of one class: as it turned out where answers are known, and as expected."""
+    name = str(found.classes.names[expected.class_code])
+    curves = [(Key("expected", "common", "line"), expected)]
+    if true is not None:
+        # What is known leads; what was expected is for comparison, and has no marks of its own.
+        curves = [(Key("by known answers", "common", "line"), true), (Key("expected", "common", "dashes"), expected)]
+    curves = [(key, curve) for key, curve in curves if np.isfinite(curve.recall).all()]
+    if not curves:
+        return None
+    lines = [
+        {"recall": float(recall), "precision": float(precision), "curve": key.words}
+        for key, curve in curves
+        for recall, precision in zip(curve.recall, curve.precision, strict=True)
+    ]
+    leading = curves[0][1]
+    points = [
+        {"recall": point.recall, "precision": point.precision, "who": key.words,
+         "words": f"{key.words}: {point.n_flagged:,} items labelled {name}, recall {percent(point.recall)}, "
+         f"precision {percent(point.precision)}"}
+        for key, point in ((_RESULT, leading.chosen), (_VOTE, leading.majority))
+        if isfinite(point.recall) and isfinite(point.precision)
+    ]  # fmt: skip
+    scale, axis = alt.Scale(domain=[0, 1]), percent_axis()
+    x = alt.X("recall:Q", title="recall: share of the class that is found", scale=scale, axis=axis)
+    y = alt.Y("precision:Q", title="precision: share that is right", scale=scale, axis=axis)
+    line_keys = [key for key, _ in curves]
+    dashes = [[1, 0] if key.shape == "line" else [5, 3] for key in line_keys]
+    line = alt.Chart(alt.InlineData(values=lines)).mark_line(color=light("common"), strokeWidth=2)
+    line = line.encode(
+        x=x, y=y, strokeDash=scaled("curve", line_keys, dashes, alt.StrokeDash), order=alt.Order("recall:Q")
+    )
+    point_keys = [_RESULT, _VOTE]
+    marks = alt.Chart(alt.InlineData(values=points)).mark_point(filled=True, opacity=1, size=95)
+    marks = marks.encode(
+        x=x,
+        y=y,
+        color=colours("who", point_keys),
+        shape=shapes("who", point_keys),
+        description=alt.Description("words:N"),
+    )
+    return Chart(
+        f"trade-off-{expected.class_code + 1}",
+        f"Finding {name}",
+        f"From left to right more items are labelled {name}, the most probable ones first.",
+        (*line_keys, *point_keys),
+        dressed(alt.layer(line, marks).properties(height=220)),
+    )
+
+
+def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterior: Calibration) -> Chart:
+    """Probability against what was observed; on the diagonal the probabilities can be taken at their word."""
+    keys = (Key("probability on this page", "rare", "circle"), Key("posterior of the method", "vote", "square"))
+    rows = [
+        {"predicted": float(groups.predicted[g]), "observed": float(groups.observed[g]), "low": float(groups.low[g]),
+         "high": float(groups.high[g]), "kind": key.words,
+         "words": f"{key.words} about {percent(groups.predicted[g])}: so are {percent(groups.observed[g])} of "
+         f"{groups.count[g]:,} items"}
+        for key, groups in zip(keys, (by_probability, by_posterior), strict=True)
+        for g in range(len(groups.count))
+    ]  # fmt: skip
+    name = str(found.classes.names[found.rare])
+    scale, axis = alt.Scale(domain=[0, 1]), percent_axis()
+    x = alt.X("predicted:Q", title=f"probability of {short(name)}", scale=scale, axis=axis)
+    y = alt.Y("observed:Q", title=f"share that is {short(name)}", scale=scale, axis=axis)
+    ends = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
+    diagonal = alt.Chart(alt.InlineData(values=ends)).mark_line(color=light("soft"), strokeDash=[4, 3], strokeWidth=1)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, description=alt.Description("words:N"))
+    colour = colours("kind", keys)
+    layers = alt.layer(
+        diagonal.encode(x=x, y=y),
+        base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(y=y, color=colour, shape=shapes("kind", keys)),
+    )
+    return Chart(
+        "calibration",
+        "Can the probabilities be taken at their word?",
+        "Items in groups of like probability; on the dashed line as many have the class as was said. Lines: 95% "
+        "intervals.",
+        keys,
+        dressed(layers.properties(height=240)),
+    )
+
+
+def convergence(found: Diagnosis) -> Chart | None:
+    """The objective after each iteration."""
+    rows = [
+        {"iteration": number, "objective": value, "words": f"iteration {number}: {value:,.3f}"}
+        for number, value in enumerate(found.history, 1)
+        if isfinite(value)
+    ]
+    if len(rows) < 2:
+        return None
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("iteration:Q", title="iteration", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y("objective:Q", title="objective", scale=alt.Scale(zero=False)),
+        description=alt.Description("words:N"),
+    )
+    layers = [base.mark_line(color=light("common"), strokeWidth=2)]
+    if len(rows) <= 60:
+        layers.append(base.mark_point(filled=True, size=30, color=light("common"), opacity=1))
+    return Chart(
+        "convergence",
+        "How the fit got on",
+        "The objective after each iteration, higher is better; a curve that has gone flat has settled.",
+        (),
+        dressed(alt.layer(*layers).properties(height=170)),
+    )

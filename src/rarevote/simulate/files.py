@@ -1,0 +1,215 @@
+"""A simulated crowd as files, written chunk by chunk so that its size is limited by the disk alone.
+
+Three files: ``labels`` (task, worker, label), ``truth`` (task, label) and ``workers.csv`` (worker, type,
+accuracy of each class). They are written into a hidden folder beside their places and moved there at the end;
+whatever goes wrong before, no half-written file is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.duck import AS_WRITTEN, connection, literal
+from rarevote.simulate.crowds import SimulatedCrowd
+
+#: A text with one replacement field for the number, or a function from the number to the name.
+Naming = str | Callable[[int], str]
+#: Names as they stand in a CSV file, quoted where needed: a one-dimensional array of Python texts.
+Fields = NDArray[np.object_]
+
+# Long enough to amortise the call, short enough that the text of one batch stays a few megabytes.
+_ROWS_PER_WRITE = 100_000
+
+
+@dataclass(frozen=True)
+class CrowdFiles:
+    """Where a crowd was written and how much of it there is."""
+
+    labels: Path
+    truth: Path
+    workers: Path
+    n_tasks: int
+    n_annotations: int
+
+
+def write_crowd(
+    folder: str | Path,
+    chunks: Iterable[SimulatedCrowd],
+    *,
+    format: Literal["csv", "parquet"] = "csv",
+    task_name: Naming = "task-{:012d}",
+    worker_name: Naming = "worker-{:05d}",
+    class_names: Sequence[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CrowdFiles:
+    """Write the chunks of one crowd as ``labels``, ``truth`` and ``workers.csv``, replacing older ones.
+
+        Only one chunk is held at a time. Parquet is made by DuckDB from the finished CSV, out of core, so for a
+        while the disk holds both.
+
+        Args:
+            folder: where to; made if it does not exist.
+            chunks: consecutive parts of one crowd, from `rarevote.simulate.crowds.simulate_chunks`; ``[crowd]`` for a
+                whole.
+            format: of labels and truth, ``"csv"`` or ``"parquet"``.
+            task_name: how a task's number becomes its id.
+            worker_name: how a worker's number becomes their id.
+            class_names: names of the classes; their numbers if not given.
+            progress: called after each chunk with the numbers of tasks and annotations written so far.
+
+        Returns:
+            The paths of the files, and the totals.
+
+        Raises:
+            ParameterError: the format is unknown, or names are empty, contain a line break or are not all
+                different.
+            InputError: there is no chunk.
+
+        Example:
+            >>> import tempfile
+            >>> from rarevote.io.duck import AS_WRITTEN, connection, literal
+    from rarevote.simulate.crowds import simulate_crowd
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     crowd = simulate_crowd(10, 5, random_state=0)
+            ...     files = write_crowd(folder, [crowd], class_names=["sound", "defect"])
+            ...     print(files.truth.read_text().splitlines()[:2])
+            ['task,label', 'task-000000000000,defect']
+    """
+    if format not in ("csv", "parquet"):
+        raise ParameterError(f"format must be csv or parquet, not {format!r}")
+    folder = Path(folder)
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        # Inside the folder, hence on the same disk, where moving a file is one step.
+        with tempfile.TemporaryDirectory(prefix=".crowd-", dir=folder) as name:
+            desk = Path(name)
+            n_tasks, n_annotations = _write_csv(desk, chunks, task_name, worker_name, class_names, progress)
+            if format == "parquet":
+                _csv_to_parquet(desk, {"labels": ("task", "worker", "label"), "truth": ("task", "label")})
+            names = (f"labels.{format}", f"truth.{format}", "workers.csv")
+            labels, truth, workers = ((desk / name).replace(folder / name) for name in names)
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):  # what went wrong matters more than an empty folder
+                folder.rmdir()
+        raise
+    return CrowdFiles(labels, truth, workers, n_tasks, n_annotations)
+
+
+def _write_csv(
+    desk: Path,
+    chunks: Iterable[SimulatedCrowd],
+    task_name: Naming,
+    worker_name: Naming,
+    class_names: Sequence[str] | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[int, int]:
+    """Write the three CSV files and return the numbers of tasks and annotations."""
+    n_tasks = n_annotations = 0
+    workers: Fields | None = None
+    with _text_file(desk / "labels.csv") as labels_file, _text_file(desk / "truth.csv") as truth_file:
+        labels_file.write("task,worker,label\n")
+        truth_file.write("task,label\n")
+        for chunk in chunks:
+            if workers is None:
+                class_texts = _class_texts(class_names, chunk.n_classes)
+                worker_texts = _number_texts("worker_name", worker_name, range(chunk.n_workers))
+                _write_workers(desk / "workers.csv", chunk, worker_texts, class_texts)
+                workers, classes = _as_fields(worker_texts), _as_fields(class_texts)
+            numbers = range(chunk.first_task, chunk.first_task + chunk.n_tasks)
+            tasks = _as_fields(_number_texts("task_name", task_name, numbers))
+            rows = chunk.task - chunk.first_task
+            _write_rows(truth_file, (tasks, np.arange(chunk.n_tasks)), (classes, chunk.truth))
+            _write_rows(labels_file, (tasks, rows), (workers, chunk.worker), (classes, chunk.label))
+            n_tasks += chunk.n_tasks
+            n_annotations += chunk.n_annotations
+            if progress is not None:
+                progress(n_tasks, n_annotations)
+    if workers is None:
+        raise InputError("there is no chunk of a crowd to write")
+    return n_tasks, n_annotations
+
+
+def _text_file(path: Path) -> IO[str]:
+    return path.open("x", encoding="utf-8", newline="\n")
+
+
+def _write_rows(file: IO[str], *columns: tuple[Fields, NDArray[np.integer[Any]]]) -> None:
+    """Write one line per row; a column is its names and, for each row, the number of the name."""
+    for start in range(0, len(columns[0][1]), _ROWS_PER_WRITE):
+        part = slice(start, start + _ROWS_PER_WRITE)
+        texts = (names[codes[part]].tolist() for names, codes in columns)
+        file.write("\n".join(map(",".join, zip(*texts, strict=True))))
+        file.write("\n")
+
+
+def _write_workers(path: Path, crowd: SimulatedCrowd, workers: list[str], classes: list[str]) -> None:
+    """Write one line per worker; the type is empty where the crowd has none."""
+    types = [""] * crowd.n_workers if crowd.worker_type is None else crowd.worker_type.tolist()
+    with _text_file(path) as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["worker", "type", *(f"accuracy:{name}" for name in classes)])
+        for worker, kind, accuracy in zip(workers, types, crowd.accuracy, strict=True):
+            table.writerow([worker, kind, *(f"{value:.6g}" for value in accuracy)])
+
+
+def _number_texts(parameter: str, naming: Naming, numbers: range) -> list[str]:
+    """Return the name of each number."""
+    name = naming.format if isinstance(naming, str) else naming
+    try:
+        texts = [name(number) for number in numbers]
+    except (IndexError, KeyError, ValueError) as error:
+        raise ParameterError(f"{parameter} cannot turn a number into a name: {error}") from error
+    return _checked_texts(parameter, texts)
+
+
+def _class_texts(class_names: Sequence[str] | None, n_classes: int) -> list[str]:
+    texts = [str(number) for number in range(n_classes)] if class_names is None else list(class_names)
+    if len(texts) != n_classes:
+        raise ParameterError(f"class_names has {len(texts)} names, but the crowd has {n_classes} classes")
+    return _checked_texts("class_names", texts)
+
+
+def _checked_texts(parameter: str, texts: list[str]) -> list[str]:
+    """Return the names if they are different, not empty, and of one line each."""
+    distinct = set(texts)
+    if len(distinct) != len(texts):
+        raise ParameterError(f"{parameter} gives the same name twice")
+    if "" in distinct:
+        raise ParameterError(f"{parameter} gives an empty name")
+    if any(line_break in text for text in distinct for line_break in "\r\n"):
+        raise ParameterError(f"{parameter} gives a name with a line break")
+    return texts
+
+
+def _as_fields(texts: list[str]) -> Fields:
+    """Return the names as they stand in a CSV file, in quotes where the format wants them."""
+    fields = np.empty(len(texts), dtype=object)
+    fields[:] = ['"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text for text in texts]
+    return fields
+
+
+def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
+    """Turn each CSV file into Parquet of text columns, row for row, and remove it."""
+    with connection(limited=True) as database:
+        for table, columns in tables.items():
+            source, target = desk / f"{table}.csv", desk / f"{table}.parquet"
+            # Nothing is left to be guessed: a class named "1" or "NULL" stays text.
+            rows = (
+                f"read_csv(?, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+                f"columns = ?, {AS_WRITTEN})"
+            )
+            given = [literal(str(source)), dict.fromkeys(columns, "VARCHAR"), str(target)]
+            database.execute(f"COPY (SELECT * FROM {rows}) TO ? (FORMAT parquet, USE_TMP_FILE false)", given)
+            source.unlink()

@@ -1,0 +1,466 @@
+"""The benchmark datasets by name: what they are, where they are, how to get them.
+
+>>> info = find_dataset("CF*")
+>>> info.slug, info.n_items, info.access
+('cf-star', 300, 'download')
+>>> labels, truth = load_dataset("cf-star")        # doctest: +SKIP
+
+A dataset on disk is a folder of its name with two CSV files of text columns: ``labels.csv`` (task, worker, label) and
+``truth.csv`` (task, label). It is looked for in this order:
+
+1. the folder given as ``data``, else the one that ``RAREVOTE_DATA`` names;
+2. the cache: the folder given as ``cache``, else ``RAREVOTE_CACHE``, else ``rarevote`` in the user's cache folder;
+3. the public repository it comes from, at a pinned commit and with checksums, for the datasets that have one. This is
+   not tried where ``data`` was given.
+
+Two datasets of the paper can only be imported from files that a user has: :func:`import_cifar10h` and
+:func:`import_jigsaw`.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cache as cached
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.io.read.votes import read_annotations_file, read_truth_file
+from rarevote.io.write.atomic_folder import appearing
+from rarevote.study.dataset_imports import convert_cifar10h, convert_jigsaw
+from rarevote.study.download import TIMEOUT, ByteProgress, download
+
+COLUMNS = {"labels": ("task", "worker", "label"), "truth": ("task", "label")}
+RAW_FILES = "https://raw.githubusercontent.com"
+
+_IMPORTED = {"cifar10h": "cifar10h-raw.csv", "jigsaw": "toxicity_individual_annotations.csv"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the registry
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A raw file of a dataset at the pinned commit.
+
+    Attributes:
+        path: within the repository.
+        n_bytes: its size.
+        sha256: its checksum, in hexadecimal.
+        columns: its columns for task, worker and label, or for task and label.
+    """
+
+    path: str
+    n_bytes: int
+    sha256: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known about a dataset before it is loaded; a size that is not known is None.
+
+    Attributes:
+        slug: its name here and on the command line.
+        paper_name: its name in the paper, empty for the variants that the paper does not use.
+        n_items: items with at least one label.
+        n_items_truth: items with a true label.
+        n_workers: workers.
+        n_classes: classes.
+        n_annotations: labels.
+        imbalance: items of the most frequent true class per item of the rarest.
+        annotations_per_item: labels per item with labels.
+        source_repository: where it comes from.
+        licence: as the source states it.
+        source_group: datasets of one group share items, workers or both, and are not independent evidence.
+        note: how it overlaps with others, and what to mind.
+        commit: the commit that downloads are pinned to, or empty.
+        format: of the raw files, or empty.
+        labels: the raw file of labels, if it can be downloaded.
+        truth: the raw file of true labels, if it can be downloaded.
+    """
+
+    slug: str
+    paper_name: str
+    n_items: int | None
+    n_items_truth: int | None
+    n_workers: int | None
+    n_classes: int
+    n_annotations: int | None
+    imbalance: float
+    annotations_per_item: float
+    source_repository: str
+    licence: str
+    source_group: str
+    note: str
+    commit: str
+    format: str
+    labels: SourceFile | None
+    truth: SourceFile | None
+
+    @property
+    def access(self) -> Literal["download", "import", "folder"]:
+        """How to get it: by download, by import of a file that the user has, or from a folder only."""
+        if self.labels and self.truth:
+            return "download"
+        return "import" if self.slug in _IMPORTED else "folder"
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """All datasets: the paper's in the order of its table, then the variants."""
+    return list(_registry().values())
+
+
+def find_dataset(name: str) -> DatasetInfo:
+    """The dataset of that name, which may be the paper's.
+
+    Case matters only where it tells two apart: the paper has a "Bird" and a "bird".
+
+    Raises:
+        ParameterError: there is none; the message names the nearest.
+    """
+    known = list_datasets()
+    for candidates in (
+        [info for info in known if info.slug == name],
+        [info for info in known if info.paper_name == name and name],
+        [info for info in known if name.lower() in (info.slug, info.paper_name.lower()) and name],
+    ):
+        if len(candidates) == 1:
+            return candidates[0]
+    names = {text.lower(): info.slug for info in known for text in (info.paper_name, info.slug) if text}
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    slugs = list(dict.fromkeys(names[text] for text in near))
+    hint = f"did you mean {' or '.join(slugs)}?" if slugs else f"there are {', '.join(info.slug for info in known)}"
+    raise ParameterError(f"unknown dataset {name!r}: {hint}")
+
+
+@cached
+def _registry() -> dict[str, DatasetInfo]:
+    table = (resources.files("rarevote") / "data" / "datasets.csv").read_text(encoding="utf-8")
+    return {row["slug"]: _info_of_row(row) for row in csv.DictReader(table.splitlines())}
+
+
+def _info_of_row(row: dict[str, str]) -> DatasetInfo:
+    def size(name: str) -> int | None:
+        return int(row[name]) if row[name] else None
+
+    def source(part: str) -> SourceFile | None:
+        if not row[f"{part}_path"]:
+            return None
+        return SourceFile(
+            row[f"{part}_path"],
+            int(row[f"{part}_bytes"]),
+            row[f"{part}_sha256"],
+            tuple(row[f"{part}_columns"].split(",")),
+        )
+
+    return DatasetInfo(
+        slug=row["slug"],
+        paper_name=row["paper_name"],
+        n_items=size("n_items"),
+        n_items_truth=size("n_items_truth"),
+        n_workers=size("n_workers"),
+        n_classes=int(row["n_classes"]),
+        n_annotations=size("n_annotations"),
+        imbalance=float(row["imbalance"]),
+        annotations_per_item=float(row["annotations_per_item"]),
+        source_repository=row["source_repository"],
+        licence=row["licence"],
+        source_group=row["source_group"],
+        note=row["note"],
+        commit=row["commit"],
+        format=row["format"],
+        labels=source("labels"),
+        truth=source("truth"),
+    )
+
+
+def _info(name: str | DatasetInfo) -> DatasetInfo:
+    return name if isinstance(name, DatasetInfo) else find_dataset(name)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# loading
+
+
+def load_dataset(
+    name: str | DatasetInfo,
+    *,
+    data: str | Path | None = None,
+    cache: str | Path | None = None,
+    progress: ByteProgress | None = None,
+) -> tuple[Any, Any]:
+    """Labels and truth of a dataset, all of it text, in crowd-kit's layout.
+
+    Args:
+        name: its name, here or in the paper.
+        data: a folder of datasets.
+        cache: where downloads are kept.
+        progress: called with bytes so far and bytes in all while it is downloaded.
+
+    Returns:
+        With pandas installed, a DataFrame with the columns task, worker, label and a Series ``true_label`` indexed by
+        task; without, a dict of these columns and a dict from task to label. Either can be given to ``fit``. Rows are
+        grouped by task, in the order of the file within each.
+
+    Raises:
+        ParameterError: the name is unknown.
+        InputError: the dataset is not there, or its files are not as they should be.
+    """
+    crowd, known = _load(_info(name), data, cache, progress, stacklevel=4)
+    columns = {
+        "task": crowd.tasks[crowd.task_of_annotation()],
+        "worker": crowd.workers[crowd.worker],
+        "label": crowd.classes[crowd.label],
+    }
+    try:
+        import pandas
+    except ImportError:
+        return columns, known
+    index = pandas.Index(list(known), name="task")
+    return pandas.DataFrame(columns), pandas.Series(list(known.values()), index=index, name="true_label")
+
+
+def load_annotations(
+    name: str | DatasetInfo,
+    *,
+    data: str | Path | None = None,
+    cache: str | Path | None = None,
+    progress: ByteProgress | None = None,
+) -> tuple[Annotations, dict[str, str]]:
+    """A dataset as the encoded crowd and a dict from task to true label; see :func:`load_dataset`."""
+    return _load(_info(name), data, cache, progress, stacklevel=4)
+
+
+def locate(name: str | DatasetInfo, *, data: str | Path | None = None, cache: str | Path | None = None) -> Path | None:
+    """The folder of a dataset on this machine, or None if it is not here; nothing is downloaded.
+
+    Raises:
+        InputError: the data folder does not exist, holds no dataset at all, or lacks a file of this one.
+    """
+    info = _info(name)
+    named = os.environ.get("RAREVOTE_DATA")
+    if data is not None or named:
+        folder = Path(data if data is not None else str(named)).expanduser()
+        found = _in_data_folder(folder, info, "" if data is not None else " (RAREVOTE_DATA)")
+        if found is not None:
+            return found
+    kept = cache_folder(cache) / info.slug
+    return kept if _is_complete(kept) else None
+
+
+def cache_folder(cache: str | Path | None = None) -> Path:
+    """Where downloaded and imported datasets are kept, given or not the folder of the cache."""
+    given = cache if cache is not None else os.environ.get("RAREVOTE_CACHE")
+    if given:
+        return Path(given).expanduser() / "datasets"
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "rarevote" / "datasets"
+
+
+def _load(
+    info: DatasetInfo,
+    data: str | Path | None,
+    cache: str | Path | None,
+    progress: ByteProgress | None,
+    *,
+    stacklevel: int,
+) -> tuple[Annotations, dict[str, str]]:
+    folder = locate(info, data=data, cache=cache)
+    if folder is None:
+        if data is not None or info.access != "download":
+            raise InputError(_how_to_get(info, data))
+        folder = fetch(info, cache=cache, progress=progress)
+    labels, truth = (folder / f"{part}.csv" for part in COLUMNS)
+    crowd = read_annotations_file(labels, columns={name: name for name in COLUMNS["labels"]})
+    known = read_truth_file(truth, columns={name: name for name in COLUMNS["truth"]})
+    return crowd, _restricted(known, crowd, truth, stacklevel)
+
+
+def _restricted(known: dict[str, str], crowd: Annotations, file: Path, stacklevel: int) -> dict[str, str]:
+    """The truth of the tasks that have labels; how many have none is reported."""
+    labelled = set(crowd.tasks.tolist())
+    used = {task: label for task, label in known.items() if task in labelled}
+    if len(used) < len(known):
+        stranger = next(task for task in known if task not in labelled)
+        if not used:
+            raise InputError(
+                f"{file}: none of its {len(known):,} tasks has labels (first: {stranger!r}); check that the ids match"
+            )
+        warnings.warn(
+            f"{file}: the truth of {len(known) - len(used):,} of {len(known):,} tasks is left out, because they have "
+            f"no labels (first: {stranger!r})",
+            RarevoteWarning,
+            stacklevel=stacklevel,
+        )
+    return used
+
+
+def _missing_files(folder: Path) -> list[str]:
+    return [f"{part}.csv" for part in COLUMNS if not (folder / f"{part}.csv").is_file()]
+
+
+def _is_complete(folder: Path) -> bool:
+    return not _missing_files(folder)
+
+
+def _in_data_folder(folder: Path, info: DatasetInfo, origin: str) -> Path | None:
+    layout = "expected labels.csv (task,worker,label) and truth.csv (task,label)"
+    if not folder.is_dir():
+        raise InputError(f"{folder}{origin}: no such folder")
+    found = folder / info.slug
+    if found.is_dir():
+        missing = _missing_files(found)
+        if missing:
+            raise InputError(f"{found}{origin}: has no {' and no '.join(missing)}; {layout}")
+        return found
+    if not any(_is_complete(folder / other.slug) for other in list_datasets()):
+        raise InputError(f"{folder}{origin}: holds none of the datasets; {layout} in {found}")
+    return None
+
+
+def _how_to_get(info: DatasetInfo, data: str | Path | None = None) -> str:
+    place = f"neither in {data} nor in the cache" if data is not None else "not here"
+    if info.access == "download":
+        way = f"run rarevote datasets fetch {info.slug}, or leave out the data folder"
+    elif info.access == "import":
+        way = f"get {_IMPORTED[info.slug]} ({info.source_repository}) and run rarevote datasets import {info.slug} FILE"
+    else:
+        way = (
+            f"it has no download, so put {info.slug}/labels.csv and {info.slug}/truth.csv into a folder and name that "
+            "with --data or RAREVOTE_DATA"
+        )
+    return f"dataset {info.slug} is {place}: {way}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# getting
+
+
+def fetch(
+    name: str | DatasetInfo,
+    *,
+    cache: str | Path | None = None,
+    base_url: str | None = None,
+    progress: ByteProgress | None = None,
+    timeout: float = TIMEOUT,
+) -> Path:
+    """Download a dataset into the cache, unless it is there, and return its folder.
+
+    The folder appears with both files or not at all. Several processes may fetch the same dataset.
+
+    Args:
+        name: its name, here or in the paper.
+        cache: the folder of the cache.
+        base_url: a mirror that serves ``{repository}/{commit}/{path}``, else ``RAREVOTE_MIRROR``, else the public host.
+        progress: called with bytes so far and bytes in all.
+        timeout: seconds to wait for the server to say something.
+
+    Raises:
+        ParameterError: the name is unknown.
+        InputError: it has no download, or the download failed; the message says what to do.
+    """
+    info = _info(name)
+    target = cache_folder(cache) / info.slug
+    if _is_complete(target):
+        return target
+    if info.labels is None or info.truth is None:
+        raise InputError(_how_to_get(info))
+    base = (base_url or os.environ.get("RAREVOTE_MIRROR") or RAW_FILES).rstrip("/")
+    total = info.labels.n_bytes + info.truth.n_bytes
+    # Whoever else fetched it meanwhile has the same content.
+    with appearing(target, keep_if=_is_complete) as folder:
+        before = 0
+        for part, source in (("labels", info.labels), ("truth", info.truth)):
+            raw = folder.with_name(f"{part}.raw")
+            download(
+                f"{base}/{quote(info.source_repository)}/{info.commit}/{quote(source.path)}",
+                raw,
+                n_bytes=source.n_bytes,
+                sha256=source.sha256,
+                part=target.with_name(f".{info.slug}-{part}-{source.sha256[:16]}.part"),
+                progress=_offset(progress, before, total),
+                timeout=timeout,
+            )
+            _normalise(raw, folder / f"{part}.csv", source.columns, COLUMNS[part], _DELIMITERS[info.format])
+            before += source.n_bytes
+    return target
+
+
+def import_cifar10h(file: str | Path, cache: str | Path | None = None) -> Path:
+    """Bring CIFAR-10H into the cache from its ``cifar10h-raw.csv`` and return the folder.
+
+    Trials that only checked attention are dropped; what remains is 10 000 images with about 51 labels each. An
+    earlier import is replaced.
+
+    Raises:
+        InputError: the file is not that table.
+    """
+    target = cache_folder(cache) / "cifar10h"
+    with appearing(target) as folder:
+        convert_cifar10h(Path(file), folder)
+    return target
+
+
+def import_jigsaw(
+    file: str | Path,
+    cache: str | Path | None = None,
+    *,
+    truth: str | Path | None = None,
+    threshold: float = 0.5,
+    min_votes: int = 1,
+) -> Path:
+    """Bring Jigsaw into the cache from its ``toxicity_individual_annotations.csv`` and return the folder.
+
+    The data have no truth but the crowd's own: a comment is toxic (1) if at least half of its judgements say so, as its
+    publishers score it. The paper seems to do the same: its majority vote (recall .916, macro-F1 .975) is one without
+    a single false alarm, which errs only where ties go to 0. Which comments it took is not known; ``min_votes`` narrows
+    them.
+
+    Args:
+        file: columns id, worker, toxic; others are ignored.
+        cache: the folder of the cache.
+        truth: a table of published shares instead, with the columns id and ``toxicity`` or ``target`` (the
+            competition's all_data.csv or train.csv).
+        threshold: a comment is toxic from this share on.
+        min_votes: comments with fewer judgements are left out.
+
+    Raises:
+        InputError: a file is not that table.
+        ParameterError: threshold or min_votes is out of range.
+    """
+    target = cache_folder(cache) / "jigsaw"
+    with appearing(target) as folder:
+        shares = None if truth is None else Path(truth)
+        convert_jigsaw(Path(file), folder, truth=shares, threshold=threshold, min_votes=min_votes)
+    return target
+
+
+def _offset(progress: ByteProgress | None, before: int, total: int) -> ByteProgress | None:
+    return None if progress is None else lambda done, _: progress(before + done, total)
+
+
+def _normalise(raw: Path, target: Path, columns: tuple[str, ...], names: tuple[str, ...], delimiter: str) -> None:
+    """Write the columns of a raw file under our names, every value as it is."""
+    with (
+        raw.open(encoding="utf-8-sig", newline="") as source,
+        target.open("w", encoding="utf-8", newline="") as result,
+    ):
+        rows = csv.reader(source, delimiter=delimiter)
+        header = next(rows, [])
+        try:
+            positions = [header.index(column) for column in columns]
+            table = csv.writer(result, lineterminator="\n")
+            table.writerow(names)
+            table.writerows([row[position] for position in positions] for row in rows if row)
+        except (ValueError, IndexError):
+            raise InputError(f"{raw.name}: is not a table with the columns {', '.join(columns)}") from None

@@ -1,0 +1,76 @@
+"""``rarevote aggregate``: labels back to their platform, checkpoints, and the dask engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.cli.test_cli import PLAIN, rarevote
+
+EXPORT = Path(__file__).parent / "io" / "platforms" / "fixtures" / "label_studio.json"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_text(PLAIN)
+    return path
+
+
+def test_labels_go_back_to_label_studio(tmp_path: Path) -> None:
+    result, back = tmp_path / "result.csv", tmp_path / "predictions.json"
+    rarevote("aggregate", EXPORT, "--question", "damage", "-m", "majority-vote", "-o", result, "--back-out", back)
+    written = {str(item["id"]): item for item in json.loads(back.read_text(encoding="utf-8"))}
+    for task, label in duckdb.sql(f"SELECT task, label FROM read_csv('{result}', all_varchar=true)").fetchall():
+        (prediction,) = written[task]["predictions"]
+        (answer,) = prediction["result"]
+        assert answer["value"]["choices"] == [label]
+        assert (answer["from_name"], prediction["model_version"]) == ("damage", "majority-vote")
+        assert 0 < prediction["score"] <= 1
+    original = {str(item["id"]): item["data"] for item in json.loads(EXPORT.read_text(encoding="utf-8"))}
+    assert all(item["data"] == original[task] for task, item in written.items())
+
+
+def test_there_is_no_way_back_from_a_plain_file(labels: Path, tmp_path: Path) -> None:
+    done = rarevote("aggregate", labels, "-o", tmp_path / "r.csv", "--back-out", tmp_path / "b.json", code=1)
+    assert "--back-out needs an export" in done.stderr
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_checkpoints(labels: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    rarevote("aggregate", labels, "-o", tmp_path / "a.csv", "--checkpoint", kept, "--checkpoint-every", "1")
+    assert not kept.exists()  # a finished fit needs none
+    rarevote("aggregate", labels, "-o", tmp_path / "b.csv")
+    done = rarevote("aggregate", labels, "-m", "majority-vote", "--checkpoint", kept, code=2)
+    assert "majority-vote is done in one pass" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "spark"], "unknown engine 'spark'"),
+        (["--scheduler", "tcp://head:8786"], "--scheduler goes with --engine dask"),
+        (["--engine", "dask"], "say which with --out"),
+        (["--engine", "dask", "--truth", "labels.csv", "--out", "folder"], "--truth is for a single machine"),
+        (["--engine", "dask", "--wide", "--out", "folder"], "--wide is for a single machine"),
+    ],
+)
+def test_mistakes(labels: Path, arguments: list[str], message: str) -> None:
+    pytest.importorskip("distributed", reason="dask is not installed")
+    done = rarevote("aggregate", labels, *arguments, code=2, folder=labels.parent)
+    assert message in done.stderr
+
+
+def test_dask_gives_the_same_labels(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="dask is not installed")
+    rarevote("simulate", "--out", tmp_path / "crowd", "--tasks", "300", "--seed", "5", "-q")
+    votes = tmp_path / "crowd" / "labels.csv"
+    rarevote("aggregate", votes, "-o", tmp_path / "local.csv", "-q")
+    rarevote("aggregate", votes, "--engine", "dask", "-o", tmp_path / "cluster", "-q")
+    here = duckdb.sql(f"SELECT task, label FROM read_csv('{tmp_path}/local.csv', all_varchar=true) ORDER BY task")
+    there = duckdb.sql(f"SELECT task, label FROM '{tmp_path}/cluster/tasks/*.parquet' ORDER BY task")
+    assert here.fetchall() == there.fetchall()

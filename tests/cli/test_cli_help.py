@@ -1,0 +1,104 @@
+"""Every verb and sub-verb explains itself with examples, and the examples are commands that there are."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from rarevote.cli import app, show
+from tests.cli.test_cli import rarevote
+
+ROOT: Any = typer.main.get_command(app)
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from walk(child, (*path, name))
+
+
+COMMANDS = dict(walk(ROOT))
+
+
+def examples(command: Any) -> list[list[str]]:
+    """The words of each example, what a shell would do with pipes and redirections left out."""
+    found = []
+    for line in (command.epilog or "").splitlines():
+        line = line.partition(" | ")[2] if " | " in line else line
+        if line.startswith("rarevote "):
+            words = shlex.split(line)
+            found.append(words[1 : words.index(">") if ">" in words else None])
+    return found
+
+
+def parsed(words: list[str]) -> tuple[str, ...]:
+    """The verb that the words are for; raises where an option or a verb is unknown, or an argument is missing."""
+    path: tuple[str, ...] = ()
+    while words and (*path, words[0]) in COMMANDS:
+        path, words = (*path, words[0]), words[1:]
+    if words and hasattr(COMMANDS[path], "commands") and not words[0].startswith("-"):
+        raise LookupError(f"no such verb: {words[0]}")
+    COMMANDS[path].make_context(" ".join(path), list(words))
+    return path
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "rarevote")
+def test_help_has_examples_that_are_commands(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert (command.epilog or "").startswith("Examples:\n"), "give the verb an epilog that begins with Examples:"
+    verbs = [parsed(words) for words in examples(command)]
+    assert any(verb[: len(path)] == path for verb in verbs), "an example of the verb itself"
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "rarevote")
+def test_everything_is_explained(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert command.help
+    for parameter in command.params:
+        assert parameter.help or parameter.name in ("install_completion", "show_completion"), parameter.name
+
+
+def test_a_mistaken_example_would_be_noticed() -> None:
+    for words in (["aggregate", "labels.csv", "--no-such-option"], ["explain", "labels.csv"], ["nonsense"]):
+        with pytest.raises(Exception, match=r"(?i)no such option|missing|no such verb"):
+            parsed(words)
+
+
+def test_verbs_that_make_results_speak_json() -> None:
+    silent = {path for path, command in COMMANDS.items() if "--json" not in {o for p in command.params for o in p.opts}}
+    # A page, a folder of files and studies are for people; the root and the groups do nothing themselves.
+    assert {path[0] for path in silent if path} <= {"simulate", "demo", "datasets", "study"}
+
+
+def test_one_dataset_as_json() -> None:
+    found = json.loads(rarevote("datasets", "show", "rte", "--json").stdout)
+    assert (found["slug"], found["n_items"], found["n_classes"]) == ("rte", 800, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter", "begin", "found"),
+    [
+        (("annotators",), "sort", "v", ["votes"]),
+        (("annotators",), "method", "cc", ["cc-rasch"]),
+        (("aggregate",), "review_as", "l", ["label-studio"]),
+        (("report",), "keep", "", ["all", "first", "last", "error"]),
+        (("convert",), "platform", "t", ["toloka"]),
+        (("datasets", "show"), "name", "rt", ["rte"]),
+        (("datasets", "import"), "name", "j", ["jigsaw"]),
+    ],
+)
+def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str, found: list[str]) -> None:
+    command = COMMANDS[path]
+    context = command.make_context("rarevote", [], resilient_parsing=True)
+    one = next(one for one in command.params if one.name == parameter)
+    assert [item.value for item in one.shell_complete(context, begin)] == found
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(show).failed == 0

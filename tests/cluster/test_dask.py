@@ -1,0 +1,290 @@
+"""The dask engine against the local one, with workers and drivers that die. One small cluster serves all tests."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rarevote import CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
+from rarevote.cluster.engine import DaskEngine, connected
+from rarevote.cluster.fit import ON_DASK, Dask
+from rarevote.em import local
+from rarevote.em.loop import Progress
+from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
+from rarevote.methods.base import Estimator
+from rarevote.methods.glad.estimator import GLAD
+from rarevote.methods.registry import METHODS
+
+distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
+pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+# Dask's own warnings are not ours to turn into errors.
+pytestmark = pytest.mark.filterwarnings("default")
+
+N_TASKS, N_VOTES, N_WORKERS, CLASSES = 300, 4, 25, ("blue", "green", "red")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+def make_frame(seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(len(CLASSES), N_TASKS, p=[0.7, 0.2, 0.1])
+    task = np.repeat(np.arange(N_TASKS), N_VOTES)
+    worker = rng.integers(0, N_WORKERS, task.size)
+    label = np.where(rng.random(task.size) < 0.7, truth[task], rng.integers(0, len(CLASSES), task.size))
+    order = rng.permutation(task.size)
+    return pandas.DataFrame(
+        {
+            "task": [f"task-{number:05d}" for number in task[order]],
+            "worker": [f"worker {number}" for number in worker[order]],
+            "label": [CLASSES[k] for k in label[order]],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def frame() -> Any:
+    return make_frame()
+
+
+@pytest.fixture(scope="module")
+def parquet(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labels")
+    for number, begin in enumerate(range(0, len(frame), 500)):
+        frame[begin : begin + 500].to_parquet(folder / f"part-{number}.parquet", row_group_size=200)
+    return folder
+
+
+def posterior(folder: Path) -> Any:
+    """Probabilities of all tasks, in the order of their names."""
+    rows = pandas.read_parquet(folder / "tasks").sort_values("task")
+    return rows[[f"p:{name}" for name in CLASSES]].to_numpy()
+
+
+def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[Progress], None]:
+    def kill(progress: Progress) -> None:
+        if progress.iteration == iteration:
+            there = sorted(client.run(os.getpid).values())
+            for victim in there if everybody else there[:1]:
+                os.kill(victim, signal.SIGKILL)
+
+    return kill
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the same answer
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [CCRasch(50, tol=0), DawidSkene(50, tol=0), OneCoinDawidSkene(20, tol=0), GLAD(20, tol=0), MajorityVote()],
+    ids=lambda estimator: estimator.method_name,
+)
+def test_any_partitioning_gives_the_answer_of_one_machine(
+    client: Any, parquet: Path, frame: Any, tmp_path: Path, estimator: Estimator
+) -> None:
+    result = Dask(tmp_path, client=client, n_shards=5).fit(estimator, parquet)
+    estimator.fit(frame)
+    np.testing.assert_allclose(posterior(tmp_path), estimator.probas_.sort_index().to_numpy(), rtol=0, atol=1e-8)
+    rows = pandas.read_parquet(tmp_path / "tasks").sort_values("task")
+    assert rows["label"].tolist() == estimator.labels_.sort_index().tolist()
+    assert result.summary["n_tasks"] == N_TASKS
+    assert result.summary["n_annotations"] == N_TASKS * N_VOTES
+    assert sum(entry["tasks"] for entry in result.summary["classes"].values()) == N_TASKS
+    assert json.loads((tmp_path / "summary.json").read_text())["method"] == estimator.method_name
+    attribute = ON_DASK[estimator.method_name]
+    assert (result.table is None) == (not attribute)
+    if result.table is not None:
+        ours, theirs = result.table.to_pandas(), getattr(estimator, attribute)
+        np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), atol=1e-7)
+        assert ours.index.tolist() == theirs.index.tolist()
+
+
+@pytest.mark.parametrize("n_shards", [3, 7])
+def test_equal_shards_give_equal_bits(
+    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
+) -> None:
+    monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
+    monkeypatch.setattr(local, "_SHARDS_MULTIPLE", 1)
+    here = CCRasch(50, tol=0).fit(frame)
+    bounds = local.shard_bounds(here.annotations_)
+    assert len(bounds) == n_shards + 1
+    number_of = {name: number for number, name in enumerate(here.annotations_.tasks.tolist())}
+    shard = np.searchsorted(bounds, frame["task"].map(number_of).to_numpy(), side="right") - 1
+    (tmp_path / "in").mkdir()
+    for number in range(n_shards):
+        frame[shard == number].to_csv(tmp_path / "in" / f"{number}.csv", index=False)
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(50, tol=0), tmp_path / "in")
+    assert result.fit.history == here.loss_history_
+    np.testing.assert_array_equal(posterior(tmp_path / "out"), here.posterior_)
+
+
+def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask sends tasks of which there are many wherever there is room; there a host would have to be made anew."""
+
+    def made_anew(engine: Any, numbers: frozenset[int]) -> None:
+        raise AssertionError(f"hosts {set(numbers)} were not found where they are")
+
+    monkeypatch.setattr(DaskEngine, "_make_anew", made_anew)
+    result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(40, tol=0), parquet)
+    assert result.fit.n_iter == 40
+
+
+def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path) -> None:
+    dataframe = pytest.importorskip("dask.dataframe")
+    extra = pandas.DataFrame({"task": ["task-00000"] * 2, "worker": ["worker 1"] * 2, "label": ["skip", None]})
+    given = pandas.concat([frame, frame[:40], extra], ignore_index=True)
+    gold = {"task-00000": "red", "task-00007": "green"}
+    options: dict[str, Any] = {"abstain": ["skip"], "keep": "last", "missing": "drop"}
+    result = Dask(tmp_path, client=client, n_shards=4).fit(
+        CCRasch(20, tol=0), dataframe.from_pandas(given, npartitions=3), gold, **options
+    )
+    here = CCRasch(20, tol=0).fit(given, gold, **options)
+    np.testing.assert_allclose(posterior(tmp_path), here.probas_.sort_index().to_numpy(), rtol=0, atol=1e-8)
+    assert result.summary["n_annotations"] == here.annotations_.n_annotations
+    assert result.summary["n_dropped"] == len(given) - here.annotations_.n_annotations
+
+
+def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_their_shard(
+    client: Any, tmp_path: Path
+) -> None:
+    """The optimum of four votes is one half each: rounding must not label a unanimous task otherwise."""
+    crowd = pandas.DataFrame({"task": list("1122"), "worker": list("abab"), "label": list("xyyy")})
+    (tmp_path / "in").mkdir()
+    for task, votes in crowd.groupby("task"):
+        votes.to_csv(tmp_path / "in" / f"{task}.csv", index=False)
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(), tmp_path / "in")
+    written = pandas.read_parquet(tmp_path / "out" / "tasks").sort_values("task")
+    np.testing.assert_allclose(written[["p:x", "p:y"]], 0.5, atol=1e-4)
+    assert dict(zip(written["task"], written["label"], strict=True)) == {"1": "x", "2": "y"}
+    assert CCRasch().fit(crowd).labels_.to_dict() == {"1": "x", "2": "y"}
+    assert written["confidence"].tolist() == [written["p:x"].iloc[0], written["p:y"].iloc[1]]
+    assert [result.summary["classes"][name]["tasks"] for name in "xy"] == [1, 1]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# faults
+
+
+def test_a_killed_worker_changes_nothing(
+    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rarevote.cluster.engine._MOST_LOGGED_PASSES", 10)  # so that hosts write their state down, too
+    calm = Dask(tmp_path / "calm", client=client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
+    for iteration, everybody in ((4, False), (23, True)):
+        struck = Dask(tmp_path / "struck", client=client, n_shards=5).fit(
+            CCRasch(30, tol=0), parquet, callback=worker_killer(client, iteration, everybody=everybody)
+        )
+        assert struck.fit.history == calm.fit.history
+        np.testing.assert_array_equal(posterior(tmp_path / "struck"), posterior(tmp_path / "calm"))
+    assert not list((tmp_path / "struck").glob(".*"))  # nothing is left behind
+
+
+DRIVER = """
+import sys
+from distributed import Client
+from rarevote import CCRasch
+from rarevote.cluster.fit import Dask
+address, data, out, checkpoint = sys.argv[1:]
+Dask(out, scheduler=address, checkpoint=checkpoint, every=5, n_shards=4).fit(CCRasch(400, tol=0), data)
+"""
+
+
+def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    address = client.scheduler.address
+    arguments = [address, str(parquet), str(tmp_path / "out"), str(checkpoint)]
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, *arguments])
+    deadline = time.monotonic() + 60
+    while not list(checkpoint.glob("round-*/loop.json")) and time.monotonic() < deadline:
+        assert driver.poll() is None, "the driver ended before it could be killed"
+        time.sleep(0.02)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+    shared: dict[str, Any] = {"client": client, "every": 5, "n_shards": 4}
+    with pytest.raises(InputError, match=r"a checkpoint of another fit.*sigma_alpha"):
+        Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(CCRasch(40, tol=0, sigma_alpha=0.7), parquet)
+    with pytest.raises(InputError, match="a checkpoint of other data"):
+        Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(CCRasch(40, tol=0), parquet, keep="last")
+    told: list[Progress] = []
+    resumed = Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(
+        CCRasch(40, tol=0), parquet, callback=told.append
+    )
+    assert told[0].iteration % 5 == 0  # it went on from a checkpoint
+    assert not checkpoint.exists()
+    undisturbed = Dask(tmp_path / "calm", checkpoint=tmp_path / "other", **shared).fit(CCRasch(40, tol=0), parquet)
+    assert resumed.fit.history == undisturbed.fit.history
+    assert resumed.fit.n_passes == undisturbed.fit.n_passes
+    np.testing.assert_array_equal(posterior(tmp_path / "out"), posterior(tmp_path / "calm"))
+
+
+def test_a_partition_that_cannot_be_read_is_named(client: Any, parquet: Path, tmp_path: Path) -> None:
+    for path in parquet.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    broken = tmp_path / "part-1.parquet"
+    bytes_ = bytearray(broken.read_bytes())
+    bytes_[4:900] = b"\xff" * 896  # the footer stays whole: only a worker finds out
+    broken.write_bytes(bytes_)
+    with pytest.raises(InputError, match=r"part-1\.parquet"):
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+    broken.write_bytes(b"not parquet")
+    with pytest.raises(InputError, match=r"part-1\.parquet: not a readable Parquet file"):
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+
+
+def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: Path) -> None:
+    holes = frame.copy()
+    holes.loc[[3, 8], "worker"] = None
+    holes.to_csv(tmp_path / "holes.csv", index=False)
+    with pytest.raises(MissingValuesError, match=r"holes\.csv: 2 rows have no worker \(4, 9\)"):
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path / "holes.csv")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what is refused before anything starts
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(ON_DASK)))
+def test_other_methods_say_that_they_are_single_machine(name: str, tmp_path: Path) -> None:
+    estimator = METHODS[name].load()()
+    with pytest.raises(ParameterError, match=f"{name} runs on a single machine only; on dask there are cc-rasch"):
+        Dask(tmp_path).fit(estimator, tmp_path)
+
+
+def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        Dask(tmp_path, client=client).fit(CCRasch(), tmp_path / "absent")
+    with pytest.raises(InputError, match="without any Parquet or CSV file"):
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+    with pytest.raises(ParameterError, match="cannot use true_labels"):
+        Dask(tmp_path, client=client).fit(MajorityVote(), tmp_path, {"a": "b"})
+    with pytest.raises(RarevoteError, match="no dask scheduler answers at nonsense://x"):
+        Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"rarevote\[dask\]"), connected():
+        pass

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from rarevote.errors import InputError
+from rarevote.meaning.compare import agreements, calibration_error, differing_tasks, proportions, score_posterior
+
+RNG = np.random.default_rng(0)
+
+
+def test_scores_are_those_of_scikit_learn() -> None:
+    posterior = RNG.dirichlet([1.0, 2.0, 3.0], size=400)
+    labels = posterior.argmax(axis=1)
+    truth = {int(row): "abc"[RNG.integers(3)] for row in RNG.permutation(400)[:300]}
+    found = score_posterior(posterior, list("abc"), truth, labels)
+    rows = list(truth)
+    assert found.n_items == 300
+    assert found.log_loss == pytest.approx(sklearn_log_loss(list(truth.values()), posterior[rows], labels=list("abc")))
+    assert found.accuracy == pytest.approx(np.mean(["abc"[labels[row]] == truth[row] for row in rows]))
+    assert found.balanced_accuracy == pytest.approx(np.mean(list(found.recall.values())))
+
+
+def test_a_true_class_that_no_method_knows() -> None:
+    posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
+    found = score_posterior(posterior, ["a", "b"], {0: "z", 1: "b"}, np.array([0, 1]))
+    assert found.recall == {"b": 1.0, "z": 0.0}
+    assert np.isfinite(found.log_loss)
+    with pytest.raises(InputError, match="no truth"):
+        score_posterior(posterior, ["a", "b"], {}, np.array([0, 1]))
+
+
+def test_calibration() -> None:
+    confidence = np.repeat([0.65, 0.95], 100)
+    right = np.r_[np.arange(100) < 65, np.arange(100) < 95]
+    assert calibration_error(confidence, right) == pytest.approx(0)
+    assert calibration_error(confidence, np.zeros(200, dtype=bool)) == pytest.approx(0.8)
+    assert calibration_error(np.array([1.0]), np.array([True])) == 0
+    assert calibration_error(np.empty(0), np.empty(0, dtype=bool)) == 0
+
+
+def test_agreement_is_cohens_kappa() -> None:
+    labels = {name: RNG.choice(3, 500, p=[0.7, 0.2, 0.1]) for name in ("x", "y", "z")}
+    labels["y"][:300] = labels["x"][:300]
+    found = agreements(labels, 3)
+    assert [(one.first, one.second) for one in found] == [("x", "y"), ("x", "z"), ("y", "z")]
+    for one in found:
+        assert one.kappa == pytest.approx(cohen_kappa_score(labels[one.first], labels[one.second]))
+        assert one.share_equal == pytest.approx(np.mean(labels[one.first] == labels[one.second]))
+        assert one.n_different == round(500 * (1 - one.share_equal))
+
+
+def test_one_class_alone_has_no_kappa() -> None:
+    (one,) = agreements({"x": np.zeros(5, dtype=np.int64), "y": np.zeros(5, dtype=np.int64)}, 2)
+    assert one.kappa is None
+    assert one.share_equal == 1
+
+
+def test_proportions_and_differences() -> None:
+    labels = {"x": np.array([0, 1, 1, 0]), "y": np.array([0, 1, 0, 0]), "z": np.array([0, 0, 1, 0])}
+    assert proportions(labels, ["a", "b"])["x"] == {"a": 0.5, "b": 0.5}
+    assert differing_tasks(labels).tolist() == [1, 2]
+    assert differing_tasks({"x": labels["x"]}).tolist() == []
+    assert differing_tasks({}).tolist() == []

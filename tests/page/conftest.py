@@ -1,0 +1,125 @@
+"""The page that the tests look at, and a real browser to open it in.
+
+The browser is ``$CHROMIUM``, else one on the PATH. Without any, the tests that need it are skipped and counted, unless
+``RAREVOTE_REQUIRE_BROWSER=1`` says that this is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rarevote import CCRasch
+from rarevote.meaning.calibrate import calibrated
+from rarevote.page.report import write_report
+from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Dialog, Page
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_WITHOUT = "no browser: set CHROMIUM, or put Chromium on the PATH, and install playwright"
+
+
+def find_browser() -> str | None:
+    """The browser's program, if there is one."""
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_chains() -> Iterator[None]:
+    """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rarevote.meaning.diagnose.calibrated", partial(calibrated, n_sweeps=300))
+        yield
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = find_browser()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        program = None
+    if program is None:
+        if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1":
+            pytest.fail(_WITHOUT)
+        pytest.skip(_WITHOUT)
+    with sync_playwright() as playwright:
+        # Playwright gives every launch a new, empty profile and removes it afterwards.
+        opened = playwright.chromium.launch(executable_path=program, args=list(_OPTIONS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def hostile_page(short_chains: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page whose data try to be markup, with truth, gold, and texts to show."""
+    crowd, truth, texts = hostile_crowd()
+    gold = {task: truth[task] for task in crowd.tasks[-3:].tolist()}
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(
+        CCRasch().fit(crowd, gold),
+        path,
+        source="<b>labels</b>.csv",
+        truth=truth,
+        gold=gold,
+        rare=HOSTILE_CLASS,
+        shown={"text & <i>more</i>": texts},
+    )
+    return path
+
+
+class Watched:
+    """A page in the browser with everything that it said and asked for."""
+
+    def __init__(self, page: Page, path: Path) -> None:
+        self.page, self.path = page, path
+        self.said: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        page.on("dialog", self._refuse)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(path.as_uri())
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def assert_quiet(self) -> None:
+        """Nothing was logged, no box popped up, and only the page itself was loaded."""
+        assert self.said == []
+        # The empty icon of the page is a data address, which is no request on any network.
+        assert [url for url in self.requests if not url.startswith("data:")] == [self.path.as_uri()]
+
+
+@pytest.fixture
+def opened(browser: Browser, hostile_page: Path) -> Iterator[Watched]:
+    """The hostile page on a desk."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield Watched(context.new_page(), hostile_page)
+    context.close()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    without = [
+        entry for entry in terminalreporter.stats.get("skipped", []) if _WITHOUT in str(getattr(entry, "longrepr", ""))
+    ]
+    if without:
+        terminalreporter.write_line(f"{len(without)} tests of the page were skipped: {_WITHOUT}.")

@@ -1,0 +1,289 @@
+"""The parts of the page before any browser sees them: charts, colours, lists, sentences, small tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from rarevote import CCRasch, DawidSkene, MajorityVote
+from rarevote.charts.palette import COLOURS, style_variables
+from rarevote.charts.svg import inline_svg
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import RarevoteError
+from rarevote.meaning.diagnose import Diagnosis, diagnose
+from rarevote.meaning.words import jury_sentences
+from rarevote.page import build as page
+from rarevote.page import sentences, small_tables
+from rarevote.page.sentences import About
+from rarevote.page.tables import Flag, item_list, worker_list
+from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, random_crowd
+
+ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
+
+
+def described(seed: int = 1, *, with_truth: bool = True) -> Diagnosis:
+    crowd, truth = random_crowd(seed)
+    return diagnose(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
+
+
+# -- colours and SVG ---------------------------------------------------------------------------------------------------
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_and_marks_stand_out(scheme: str) -> None:
+    """The contrast that the web content accessibility guidelines ask for: 4.5 for words, 3 for marks."""
+    paper = luminance(getattr(COLOURS["paper"], scheme))
+    for name, wanted in {
+        "ink": 7,
+        "soft": 4.5,
+        "link": 4.5,
+        "rare": 4.5,
+        "common": 3,
+        "vote": 3,
+        "good": 3,
+        "odd": 3,
+    }.items():
+        light, dark = sorted((paper, luminance(getattr(COLOURS[name], scheme))), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= wanted, name
+
+
+def test_every_colour_has_its_variable_and_classes() -> None:
+    style = style_variables()
+    for name, colour in COLOURS.items():
+        assert f"--{name}: {colour.light};" in style
+        assert f"--{name}: {colour.dark};" in style
+        assert f".fill-{name} {{ fill: var(--{name}); }}" in style
+
+
+def svg(inside: str) -> str:
+    ground = '<rect width="40" height="30" fill="white"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30">{ground}{inside}</svg>'
+
+
+def test_only_what_a_chart_needs_survives() -> None:
+    ink = COLOURS["ink"].light
+    found = inline_svg(
+        svg(
+            f'<g onclick="alert(1)" style="color:red"><script>alert(2)</script><image href="http://x.invalid/"/>'
+            f'<foreignObject><p>no</p></foreignObject><a href="javascript:alert(3)"><text>gone</text></a>'
+            f'<text fill="{ink}" transform="translate(1.23456,2)">a &lt;b&gt; &amp; c</text>'
+            f'<path role="graphics-symbol" aria-label="&lt;i&gt;" d="M0,0L1,1" stroke="{ink}" fill="none"/></g>'
+        ),
+        label='"quoted"',
+    )
+    root = ElementTree.fromstring(found)
+    assert [element.tag for element in root.iter()] == ["svg", "g", "text", "path", "title"]
+    text, path = root[0][0], root[0][1]
+    assert (text.text, text.get("class"), text.get("transform")) == ("a <b> & c", "fill-ink", "translate(1.23,2)")
+    assert (path[0].text, path.get("class"), path.get("fill")) == ("<i>", "stroke-ink", "none")
+    assert root.get("aria-label") == '"quoted"'
+    assert not any(name.startswith(("on", "style", "href")) for element in root.iter() for name in element.attrib)
+
+
+def test_a_strange_colour_or_a_broken_chart_is_an_error() -> None:
+    with pytest.raises(RarevoteError, match="colour #123456"):
+        inline_svg(svg('<path d="M0,0" fill="#123456"/>'), label="")
+    with pytest.raises(RarevoteError, match="could not be drawn"):
+        inline_svg("<svg", label="")
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_item_list_says_what_the_records_say() -> None:
+    found = described()
+    shown = {"picture": [f"picture of {name}" for name in found.items.names.tolist()]}
+    made = item_list(found, shown)
+    titles = [column["title"] for column in made.columns]
+    assert titles == ["Item", "picture", "Label", "P(yes)", "Majority", "Votes", "Dispute", "Ease", "Truth"]
+    assert made.groups == 2
+    place = {name: i for i, name in enumerate(found.items.names.tolist())}
+    assert sorted(row[0] for row in made.rows) == sorted(place)
+    assert found.truth is not None
+    wrong = set(found.truth.items[found.truth.truth != found.truth.label].tolist())
+    for row in made.rows:
+        i = place[row[0]]
+        assert row[1] == f"picture of {row[0]}"
+        assert row[2] == found.items.label[i]
+        assert row[3] == pytest.approx(found.items.probabilities[i, found.rare], abs=1e-4)
+        assert {k: n for k, n in row[5]} == {k: n for k, n in enumerate(found.items.votes[i]) if n}  # noqa: C416
+        flags = Flag(row[-1])
+        assert (Flag.OVERRULED in flags) == (found.items.label[i] != found.items.majority[i])
+        assert (Flag.SPLIT in flags) == (len(row[5]) > 1)
+        assert (Flag.UNSURE in flags) == (found.items.confidence[i] < 0.8)
+        assert (Flag.WRONG in flags) == (i in wrong)
+        assert Flag.KNOWN not in flags
+
+
+def test_long_lists_keep_the_most_telling_and_say_so() -> None:
+    found = described()
+    made = item_list(found, {}, limit=7)
+    assert (len(made.rows), made.n_all) == (7, 60)
+    chosen = [found.items.names[i] for i in found.items.most_telling(7)]
+    assert [row[0] for row in made.rows] == chosen
+    assert len(worker_list(found, limit=2).rows) == 2
+
+
+def test_long_texts_and_long_tails_of_classes_are_cut() -> None:
+    task = ["x" * 900] * 6 + ["y"]
+    crowd = Annotations.from_arrays(task, [*"abcdef", "a"], [*"qrstuv", "q"])
+    made = item_list(diagnose(MajorityVote().fit(crowd)), {"note": ["long " * 200, None]})
+    row = next(row for row in made.rows if row[0].startswith("x"))
+    assert len(row[0]) == 400
+    assert row[0].endswith("…")
+    assert row[1].endswith("…")
+    votes = row[[column["title"] for column in made.columns].index("Votes")]
+    assert votes[-1] == [-1, 2]
+    assert sum(n for _, n in votes) == 6
+
+
+def test_workers_are_listed_busiest_first_with_abstentions_where_there_are_any() -> None:
+    crowd = Annotations.from_arrays([1, 1, 2, 2, 3], list("abbcb"), list("xyy?x"), abstain=["?"])
+    made = worker_list(diagnose(MajorityVote().fit(crowd)))
+    assert made.rows[0][0] == "b"
+    titles = [column["title"] for column in made.columns]
+    assert "Abstained" not in titles, "the only one who abstained never voted"
+    crowd = Annotations.from_arrays([1, 1, 2, 2, 3], list("abbab"), list("xyy?x"), abstain=["?"])
+    made = worker_list(diagnose(MajorityVote().fit(crowd)))
+    assert [row[2] for row in made.rows] == [0, 1]
+
+
+# -- sentences and tables ----------------------------------------------------------------------------------------------
+
+
+def test_the_headline_expected_and_known() -> None:
+    expected = sentences.headline(described(with_truth=False))
+    assert re.match(r"\d+ of 60 items are labelled “yes”: this finds about [\d.]+% of all that are, ", expected), (
+        expected
+    )
+    known = sentences.headline(described())
+    assert "about" not in known
+    found = described()
+    assert found.truth is not None
+    recall = found.truth.scores.recall["yes"]
+    assert f"finds {100 * recall:.0f}%" in known
+
+
+def test_headlines_at_the_edges() -> None:
+    alone = diagnose(MajorityVote().fit(([1, 2], ["a", "b"], ["x", "x"])))
+    assert sentences.headline(alone) == "2 of 2 items are labelled “x”."
+    same = diagnose(MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y")
+    assert sentences.headline(same).startswith("1 of 3 items is labelled “y”")
+    assert sentences.headline(same).endswith("and so does a majority vote.")
+    assert sentences.losses(same) == ["A majority vote gives every item the same label."]
+    assert small_tables.moves_table(same) is None
+    none = diagnose(CCRasch().fit(random_crowd(1)[0]), labels=np.zeros(60, dtype=np.int64), rare="yes")
+    assert sentences.lead(none) == ""
+    assert sentences.headline(none).startswith("0 of 60 items are labelled")
+
+
+def test_what_a_majority_vote_loses_adds_up() -> None:
+    found = described()
+    said = " ".join(sentences.losses(found))
+    assert f"{len(found.overruled.items)} item" in said
+    table = small_tables.moves_table(found)
+    assert table is not None
+    assert sum(int(row[1]) for row in table.rows) == len(found.overruled.items)
+
+
+def test_cautions() -> None:
+    found = described()
+    assert any("false alarms" in said for said in sentences.cautions(found)) == (
+        found.true_trade_offs[0].chosen.precision < 0.5
+    )
+    sparse = diagnose(MajorityVote().fit((list(range(10)), ["a"] * 10, list("abcdefghij"))))
+    assert any("are few" in said for said in sentences.cautions(sparse))
+    draw = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 60)
+    task = np.repeat(np.arange(120), 5)
+    wrong = np.where(draw.random(600) < 0.7, 1 - truth[task], truth[task])
+    gold = {i: int(truth[i]) for i in range(0, 120, 2)}
+    flipped = CCRasch().fit((task, np.tile(np.arange(5), 120), wrong), gold)
+    assert any("worse than guessing" in said for said in sentences.cautions(diagnose(flipped, gold=gold)))
+
+
+def test_the_jury_is_told_for_every_class() -> None:
+    found = described()
+    said = " ".join(jury_sentences(found.classes.jury, found.classes.names))
+    for k, name in enumerate(found.classes.names):
+        assert f"“{name}”" in said
+        assert found.classes.jury.holds[k] == (f"For “{name}”" not in said)
+
+
+def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
+    found = described()
+    matrix = small_tables.confusion(found)
+    assert isinstance(matrix, small_tables.Matrix)
+    assert sum(int(cell.text.replace(",", "")) for row in matrix.rows for cell in row) == 60
+    assert [[cell.right for cell in row] for row in matrix.rows] == [[True, False], [False, True]]
+    names = tuple(f"c{k:02d}" for k in range(14))
+    crowd, truth = random_crowd(5, n_tasks=200, classes=names)
+    many = diagnose(MajorityVote().fit(crowd), truth=truth)
+    mistakes = small_tables.confusion(many)
+    assert isinstance(mistakes, small_tables.Table)
+    counts = [int(row[1]) for row in mistakes.rows]
+    assert counts == sorted(counts, reverse=True)
+    assert len(small_tables.proportion_table(many).rows) == 12
+
+
+def test_steps_reach_the_recall_they_name() -> None:
+    found = described()
+    table = small_tables.steps_table(found)
+    assert table is not None
+    probability = found.items.probabilities[:, found.rare]
+    assert found.truth is not None
+    is_rare = found.truth.truth == found.truth.classes.index("yes")
+    for recall, flagged, _ in table.rows:
+        top = np.sort(probability)[::-1][int(flagged) - 1]
+        assert is_rare[probability >= top].sum() / is_rare.sum() >= float(recall.rstrip("%")) / 100 - 1e-9
+
+
+@pytest.mark.parametrize("method", [CCRasch, DawidSkene, MajorityVote])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_method_gets_a_page(method: type, seed: int) -> None:
+    crowd, truth = random_crowd(seed, classes=[("no", "yes"), ("a", "b", "c")][seed])
+    text = page.build_page(diagnose(method().fit(crowd), truth=truth if seed else None), ABOUT)
+    assert ">nan<" not in text.lower()
+
+
+def test_a_page_of_a_single_item_and_class() -> None:
+    text = page.build_page(diagnose(CCRasch().fit(([1], ["a"], ["x"]))), ABOUT)
+    assert "1 of 1 item is labelled “x”." in text
+
+
+# -- what the page is made of ------------------------------------------------------------------------------------------
+
+
+def test_names_are_escaped_in_markup_and_data() -> None:
+    crowd, truth, texts = hostile_crowd()
+    found = diagnose(CCRasch().fit(crowd), truth=truth)
+    text = page.build_page(found, ABOUT, shown={"text": texts})
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+    assert not set("<>&\u2028\u2029") & set(data.group(1))
+    read = json.loads(data.group(1))
+    assert HOSTILE_CLASS in read["classes"]
+    assert {row[0] for row in read["lists"]["items"]["rows"]} == set(crowd.tasks.tolist())
+    for name in (HOSTILE_CLASS, HOSTILE_WORKER, *crowd.tasks[:4].tolist()):
+        assert name not in text or not set(name) & set("<>&")
+    assert text.count("<script") == 2
+
+
+def test_charts_are_exported_as_svg_and_png(tmp_path: Path) -> None:
+    files = page.export_charts(tmp_path / "new" / "figures", page.all_charts(described()))
+    assert {path.suffix for path in files} == {".svg", ".png"}
+    assert {path.stem for path in files} >= {"ability-map", "class-counts", "convergence", "trade-off-1", "calibration"}
+    for path in files:
+        head = path.read_bytes()[:8]
+        assert head[:4] == b"<svg" if path.suffix == ".svg" else head == b"\x89PNG\r\n\x1a\n"

@@ -1,0 +1,181 @@
+"""``rarevote report`` and the example's page: files in, one file out, and a clear word where that cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from rarevote.cli.report import report
+from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteError
+from rarevote.page.report import check_page_path, write_example_report
+from rarevote.simulate.example import example_files
+
+ROWS = "task,worker,label,text\n1,a,yes,one <b>\n1,b,no,\n1,c,no,\n2,a,yes,two\n2,b,yes,\n3,a,no,three\n3,c,no,\n"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    app = typer.Typer()
+    app.command()(report)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_one_file_comes_out(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = run(labels, "--out", out, "--rare", "yes", "--show", "text", "--method", "majority-vote")
+    assert done.exit_code == 0, done.output
+    assert done.stdout == ""
+    assert f"wrote {out}" in done.stderr
+    assert "of 3 items" in done.stderr
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "one \\u003cb\\u003e" in text
+    assert str(tmp_path) not in text, "the page names no folder of the machine that made it"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.csv", "page.html"]
+
+
+def test_truth_gold_charts_and_json(labels: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.csv"
+    known.write_text("task,label\n1,no\n2,yes\n3,no\n")
+    gold = tmp_path / "gold.csv"
+    gold.write_text("task,label\n3,no\n")
+    out, folder = tmp_path / "page.html", tmp_path / "deep" / "charts"
+    done = run(labels, "-o", out, "--truth", known, "--gold", gold, "--charts", folder, "--json", "--quiet")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["page"] == str(out)
+    assert said["bytes"] == out.stat().st_size
+    assert {Path(path).suffix for path in said["charts"]} == {".svg", ".png"}
+    assert all(Path(path).is_file() for path in said["charts"])
+    text = out.read_text(encoding="utf-8")
+    assert "Against known answers" in text
+    assert "1 known answer not counted: the fit was given them" in text
+
+
+def test_settings_are_told(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = run(labels, "-o", out, "--set", "sigma_alpha=0.7", "--set", "prior=estimate")
+    assert done.exit_code == 0, done.output
+    text = out.read_text(encoding="utf-8")
+    assert "sigma_alpha=0.7, prior=&#39;estimate&#39;" in text
+    assert "the most probable class by the method" in text
+
+
+def failure(*arguments: str | Path) -> RarevoteError:
+    done = run(*arguments)
+    assert done.exit_code == 1
+    assert isinstance(done.exception, RarevoteError), done.output
+    return done.exception
+
+
+def test_pages_that_cannot_be_written(labels: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert "no folder" in str(failure(labels, "-o", tmp_path / "absent" / "page.html"))
+    assert "ends in .html" in str(failure(labels, "-o", tmp_path / "page.pdf"))
+    folder = tmp_path / "folder.html"
+    folder.mkdir()
+    assert "is a folder" in str(failure(labels, "-o", folder))
+    folder.rmdir()
+    assert "is a file" in str(failure(labels, "-o", tmp_path / "page.html", "--charts", labels))
+    assert "cannot be written" in str(failure(labels, "-o", tmp_path / "page.html", "--charts", labels / "below"))
+    assert sorted(tmp_path.iterdir()) == before, "nothing half-written"
+
+
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The user who runs the tests may be allowed everything, so the answer of the system is played.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(InputError, match="no permission"):
+        check_page_path(tmp_path / "page.html")
+
+
+def test_input_that_does_not_fit(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    assert isinstance(failure(labels, "-o", out, "--rare", "maybe"), ParameterError)
+    assert isinstance(failure(labels, "-o", out, "--show", "absent"), ColumnsError)
+    assert isinstance(failure(labels, "-o", out, "--method", "nonsense"), ParameterError)
+    other = tmp_path / "truth.csv"
+    other.write_text("task,label\nelsewhere,yes\n")
+    assert "names none of the tasks" in str(failure(labels, "-o", out, "--truth", other))
+    empty = tmp_path / "empty.csv"
+    empty.write_text("task,worker,label\n")
+    assert isinstance(failure(empty, "-o", out), InputError)
+    assert not out.exists()
+
+
+def test_an_older_page_survives_a_failure(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    out.write_text("older")
+    failure(labels, "-o", out, "--rare", "maybe")
+    assert out.read_text() == "older"
+
+
+def test_the_page_of_the_example(tmp_path: Path) -> None:
+    path = write_example_report(tmp_path / "rails.html")
+    text = path.read_text(encoding="utf-8")
+    assert "items are labelled “defect”" in text
+    assert "Rail inspection (simulated)" in text
+    assert str(example_files().labels.parent) not in text
+    assert path.stat().st_size < 1_000_000
+
+
+def test_the_page_shows_the_decision(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    # Where missing a "yes" costs a million times a false alarm, everything is called "yes".
+    done = run(labels, "-o", out, "--rare", "yes", "--cost", "no:yes=1,yes:no=1000000", "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["headline"].startswith("3 of 3 items are labelled “yes”: this finds about 100% of all that are")
+    assert said["decision"]["rule"] == "least expected cost"
+    assert "<dd>least expected cost</dd>" in out.read_text(encoding="utf-8")
+
+
+def test_a_recall_that_cannot_be_promised_is_a_caution(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = run(labels, "-o", out, "--min-recall", "yes=0.9")
+    assert done.exit_code == 0, done.output
+    assert "warning: no promise on the recall of yes" in done.stderr
+    text = out.read_text(encoding="utf-8")
+    assert "<dd>recall of yes at least 0.9</dd>" in text
+    assert "No promise on the recall of yes" in text[: text.index("What a majority vote")]
+
+
+def test_items_without_an_answer(labels: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.csv"
+    known.write_text("task,label\n1,no\n2,yes\n3,no\n")
+    out = tmp_path / "page.html"
+    done = run(labels, "-o", out, "--rare", "yes", "--abstain-below", "1", "--truth", known)
+    assert done.exit_code == 0, done.output
+    text = out.read_text(encoding="utf-8")
+    assert "<dt>No answer</dt><dd>3 items" in text
+    assert text.count('"no answer"') == 3
+    assert '<th scope="col">no answer</th>' in text
+
+
+def test_decisions_share_their_options_with_aggregate() -> None:
+    from rarevote.cli import app
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    options = {name: {option for one in commands[name].params for option in one.opts} for name in commands}
+    only_there = options["aggregate"] - options["report"]
+    assert only_there == {
+        "--calibrate", "--model-out", "--back-out", "--engine", "--scheduler", "--checkpoint", "--checkpoint-every",
+        "--strict", "--spreadsheet-safe", "--verbose", "-v",
+    }  # fmt: skip
+    assert options["report"] - options["aggregate"] == {"--charts"}
+
+
+def test_a_mistaken_decision_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    wrong = failure(tmp_path / "absent.csv", "-o", out, "--cost", "a:b=1", "--min-recall", "a=0.5")
+    assert "contradict each other" in str(wrong)
+    assert not out.exists()
