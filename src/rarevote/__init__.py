@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING
 from rarevote.methods.registry import METHODS
 
 if TYPE_CHECKING:
+    from rarevote.api import Crowd as Crowd
+    from rarevote.api import Fitted as Fitted
+    from rarevote.api import Result as Result
+    from rarevote.api import fit as fit
+    from rarevote.api import read as read
     from rarevote.crowd.annotations import Annotations as Annotations
     from rarevote.meaning.metrics import score as score
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
@@ -40,6 +45,11 @@ __version__ = "0.1.0"
 
 _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values()} | {
     "Annotations": "crowd.annotations",
+    "Crowd": "api",
+    "Fitted": "api",
+    "Result": "api",
+    "fit": "api",
+    "read": "api",
     "load": "methods.saved",
     "load_dataset": "study.datasets",
     "score": "meaning.metrics",

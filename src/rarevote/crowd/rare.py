@@ -14,6 +14,9 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import find_name, listed
 from rarevote.errors import ParameterError
 
+# Below this part of an equal share a class is called rare.
+_RARE = 0.8
+
 
 def rare_class(crowd: Annotations, wanted: Any = None) -> int:
     """Number of the class that matters.
@@ -39,3 +42,10 @@ def rare_class(crowd: Annotations, wanted: Any = None) -> int:
         return number
     votes = np.bincount(crowd.label, minlength=crowd.n_classes)
     return int(np.where(votes > 0, votes, np.iinfo(np.int64).max).argmin())
+
+
+def is_rare(crowd: Annotations, number: int) -> bool:
+    """Whether a class is rare enough to be called so: clearly below an equal share of the votes."""
+    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    voted = int((votes > 0).sum())
+    return bool(voted > 1 and votes[number] < _RARE / voted * crowd.n_annotations)

@@ -28,6 +28,8 @@ from rarevote.crowd.names import in_kind, listed, unmatched
 from rarevote.crowd.numerics import TINY, normalise_rows
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.vote_sampler import Votes, VoteSampler
+from rarevote.methods.base import Estimator
+from rarevote.methods.new_tasks import PredictsNewTasks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -151,6 +153,75 @@ def calibrated(
         return _held(names, posterior, given, fixed, words, known, counts if prevalence == "gold" else None)
     shares_from = counts if prevalence == "gold" else None
     return _refitted(annotations, posterior, known, fixed, shares_from, words, n_sweeps, random_state)
+
+
+def calibrate_fit(
+    estimator: Estimator,
+    gold: Mapping[Any, Any] | None = None,
+    *,
+    prevalence: Shares = "estimate",
+    random_state: int = 0,
+) -> CalibratedPosterior:
+    """Probabilities for a fitted method, with the class prior that it was fitted with.
+
+    A method that reports calibrated probabilities itself (``reported_``) is taken at its word; any other method's votes
+    are explained anew, or with very many workers and classes its posterior is reweighted.
+
+    Args:
+        estimator: the fitted method.
+        gold: known labels that the fit was given, by task.
+        prevalence: as in :func:`calibrated`.
+        random_state: as in :func:`calibrated`.
+    """
+    crowd = estimator.annotations_
+    known = _known_classes(gold, crowd, crowd.n_tasks)
+    reported = getattr(estimator, "reported_", None)
+    if reported is None:
+        return calibrated(
+            estimator.posterior_,
+            _prior_of(estimator),
+            prevalence=prevalence,
+            gold=known,
+            annotations=crowd,
+            random_state=random_state,
+        )
+    return _as_reported(estimator, np.asarray(reported, dtype=np.float64), known, prevalence)
+
+
+def _prior_of(estimator: Estimator) -> FloatArray | None:
+    """The class prior behind a posterior; None where the method has none."""
+    log_prior = estimator.fitted_parameters.get("log_prior")
+    return None if log_prior is None else np.asarray(np.exp(log_prior))
+
+
+def _as_reported(
+    estimator: Estimator, reported: FloatArray, known: NDArray[np.int32], prevalence: Shares
+) -> CalibratedPosterior:
+    """Probabilities that the method itself calibrated; another prevalence only reweights them."""
+    crowd = estimator.annotations_
+    counts = np.bincount(known[known >= 0], minlength=crowd.n_classes).astype(np.float64)
+    score = reported
+    if (known >= 0).any() and isinstance(estimator, PredictsNewTasks):
+        # What the votes alone say of known tasks, so that these can vouch for a threshold.
+        score = np.where((known >= 0)[:, None], estimator.label_new(crowd).posterior, reported)
+    share = reported.mean(axis=0) if len(reported) else np.full(crowd.n_classes, np.nan)
+    fixed, words = _fixed_prevalence(prevalence, crowd.classes, counts)
+    if not isinstance(prevalence, str) or prevalence != "estimate":
+        wanted = counts if prevalence == "gold" else None
+        return _held(crowd.classes, score, np.maximum(share, TINY), fixed, words, known, wanted)
+    unknown = np.full(crowd.n_classes, np.nan)
+    return CalibratedPosterior(
+        crowd.classes,
+        estimator.posterior_,
+        _imposed(reported, known),
+        score,
+        share,
+        unknown,
+        unknown,
+        "as the method reports them, which is near the shares of the votes",
+        known,
+        caution="only reviews of an expert can tell how many were missed",
+    )
 
 
 def _known_classes(gold: Any, annotations: Annotations | None, n: int) -> NDArray[np.int32]:

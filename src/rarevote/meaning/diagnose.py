@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError
-from rarevote.meaning.calibrate import Abilities, CalibratedPosterior, calibrated
+from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
 from rarevote.meaning.classes import (
     Classes,
     Overruled,
@@ -44,7 +44,6 @@ __all__ = [
     "TradeOff",
     "TruthCheck",
     "Workers",
-    "calibrate_fit",
     "diagnose",
 ]
 
@@ -53,7 +52,6 @@ IntArray = NDArray[np.int64]
 
 # Each costs a sort of all items.
 _MOST_TRADE_OFFS = 8
-_MOST_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,20 +161,6 @@ def diagnose(
         converged=estimator.converged_,
         status=estimator.status_,
     )
-
-
-def calibrate_fit(estimator: Estimator, gold: Mapping[Any, Any] | None = None) -> CalibratedPosterior:
-    """Probabilities for a fitted method, explained anew from its votes.
-
-    With so many workers and classes that the sampler's tables would not fit the memory, the method's own posterior is
-    reweighted instead.
-    """
-    crowd = estimator.annotations_
-    code = {name: k for k, name in enumerate(crowd.classes.tolist())}
-    known = np.array([code.get((gold or {}).get(name), -1) for name in crowd.tasks.tolist()], dtype=np.int32)
-    cells = crowd.n_workers * crowd.n_classes**2
-    mode: Abilities = "refitted" if cells <= _MOST_CELLS else "held"
-    return calibrated(estimator.posterior_, gold=known, annotations=crowd, abilities=mode)
 
 
 def _true_trade_offs(

@@ -10,6 +10,7 @@ posterior alone.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import in_kind
 from rarevote.crowd.numerics import first_of_best
 from rarevote.crowd.stored_names import positions_of
-from rarevote.errors import ParameterError
+from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.methods.base import Estimator
 from rarevote.methods.evidence import WeighsVotes
@@ -28,6 +31,8 @@ FloatArray = NDArray[np.float64]
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9
+# Looking for a similar name among more than these takes longer than it helps.
+_MAX_COMPARED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,7 @@ def explain(
     *,
     gold: Mapping[Any, Any] | None = None,
     calibration: CalibratedPosterior | None = None,
+    label: int | None = None,
 ) -> Explanation:
     """Explain the label of one item.
 
@@ -100,7 +106,8 @@ def explain(
         estimator: the fitted method.
         task: name of the item, as it is in the data.
         gold: known labels that the fit was given.
-        calibration: probabilities (:func:`rarevote.meaning.diagnose.calibrate_fit`), if they are wanted.
+        calibration: probabilities (:func:`rarevote.meaning.calibrate.calibrate_fit`), if they are wanted.
+        label: number of the class that it got, where that is not the method's own label.
 
     Raises:
         ParameterError: there is no such item.
@@ -120,7 +127,8 @@ def explain(
     labels = crowd.label[own].astype(np.int64)
     votes = np.bincount(labels, minlength=crowd.n_classes)
     posterior = estimator.posterior_[number]
-    label, majority = int(estimator.label_codes()[number]), int(first_of_best(votes[None])[0])
+    label = int(estimator.label_codes()[number]) if label is None else label
+    majority = int(first_of_best(votes[None])[0])
     others = posterior.copy()
     others[label] = -1.0
     rival = majority if majority != label else int(others.argmax())
@@ -142,6 +150,23 @@ def explain(
         is_gold,
         weighed,
     )
+
+
+def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
+    """The number of a task that is named as it is in the data or as a person types it.
+
+    Raises:
+        InputError: there is none; the message names similar ones.
+    """
+    (number,) = positions_of(crowd.tasks, in_kind([name], crowd.tasks)).tolist()
+    if number >= 0:
+        return int(number)
+    if str(name) in map(str, crowd.unanswered.tolist()):
+        raise InputError(f"{title}: task {name!r} got abstentions only, so it has no label to explain")
+    few = list(map(str, crowd.tasks[:_MAX_COMPARED].tolist()))
+    near = difflib.get_close_matches(str(name), few, n=3)
+    hint = f"similar: {', '.join(near)}" if near else f"tasks look like {few[0]}"
+    raise InputError(f"{title}: there is no task {name!r}; {hint}")
 
 
 def _weighed(estimator: WeighsVotes, task: int, label: int, rival: int) -> Weighed:

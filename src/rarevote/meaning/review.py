@@ -12,8 +12,10 @@ probability 0.6. Answers that come back from a review are gold in the next run.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.write.atomic import replacing
+from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
 
@@ -213,6 +217,20 @@ def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[s
         }
         for item in plan.items
     ]
+
+
+#: the forms that a list can have
+FORMS = ("table", "label-studio", "argilla")
+
+
+def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown | None = None) -> None:
+    """Write the list, whole or not at all: a table by the ending of its name, or tasks that a platform imports."""
+    if form == "table":
+        write_columns(review_columns(plan, shown), path)
+        return
+    records = (label_studio_tasks if form == "label-studio" else argilla_records)(plan, shown)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _texts(item: ReviewItem, shown: Shown | None) -> dict[str, str]:

@@ -85,6 +85,8 @@ class Estimator:
     method_name: ClassVar[str] = ""
     #: whether the method can use known labels in the fit
     uses_gold: ClassVar[bool] = False
+    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
+    own_decision: str = "argmax"
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
@@ -195,6 +197,12 @@ class Estimator:
         if not self._annotations_.n_annotations and name not in self._fit_.parameters:
             return np.empty((0, self._annotations_.n_classes))
         return self._fit_.parameters[name]
+
+    @property
+    def fitted_parameters(self) -> dict[str, Any]:
+        """Arrays of the method's own, by name; empty for an empty crowd."""
+        self._check_fitted()
+        return self._fit_.parameters
 
     @property
     def posterior_(self) -> FloatArray:

@@ -56,6 +56,8 @@ _LISTED = (
     ("gold-dawid-skene", "GoldDawidSkene", "gold", "confusion matrices from known items alone; needs gold"),
     ("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold"),
 )
+#: what is fitted when nobody chose a method
+DEFAULT_METHOD = "cc-rasch"
 METHODS: dict[str, MethodEntry] = {row[0]: MethodEntry(*row) for row in _LISTED}
 
 

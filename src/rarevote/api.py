@@ -1,0 +1,482 @@
+"""The spine: from data to decision in one road, which every verb of the command line and the page take too.
+
+>>> import rarevote
+>>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"), ("b", "cy", "yes")]
+>>> fitted = rarevote.fit(votes, "majority-vote")
+>>> result = fitted.decide()
+>>> dict(zip(result.tasks.tolist(), result.labels.tolist()))
+{'a': 'yes', 'b': 'no'}
+
+:func:`read` takes whatever a person has, :class:`Fitted` owns method, crowd, gold and rare class, so that no later step
+can forget one of them, and :class:`Result` owns the labels, the probabilities and what to expect of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.rare import rare_class
+from rarevote.errors import ParameterError, warn_user
+from rarevote.io.read.crowd import Crowd, ReadOptions, read
+from rarevote.meaning.guards import doubts, silence_note, votes_as_labels, why_no_answer
+from rarevote.meaning.rules import ABSTAINED, Basis, Rule, parse_rule, rule_of
+from rarevote.methods.base import EMEstimator, Estimator
+from rarevote.methods.registry import DEFAULT_METHOD, find_method
+
+if TYPE_CHECKING:
+    from rarevote.crowd.annotations import Annotations
+    from rarevote.em.loop import Callback
+    from rarevote.meaning.calibrate import CalibratedPosterior, Shares
+    from rarevote.meaning.costs import Costs
+    from rarevote.meaning.decide import Decision
+    from rarevote.meaning.diagnose import Diagnosis
+    from rarevote.meaning.explain import Explanation
+    from rarevote.meaning.recall_targets import RecallTarget
+    from rarevote.meaning.review import ReviewPlan
+    from rarevote.page.report import Report
+
+__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "fit", "make_method", "read"]
+
+
+def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:
+    """A method by its name, with parameters; an estimator is taken as it is."""
+    made = method if isinstance(method, Estimator) else find_method(method).load()()
+    return made.set_params(**parameters) if parameters else made
+
+
+def fit(
+    data: Any,
+    method: str | Estimator = DEFAULT_METHOD,
+    *,
+    gold: Any = None,
+    use_gold: bool = True,
+    rare: Any = None,
+    callback: Callback | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 10,
+    **reading: Any,
+) -> Fitted:
+    """Read the votes and fit a method to them.
+
+    Args:
+        data: whatever :func:`read` takes.
+        method: the name of a method, or an estimator.
+        gold: known labels that the method may learn from: a file, a mapping, a Series, a frame.
+        use_gold: whether to learn from known answers that came with an export.
+        rare: the class that matters; the one with the fewest votes if not given.
+        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
+        checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
+        checkpoint_every: iterations between two checkpoints.
+        **reading: how to read the data, as for :func:`read`.
+
+    Raises:
+        InputError: the data cannot be used.
+        ParameterError: the method cannot do what is asked of it, or ``rare`` is no class.
+    """
+    estimator = make_method(method)
+    if gold is not None and not estimator.uses_gold:
+        raise ParameterError(
+            f"{estimator.method_name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}"
+        )
+    options: dict[str, Any] = {}
+    if checkpoint is not None:
+        if not isinstance(estimator, EMEstimator):
+            name = estimator.method_name
+            raise ParameterError(f"--checkpoint is for methods that iterate; {name} is done in one pass")
+        options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+    crowd = read(data, **reading)
+    # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
+    rare_name = crowd.annotations.classes[rare_class(crowd.annotations, rare)] if crowd.annotations.n_classes else None
+    known = None
+    if gold is not None:
+        known = crowd.known(gold)
+    elif use_gold and estimator.uses_gold and crowd.gold:
+        known = crowd.known(crowd.gold)
+    begin = time.perf_counter()
+    estimator.fit(crowd.annotations, known, callback=callback, **options)
+    seconds = time.perf_counter() - begin
+    return Fitted(estimator, crowd.with_annotations(estimator.annotations_), known or {}, rare_name, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted method with all that belongs to it.
+
+    Attributes:
+        method: the fitted estimator.
+        crowd: the votes, with the classes that gold may have added.
+        gold: known labels that the fit was given, by task.
+        rare_name: the class that matters.
+        seconds: how long the fit took.
+    """
+
+    method: Estimator
+    crowd: Crowd
+    gold: dict[Any, Any] = field(default_factory=dict)
+    rare_name: Any = None
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, estimator: Estimator, gold: Any = None, rare: Any = None) -> Fitted:
+        """An estimator that was fitted on its own."""
+        crowd = Crowd(estimator.annotations_)
+        name = crowd.annotations.classes[rare_class(crowd.annotations, rare)]
+        return cls(estimator, crowd, {} if gold is None else crowd.known(gold), name)
+
+    @property
+    def annotations(self) -> Annotations:
+        """The encoded votes."""
+        return self.crowd.annotations
+
+    @property
+    def rare(self) -> int:
+        """Number of the class that matters."""
+        return rare_class(self.annotations, self.rare_name)
+
+    @property
+    def probabilities(self) -> NDArray[Any]:
+        """What results show as ``p:``: the probabilities a method reports as calibrated, else its posterior."""
+        reported = getattr(self.method, "reported_", None)
+        return self.method.posterior_ if reported is None else np.asarray(reported)
+
+    @property
+    def reports_probabilities(self) -> bool:
+        """Whether the method's own probabilities are calibrated, so that no sampler is needed."""
+        return getattr(self.method, "reported_", None) is not None
+
+    @cached_property
+    def _calibrations(self) -> dict[str, CalibratedPosterior]:
+        return {}
+
+    def calibrate(self, prevalence: Shares = "estimate") -> CalibratedPosterior:
+        """Probabilities to be read as such; computed once for each prevalence.
+
+        Args:
+            prevalence: "estimate" from the crowd, "gold" for the shares among the known tasks (a random sample), or
+                shares by class.
+        """
+        from rarevote.meaning.calibrate import calibrate_fit
+
+        key = repr(prevalence)
+        if key not in self._calibrations:
+            self._calibrations[key] = calibrate_fit(self.method, self.gold or None, prevalence=prevalence)
+        return self._calibrations[key]
+
+    def decide(
+        self,
+        decide: Rule | str | None = None,
+        *,
+        costs: Costs | None = None,
+        min_recall: Mapping[Any, float] | None = None,
+        cap: float | None = None,
+        abstain_below: float | None = None,
+        prevalence: Shares = "estimate",
+        random_gold: bool = False,
+        calibrate: bool = False,
+        allow_unvoted: bool = False,
+    ) -> Result:
+        """One answer per task: the method's own decision unless another one is asked for.
+
+        A label that nobody voted for on the task is never given (gold excepted), unless ``allow_unvoted``. Where the
+        crowd cannot tell who is right, the votes themselves come back, with a warning.
+
+        Args:
+            decide: a rule, or its name: "argmax", "balanced", "balanced:5".
+            costs: decide by least expected cost; see :func:`rarevote.meaning.costs.cost_matrix`.
+            min_recall: flag as many tasks as this recall of one class needs, such as ``{"defect": 0.95}``.
+            cap: decide balanced, a miss counting at most as so many false alarms.
+            abstain_below: no label where its calibrated probability is below this.
+            prevalence: as in :meth:`calibrate`.
+            random_gold: whether the gold labels are a random sample of the tasks, so that they can vouch for a recall.
+            calibrate: compute calibrated probabilities even if the decision needs none.
+            allow_unvoted: let a label be one that nobody voted for on the task.
+
+        Raises:
+            ParameterError: two ways to decide at once, names that are no class, or numbers out of range.
+        """
+        own = parse_rule(self.method.own_decision)
+        rule = rule_of(
+            decide,
+            costs=costs,
+            min_recall=min_recall,
+            cap=cap,
+            abstain_below=abstain_below,
+            random_gold=random_gold,
+            own=own,
+        )
+        rule.check(self.annotations.classes)
+        wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
+        calibrated = self.calibrate(prevalence) if wanted else None
+        return _decided(self, rule, calibrated, allow_unvoted=allow_unvoted, is_own=rule == own)
+
+    def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
+        """What the fit says about annotators, items and classes."""
+        from rarevote.meaning.diagnose import diagnose
+
+        return diagnose(
+            self.method,
+            calibration=self.calibrate() if result is None or result.calibrated is None else result.calibrated,
+            labels=None if result is None else result.codes,
+            rare=self.rare_name,
+            truth=None if truth is None else self.crowd.known(truth),
+            gold=self.gold,
+        )
+
+    def explain(self, task: Any, *, label: int | None = None) -> Explanation:
+        """Why a task got its label, vote by vote; the task is named as it is in the data or as a person types it."""
+        from rarevote.meaning.explain import explain, find_task
+
+        number = find_task(self.annotations, task, self.crowd.title)
+        name = self.annotations.tasks[[number]].tolist()[0]
+        return explain(self.method, name, gold=self.gold, calibration=self.calibrate(), label=label)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
+        self.method.save(path)
+
+
+def _decided(
+    fitted: Fitted, rule: Rule, calibrated: CalibratedPosterior | None, *, allow_unvoted: bool, is_own: bool
+) -> Result:
+    crowd = fitted.annotations
+    votes = crowd.votes()
+    own = fitted.method.label_codes()
+    free = Basis(own, fitted.probabilities, votes, calibrated)
+    known = _known_codes(fitted)
+    reason = why_no_answer(crowd)
+    warnings = []
+    n_guarded = 0
+    target = None
+    if reason is not None and not allow_unvoted:
+        codes, words = votes_as_labels(votes), "the votes themselves"
+        warnings.append(
+            f"{reason}: no method can learn who is right. The labels are the votes themselves; they need a second "
+            "annotator on the same items, or known labels"
+        )
+    else:
+        chosen = rule.choose(free)
+        words, target, codes = rule.words, chosen.target, chosen.codes
+        unvoted = (codes >= 0) & (votes[np.arange(len(codes)), codes] == 0) & (known < 0)
+        own_unvoted = (votes[np.arange(len(own)), own] == 0) & (known < 0)
+        if not allow_unvoted and unvoted.any():
+            n_guarded = int(unvoted.sum())
+            guarded = Basis(own, fitted.probabilities, votes, calibrated, only_voted=True)
+            codes = np.where(unvoted, rule.choose(guarded).codes, codes)
+        name = fitted.method.method_name
+        warnings += doubts(crowd, own, int(own_unvoted.sum()), method=name, default=DEFAULT_METHOD)
+    codes = np.where(known >= 0, known, codes).astype(np.int64)
+    if (note := silence_note(crowd.classes)) is not None:
+        warnings.append(note)
+    for message in warnings:
+        warn_user(message)
+    return Result(
+        fitted, rule, codes, words, calibrated, target, n_guarded, tuple(warnings), reason is not None, is_own
+    )
+
+
+def _known_codes(fitted: Fitted) -> NDArray[np.int64]:
+    """Known class of each task or -1, (n)."""
+    from rarevote.crowd.stored_names import positions_of
+
+    crowd = fitted.annotations
+    known = np.full(crowd.n_tasks, -1, dtype=np.int64)
+    if fitted.gold:
+        place = positions_of(crowd.tasks, list(fitted.gold))
+        code = {name: k for k, name in enumerate(crowd.classes.tolist())}
+        labels = np.array([code[label] for label in fitted.gold.values()], dtype=np.int64)
+        known[place[place >= 0]] = labels[place >= 0]
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One answer per task, and what to expect of it.
+
+    Attributes:
+        fitted: what it came from.
+        rule: how it was decided.
+        codes: class number of each task, -1 for no answer, (n).
+        words: how it was decided, in words.
+        calibrated: probabilities to be read as such, where they were computed.
+        target: what came of a recall target.
+        n_guarded: tasks whose label would have been one that nobody voted for there.
+        warnings: what to know before acting on it.
+        cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
+        is_own: whether the rule is the method's own.
+    """
+
+    fitted: Fitted
+    rule: Rule
+    codes: NDArray[np.int64]
+    words: str
+    calibrated: CalibratedPosterior | None = None
+    target: RecallTarget | None = None
+    n_guarded: int = 0
+    warnings: tuple[str, ...] = ()
+    cannot_answer: bool = False
+    is_own: bool = True
+
+    @property
+    def tasks(self) -> Any:
+        """Names of the tasks."""
+        return self.fitted.annotations.tasks
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Name of the decided class per task; empty text where there is no answer."""
+        classes = self.fitted.annotations.classes
+        if not (self.codes == ABSTAINED).any():
+            return np.asarray(classes[self.codes])
+        names = np.empty(len(classes) + 1, dtype=object)
+        names[:-1] = classes
+        names[-1] = ""  # what -1 picks
+        return np.asarray(names[self.codes])
+
+    @property
+    def confidence(self) -> NDArray[Any] | None:
+        """Calibrated probability of the decided class; None where nothing was calibrated."""
+        from rarevote.meaning.decide import confidence_of
+
+        return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
+
+    @cached_property
+    def decision(self) -> Decision | None:
+        """The decision with the recall and precision that it expects; None where nothing was calibrated."""
+        from rarevote.meaning.decide import with_expectations
+
+        if self.calibrated is None:
+            return None
+        costs = self.rule.costs(self.fitted.annotations.classes)
+        return with_expectations(self.calibrated, self.codes, self.words, costs, self.target)
+
+    def columns(self) -> dict[str, Any]:
+        """One row per task: task, label, confidence, ``p:<class>``, what is shown, decision, ``calibrated:<class>``.
+
+        ``p:`` is the posterior as the method's authors publish it, or what a method reports as calibrated itself;
+        ``calibrated:`` comes from calibration; ``confidence`` is the calibrated probability of the label, or absent.
+        """
+        from rarevote.meaning.result_rows import decision_rows, result_rows
+
+        fitted = self.fitted
+        rows = result_rows(fitted.annotations, self.labels, fitted.probabilities, self.confidence, fitted.crowd.shown)
+        if self.calibrated is not None and not (self.is_own and fitted.reports_probabilities):
+            rows |= decision_rows(self.calibrated, self.codes, self.rule.name)
+        return rows
+
+    def write(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
+        """Write the rows to a file whose ending says the format; it appears whole or not at all."""
+        from rarevote.io.write.columns import write_columns
+
+        write_columns(self.columns(), Path(path), spreadsheet_safe=spreadsheet_safe)
+
+    def write_back(self, path: str | Path) -> int:
+        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        from rarevote.io.platforms.write_back import write_back
+
+        self.fitted.crowd.check_way_back(Path(path))
+        assert self.fitted.crowd.export is not None
+        scores = [None] * len(self.codes) if self.confidence is None else self.confidence.tolist()
+        model = self.fitted.method.method_name
+        return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
+
+    def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
+        """The tasks whose review lowers the expected cost most; written to a file where one is named.
+
+        Args:
+            max_review: the most tasks to list.
+            path: where to write the list.
+            form: "table", "label-studio" or "argilla".
+        """
+        from rarevote.meaning.review import plan_review, write_review
+
+        decision = self.decision
+        if decision is None or self.calibrated is None:
+            calibrated = replace(self, calibrated=self.fitted.calibrate())
+            return calibrated.review(max_review, path, form=form)
+        plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
+        if path is not None:
+            write_review(plan, Path(path), form, self.fitted.crowd.shown)
+        return plan
+
+    def explain(self, task: Any) -> Explanation:
+        """Why a task got its label, vote by vote."""
+        from rarevote.meaning.explain import find_task
+
+        code = int(self.codes[find_task(self.fitted.annotations, task, self.fitted.crowd.title)])
+        return self.fitted.explain(task, label=None if code == ABSTAINED else code)
+
+    def report(
+        self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None
+    ) -> Report:
+        """Write the page to look at.
+
+        Args:
+            path: ends in ``.html``.
+            truth: known answers to check the result against; never used in the fit.
+            charts: a folder for every chart as SVG and PNG.
+            source: what the page calls the data.
+        """
+        from rarevote.page.report import write_report
+
+        caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
+        promised = "" if self.target is None or not self.target.promised else f"; {self.target.words}"
+        return write_report(
+            self.fitted.method,
+            path,
+            source=source or self.fitted.crowd.title,
+            truth=None if truth is None else self.fitted.crowd.known(truth),
+            gold=self.fitted.gold or None,
+            rare=self.fitted.rare_name,
+            shown=self.fitted.crowd.shown,
+            labels=self.codes,
+            decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
+            calibration=self.calibrated or self.fitted.calibrate(),
+            cautions=[*caution, *map(_capital, self.warnings)],
+            charts=charts,
+        )
+
+    def score(self, truth: Any) -> dict[str, Any]:
+        """The labels against known answers, in figures."""
+        from rarevote.meaning.result_rows import scores_of
+
+        return scores_of(self.tasks, self.labels, self.fitted.crowd.known(truth), str(self.fitted.rare_name))
+
+    def summary(self) -> dict[str, Any]:
+        """The result in figures."""
+        from rarevote.crowd.rare import is_rare
+        from rarevote.meaning.result_rows import class_figures, decision_figures
+
+        fitted, crowd = self.fitted, self.fitted.annotations
+        classes = class_figures(crowd, self.codes)
+        rare = str(fitted.rare_name)
+        figures: dict[str, Any] = {
+            "rare": {"class": rare, "is_rare": is_rare(crowd, fitted.rare), **classes[rare]},
+            "method": fitted.method.method_name,
+            "parameters": fitted.method.get_params(),
+            "n_tasks": crowd.n_tasks,
+            "n_workers": crowd.n_workers,
+            "n_annotations": crowd.n_annotations,
+            "classes": classes,
+            "decided_by": self.words,
+            "n_guarded": self.n_guarded,
+            "cannot_answer": self.cannot_answer,
+            "warnings": list(self.warnings),
+            "n_iter": fitted.method.n_iter_,
+            "converged": fitted.method.converged_,
+            "status": fitted.method.status_,
+        }
+        if self.decision is not None and self.calibrated is not None:
+            figures["decision"] = decision_figures(self.decision, self.calibrated)
+        return figures
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

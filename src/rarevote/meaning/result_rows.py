@@ -1,0 +1,121 @@
+"""A result as rows for a file and as figures for a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.stored_names import positions_of
+from rarevote.errors import InputError
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.decide import Decision
+from rarevote.meaning.metrics import score
+from rarevote.meaning.rules import ABSTAINED
+
+
+def result_rows(
+    crowd: Annotations,
+    labels: NDArray[Any],
+    probabilities: NDArray[Any],
+    confidence: NDArray[Any] | None,
+    shown: Mapping[str, NDArray[Any]],
+) -> dict[str, Any]:
+    """One row per task: task, label, confidence where there is one, ``p:<class>``, then what is shown."""
+    rows: dict[str, Any] = {"task": crowd.tasks, "label": labels}
+    if confidence is not None:
+        rows["confidence"] = confidence
+    for k, name in enumerate(crowd.classes.tolist()):
+        rows[f"p:{name}"] = probabilities[:, k]
+    for name, texts in shown.items():
+        rows[name if name not in rows else f"show:{name}"] = texts
+    return rows
+
+
+def decision_rows(calibrated: CalibratedPosterior, codes: NDArray[np.int64], rule: str) -> dict[str, Any]:
+    """How each task was decided ("none" without an answer, "gold" where it was known), and ``calibrated:<class>``."""
+    source = np.full(len(codes), rule, dtype=object)
+    source[codes == ABSTAINED] = "none"
+    source[calibrated.gold >= 0] = "gold"
+    rows: dict[str, Any] = {"decision": source}
+    for k, name in enumerate(calibrated.classes.tolist()):
+        rows[f"calibrated:{name}"] = calibrated.posterior[:, k]
+    return rows
+
+
+def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dict[str, Any]]:
+    """Of every class: tasks that got it, their share, and the share of the votes."""
+    counts = np.bincount(codes[codes >= 0], minlength=crowd.n_classes)
+    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    return {
+        str(name): {
+            "tasks": int(count),
+            "share_of_tasks": float(count / max(crowd.n_tasks, 1)),
+            "share_of_votes": float(part / max(crowd.n_annotations, 1)),
+        }
+        for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
+    }
+
+
+def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
+    """Labels against known answers, the rare class first.
+
+    Raises:
+        InputError: the known answers name none of the tasks.
+    """
+    place = positions_of(tasks, list(known))
+    if not (place >= 0).any():
+        raise InputError("the truth names none of the tasks: check ids")
+    true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
+    found = score(true, labels[place[place >= 0]].tolist(), unanswered="")
+    recall = {str(name): value for name, value in found.recall.items()}
+    precision = {str(name): value for name, value in found.precision.items()}
+    return {
+        "n_items": found.n_items,
+        "rare_class": rare,
+        "rare_recall": recall.get(rare),
+        "rare_precision": precision.get(rare),
+        "minority_class": found.minority_class,
+        "minority_recall": found.minority_recall,
+        "balanced_accuracy": found.balanced_accuracy,
+        "macro_f1": found.macro_f1,
+        "accuracy": found.accuracy,
+        "recall": recall,
+        "precision": precision,
+        "truth_without_labels": len(known) - len(true),
+    }
+
+
+def decision_figures(decision: Decision, calibrated: CalibratedPosterior) -> dict[str, Any]:
+    """What a decision expects, in figures; a figure that there is not is None."""
+
+    def number(value: float) -> float | None:
+        return None if value != value else float(value)
+
+    per_class = {
+        str(name): {
+            "share": number(calibrated.prevalence[k]),
+            "share_interval": [number(calibrated.low[k]), number(calibrated.high[k])],
+            "expected_recall": number(decision.recall.mean[k]),
+            "expected_recall_interval": [number(decision.recall.low[k]), number(decision.recall.high[k])],
+            "expected_precision": number(decision.precision.mean[k]),
+            "expected_precision_interval": [number(decision.precision.low[k]), number(decision.precision.high[k])],
+        }
+        for k, name in enumerate(calibrated.classes.tolist())
+    }
+    figures: dict[str, Any] = {
+        "rule": decision.rule,
+        "how": decision.how,
+        "classes": per_class,
+        "n_abstained": decision.n_abstained,
+        "expected_cost": decision.expected_cost,
+    }
+    if decision.target is not None:
+        target = decision.target
+        # JSON has no infinity, which is the threshold where nothing needs a flag.
+        threshold = target.threshold if target.threshold < float("inf") else None
+        figures["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
+    return figures
