@@ -14,7 +14,8 @@ can forget one of them, and :class:`Result` owns the labels, the probabilities a
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.gold import add_classes, gold_codes
+from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.crowd.rare import rare_class
-from rarevote.errors import ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
-from rarevote.meaning.guards import doubts, silence_note, votes_as_labels, why_no_answer
+from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import ABSTAINED, Basis, Rule, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
@@ -35,21 +38,34 @@ if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
     from rarevote.em.loop import Callback
     from rarevote.meaning.calibrate import CalibratedPosterior, Shares
+    from rarevote.meaning.compare import Comparison
     from rarevote.meaning.costs import Costs
     from rarevote.meaning.decide import Decision
     from rarevote.meaning.diagnose import Diagnosis
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
+    from rarevote.methods.new_tasks import NewTasks
     from rarevote.page.report import Report
 
-__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "fit", "make_method", "read"]
+__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "predict", "read"]
 
 
 def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:
     """A method by its name, with parameters; an estimator is taken as it is."""
     made = method if isinstance(method, Estimator) else find_method(method).load()()
     return made.set_params(**parameters) if parameters else made
+
+
+def refuse_gold(estimator: Estimator) -> None:
+    """Refuse known labels for a method that cannot use them.
+
+    Raises:
+        ParameterError: it cannot.
+    """
+    if not estimator.uses_gold:
+        name = estimator.method_name
+        raise ParameterError(f"{name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -82,10 +98,8 @@ def fit(
         ParameterError: the method cannot do what is asked of it, or ``rare`` is no class.
     """
     estimator = make_method(method)
-    if gold is not None and not estimator.uses_gold:
-        raise ParameterError(
-            f"{estimator.method_name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}"
-        )
+    if gold is not None:
+        refuse_gold(estimator)
     options: dict[str, Any] = {}
     if checkpoint is not None:
         if not isinstance(estimator, EMEstimator):
@@ -104,6 +118,79 @@ def fit(
     estimator.fit(crowd.annotations, known, callback=callback, **options)
     seconds = time.perf_counter() - begin
     return Fitted(estimator, crowd.with_annotations(estimator.annotations_), known or {}, rare_name, seconds)
+
+
+def compare(
+    data: Any,
+    methods: Sequence[str],
+    *,
+    gold: Any = None,
+    watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
+    **reading: Any,
+) -> Comparison:
+    """Fit several methods on the same votes; one that cannot run is left out, and an error only if none can.
+
+    Args:
+        data: whatever :func:`read` takes.
+        methods: names of the methods.
+        gold: known labels that methods may learn from; those that came with an export if not given.
+        watched: gives for the name and the number of a method a context whose value is the callback of its fit.
+        **reading: how to read the data.
+    """
+    from rarevote.meaning.compare import Comparison, MethodFit
+
+    crowd = read(data, **reading)
+    known = crowd.known(crowd.gold if gold is None else gold)
+    # All methods must number the classes alike, those that only the gold names included.
+    own = set(crowd.annotations.classes.tolist())
+    extra = [name for name in dict.fromkeys(known.values()) if name not in own]
+    if extra:
+        crowd = crowd.with_annotations(add_classes(crowd.annotations, extra))
+    fits: dict[str, MethodFit] = {}
+    refused: list[str] = []
+    for number, name in enumerate(methods, 1):
+        estimator = make_method(name)
+        try:
+            with (watched or _unwatched)(name, number) as callback:
+                learned = known if estimator.uses_gold else None
+                fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
+        except (InputError, ParameterError) as error:
+            refused.append(f"{name}: {error}")
+            continue
+        result = fitted.decide()
+        fits[name] = MethodFit(
+            result.codes, fitted.probabilities, fitted.seconds, estimator.n_iter_, estimator.converged_
+        )
+    if not fits:
+        raise InputError(f"no method could run: {'; '.join(refused)}")
+    return Comparison(crowd.annotations, fits, refused)
+
+
+def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
+    del name, number
+    return nullcontext()
+
+
+def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
+    """New tasks of people that a model knows, and their rows for a file.
+
+    Args:
+        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
+        data: whatever :func:`read` takes.
+        **reading: how to read it.
+    """
+    from rarevote.meaning.result_rows import result_rows
+
+    crowd = read(data, **reading)
+    votes, fitted = crowd.annotations, model.annotations_
+    # Text says "7" where Parquet or JSON says 7.
+    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
+    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
+    found = model.label_new(replace(votes, workers=workers, classes=classes))
+    labels = found.annotations.classes[found.codes]
+    reports = getattr(model, "reports_probabilities", False)
+    confidence = np.take_along_axis(found.posterior, found.codes[:, None], axis=1)[:, 0] if reports else None
+    return found, result_rows(found.annotations, labels, found.posterior, confidence, crowd.shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +302,14 @@ class Fitted:
         rule.check(self.annotations.classes)
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
         calibrated = self.calibrate(prevalence) if wanted else None
-        return _decided(self, rule, calibrated, allow_unvoted=allow_unvoted, is_own=rule == own)
+        basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
+        known = gold_codes(self.annotations, self.gold)
+        guarded = guarded_choice(
+            self.annotations, rule, basis, known, method=self.method.method_name, allow_unvoted=allow_unvoted
+        )
+        for message in guarded.warnings:
+            warn_user(message)
+        return Result(self, rule, calibrated=calibrated, is_own=rule == own, **guarded._asdict())
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""
@@ -230,70 +324,24 @@ class Fitted:
             gold=self.gold,
         )
 
-    def explain(self, task: Any, *, label: int | None = None) -> Explanation:
-        """Why a task got its label, vote by vote; the task is named as it is in the data or as a person types it."""
+    def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:
+        """Why a task got its label, vote by vote.
+
+        Args:
+            task: named as it is in the data, or as a person types it.
+            calibrate: whether calibrated probabilities are wanted beside the posterior.
+            label: number of the class that it got, where that is not the method's own label.
+        """
         from rarevote.meaning.explain import explain, find_task
 
         number = find_task(self.annotations, task, self.crowd.title)
         name = self.annotations.tasks[[number]].tolist()[0]
-        return explain(self.method, name, gold=self.gold, calibration=self.calibrate(), label=label)
+        calibration = self.calibrate() if calibrate else None
+        return explain(self.method, name, gold=self.gold, calibration=calibration, label=label)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
         self.method.save(path)
-
-
-def _decided(
-    fitted: Fitted, rule: Rule, calibrated: CalibratedPosterior | None, *, allow_unvoted: bool, is_own: bool
-) -> Result:
-    crowd = fitted.annotations
-    votes = crowd.votes()
-    own = fitted.method.label_codes()
-    free = Basis(own, fitted.probabilities, votes, calibrated)
-    known = _known_codes(fitted)
-    reason = why_no_answer(crowd)
-    warnings = []
-    n_guarded = 0
-    target = None
-    if reason is not None and not allow_unvoted:
-        codes, words = votes_as_labels(votes), "the votes themselves"
-        warnings.append(
-            f"{reason}: no method can learn who is right. The labels are the votes themselves; they need a second "
-            "annotator on the same items, or known labels"
-        )
-    else:
-        chosen = rule.choose(free)
-        words, target, codes = rule.words, chosen.target, chosen.codes
-        unvoted = (codes >= 0) & (votes[np.arange(len(codes)), codes] == 0) & (known < 0)
-        own_unvoted = (votes[np.arange(len(own)), own] == 0) & (known < 0)
-        if not allow_unvoted and unvoted.any():
-            n_guarded = int(unvoted.sum())
-            guarded = Basis(own, fitted.probabilities, votes, calibrated, only_voted=True)
-            codes = np.where(unvoted, rule.choose(guarded).codes, codes)
-        name = fitted.method.method_name
-        warnings += doubts(crowd, own, int(own_unvoted.sum()), method=name, default=DEFAULT_METHOD)
-    codes = np.where(known >= 0, known, codes).astype(np.int64)
-    if (note := silence_note(crowd.classes)) is not None:
-        warnings.append(note)
-    for message in warnings:
-        warn_user(message)
-    return Result(
-        fitted, rule, codes, words, calibrated, target, n_guarded, tuple(warnings), reason is not None, is_own
-    )
-
-
-def _known_codes(fitted: Fitted) -> NDArray[np.int64]:
-    """Known class of each task or -1, (n)."""
-    from rarevote.crowd.stored_names import positions_of
-
-    crowd = fitted.annotations
-    known = np.full(crowd.n_tasks, -1, dtype=np.int64)
-    if fitted.gold:
-        place = positions_of(crowd.tasks, list(fitted.gold))
-        code = {name: k for k, name in enumerate(crowd.classes.tolist())}
-        labels = np.array([code[label] for label in fitted.gold.values()], dtype=np.int64)
-        known[place[place >= 0]] = labels[place >= 0]
-    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,7 +459,8 @@ class Result:
         from rarevote.meaning.explain import find_task
 
         code = int(self.codes[find_task(self.fitted.annotations, task, self.fitted.crowd.title)])
-        return self.fitted.explain(task, label=None if code == ABSTAINED else code)
+        label = None if code == ABSTAINED else code
+        return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
 
     def report(
         self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None

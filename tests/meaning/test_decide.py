@@ -19,7 +19,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
 from rarevote.meaning.costs import cost_matrix
-from rarevote.meaning.decide import ABSTAINED, Decision, decide, gold_threshold, needed_flags
+from rarevote.meaning.decide import ABSTAINED, Decision, decide
+from rarevote.meaning.recall_targets import gold_threshold, needed_flags
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 

@@ -11,8 +11,8 @@ import pytest
 from rarevote import CCRasch, DawidSkene, MajorityVote, simulate_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.calibrate import calibrated
-from rarevote.meaning.diagnose import Diagnosis, Profile, calibrate_fit, diagnose
+from rarevote.meaning.calibrate import calibrate_fit, calibrated
+from rarevote.meaning.diagnose import Diagnosis, Profile, diagnose
 from rarevote.meaning.items import relative_entropy
 from rarevote.meaning.truth import calibration_groups, wilson
 from rarevote.meaning.workers import recognition

@@ -14,7 +14,7 @@ import pytest
 
 from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, MajorityVote
 from rarevote.errors import ParameterError
-from rarevote.meaning.diagnose import calibrate_fit
+from rarevote.meaning.calibrate import calibrate_fit
 from rarevote.meaning.explain import explain
 from rarevote.methods.evidence import WeighsVotes
 from tests.cli.test_cli import rarevote

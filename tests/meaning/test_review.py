@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rarevote.cli.decisions import apply_decision
-from rarevote.cli.options.decide import DecisionOptions, parse_min_recall, parse_prevalence
+from rarevote.api import Fitted
+from rarevote.cli.decisions import decision_words
+from rarevote.cli.options.decide import DecisionArguments, parse_min_recall, parse_prevalence
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.read.crowd import Crowd
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
 from rarevote.meaning.decide import decide
 from rarevote.meaning.review import argilla_records, label_studio_tasks, plan_review, review_columns, review_gains
@@ -189,9 +191,12 @@ def test_texts_become_values() -> None:
     assert parse_prevalence(None) == "estimate"
     assert parse_prevalence("gold") == "gold"
     assert parse_prevalence("defect=0.02, sound=0.98") == {"defect": 0.02, "sound": 0.98}
-    assert not DecisionOptions.parse().active
-    assert DecisionOptions.parse(calibrate=True).active
-    assert DecisionOptions.parse(min_recall="defect=0.9").active
+    assert not DecisionArguments().active
+    assert DecisionArguments(min_recall="defect=0.9").active
+
+
+def parse(out: Path | None = None, **given: Any) -> dict[str, Any]:
+    return DecisionArguments(**given).options(has_gold=False, out=out)
 
 
 @pytest.mark.parametrize(
@@ -215,21 +220,25 @@ def test_texts_become_values() -> None:
         ({"max_review": 0, "review_out": Path("review.csv")}, "at least 1"),
         ({"max_review": 1, "review_out": Path("a.csv"), "out": Path("a.csv")}, "the same file"),
         ({"review_as": "prodigy"}, "label-studio"),
+        ({"decide": "balanced:0.5"}, "at least 1"),
+        ({"decide": "balanced:many"}, "balanced:5"),
+        ({"decide": "boldly"}, "there are argmax, balanced"),
+        ({"decide": "balanced", "cost": COSTS}, "--decide and --cost contradict"),
     ],
 )
 def test_options_that_cannot_be_meant(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        DecisionOptions.parse(**options)
+        parse(**options)
 
 
 def test_files_that_cannot_be_used_are_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        DecisionOptions.parse(cost=str(tmp_path / "none.csv"))
+        parse(cost=str(tmp_path / "none.csv"))
     for name in ("review.doc", "nowhere/review.csv"):
         with pytest.raises(InputError):
-            DecisionOptions.parse(max_review=1, review_out=tmp_path / name)
+            parse(max_review=1, review_out=tmp_path / name)
     with pytest.raises(InputError, match=r"\.json"):
-        DecisionOptions.parse(max_review=1, review_out=tmp_path / "review.csv", review_as="argilla")
+        parse(max_review=1, review_out=tmp_path / "review.csv", review_as="argilla")
 
 
 @pytest.fixture
@@ -240,37 +249,34 @@ def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few_sweeps")
 def test_columns_words_and_files_of_a_decision(tmp_path: Path) -> None:
-    crowd = little_crowd()
-    fit = MajorityVote().fit(crowd)
-    shown = {"image": np.array([f"{task}.jpg" for task in crowd.tasks])}
-    for review_as, name in (("table", "review.csv"), ("label-studio", "ls.json"), ("argilla", "argilla.json")):
-        options = DecisionOptions.parse(
-            cost=COSTS, max_review=2, review_out=tmp_path / name, review_as=review_as, has_gold=True
-        )
-        applied = apply_decision(fit, options, gold={"r3": "defect"}, shown=shown)
-        assert (tmp_path / name).stat().st_size
-    assert list(applied.columns) == ["label", "confidence", "decision", "calibrated:defect", "calibrated:sound"]
-    assert applied.columns["decision"].tolist() == ["cost", "cost", "gold", "cost", "cost", "cost"]
-    assert applied.columns["label"][2] == "defect"
-    assert "expected cost of these decisions" in "\n".join(applied.words)
-    assert json.loads(json.dumps(applied.summary))["review"]["tasks"] == 2
+    votes = little_crowd()
+    shown = {"image": np.array([f"{task}.jpg" for task in votes.tasks])}
+    fitted = Fitted(MajorityVote().fit(votes), Crowd(votes, shown=shown), {"r3": "defect"}, "defect")
+    result = fitted.decide(costs=COSTS)
+    for form, name in (("table", "review.csv"), ("label-studio", "ls.json"), ("argilla", "argilla.json")):
+        assert len(result.review(2, tmp_path / name, form=form).items) == 2
+    rows = result.columns()
+    assert list(rows) == [
+        "task", "label", "confidence", "p:defect", "p:sound", "image", "decision", "calibrated:defect",
+        "calibrated:sound",
+    ]  # fmt: skip
+    assert rows["decision"].tolist() == ["cost", "cost", "gold", "cost", "cost", "cost"]
+    assert rows["label"][2] == "defect"
+    assert "expected cost of these decisions" in "\n".join(decision_words(result))
     assert (tmp_path / "review.csv").read_text().startswith("task,image,decided,doubt,reason,expected_gain,ask")
     assert len(json.loads((tmp_path / "ls.json").read_text())) == 2
 
 
 @pytest.mark.usefixtures("few_sweeps")
 def test_a_recall_target_that_is_not_promised_is_told() -> None:
-    options = DecisionOptions.parse(min_recall="defect=0.9")
-    applied = apply_decision(MajorityVote().fit(little_crowd()), options)
-    assert any(line.startswith("warning: no promise on the recall of defect") for line in applied.words)
-    json.dumps(applied.summary, allow_nan=False)
+    result = Fitted.of(MajorityVote().fit(little_crowd())).decide(min_recall={"defect": 0.9})
+    assert any(line.startswith("warning: no promise on the recall of defect") for line in decision_words(result))
+    json.dumps(result.summary(), allow_nan=False)
 
 
-def test_unknown_classes_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    review = tmp_path / "review.csv"
-    options = DecisionOptions.parse(cost="sound:crack=1,crack:sound=2", max_review=1, review_out=review)
+def test_unknown_classes_are_refused() -> None:
+    fitted = Fitted.of(MajorityVote().fit(little_crowd()))
     with pytest.raises(ParameterError, match="'crack' is no class"):
-        apply_decision(MajorityVote().fit(little_crowd()), options)
+        fitted.decide(costs="sound:crack=1,crack:sound=2")
     with pytest.raises(ParameterError, match="'crack', which is no class"):
-        apply_decision(MajorityVote().fit(little_crowd()), DecisionOptions.parse(min_recall="crack=0.9"))
-    assert not list(tmp_path.iterdir())
+        fitted.decide(min_recall={"crack": 0.9})

@@ -45,7 +45,7 @@ def find_browser() -> str | None:
 def short_chains() -> Iterator[None]:
     """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarevote.meaning.diagnose.calibrated", partial(calibrated, n_sweeps=300))
+        patch.setattr("rarevote.meaning.calibrate.calibrated", partial(calibrated, n_sweeps=300))
         yield
 
 

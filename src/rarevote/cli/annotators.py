@@ -12,7 +12,7 @@ from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_
 from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
-from rarevote.cli.show import aligned, reading_files, say, share, tell
+from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ rarevote annotators labels.csv --rare defect --sort votes --top 50
 
 rarevote annotators labels.csv --out annotators.csv --json"""
 
-SORTS = ("rare", "votes", "agreement", "name")
-# Up to this many classes every one has its columns in the file; beyond, the rare and the most frequent one have.
-_MOST_CLASSES = 50
+_SORTS = ("rare", "votes", "agreement", "name")
 _SHOWN_CLASSES = 4
 
 
@@ -44,7 +42,7 @@ def annotators(
         typer.Option(
             metavar="BY",
             help="rare: who surely recognises most of the rare class first; or votes, agreement, name.",
-            autocompletion=one_of(*SORTS),
+            autocompletion=one_of(*_SORTS),
         ),
     ] = "rare",
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the terminal shows.")] = 20,
@@ -56,29 +54,22 @@ def annotators(
     as_json: Json = False,
 ) -> None:
     """Who is good at what: votes, share of each class recognised, agreement, profile; and the jury condition."""
-    from rarevote.crowd.rare import rare_class
     from rarevote.io.write.columns import check_output, write_columns
-    from rarevote.meaning.diagnose import diagnose
+    from rarevote.meaning.annotator_rows import SORTS, annotator_figures, annotator_order, annotator_rows
 
     if sort not in SORTS:
         raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
     estimator = fit_options.make()
     if out is not None:
         check_output(out)
-    with reading_files(reading.title, quiet=quiet):
-        crowd = reading.read()
-        learned = fit_options.known(crowd, estimator)
-    rare_class(crowd.annotations, rare)  # a name that is no class is refused before the fit, which takes time
-    if not quiet:
-        crowd.tell()
-    fit_options.fit(estimator, crowd, learned, quiet=quiet)
-    found = diagnose(estimator, rare=rare, gold=learned)
-    order = _order(found, sort)
-    columns = _columns(found, order)
+    crowd = reading.read(quiet=quiet)
+    found = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet).diagnose()
+    order = annotator_order(found, sort)
+    columns = annotator_rows(found, order)
     if out is not None:
         write_columns(columns, out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        typer.echo(json.dumps(_summary(found, fit_options.method, columns), ensure_ascii=False, default=str))
+        typer.echo(json.dumps(annotator_figures(found, fit_options.method, columns), ensure_ascii=False, default=str))
     else:
         if not quiet:
             say()
@@ -87,88 +78,13 @@ def annotators(
         say(f"wrote {out}: {len(order):,} annotators")
 
 
-def _order(found: Diagnosis, sort: str) -> NDArray[Any]:
-    """Numbers of the annotators in the order asked for; the busier first where that leaves it open."""
-    import numpy as np
-
-    workers = found.workers
-    busy = -workers.n_votes
-    if sort == "name":
-        return np.arange(len(workers.names))
-    if sort == "votes":
-        return np.argsort(busy, kind="stable")
-    # The lower end of the interval, so that one lucky vote leads no list.
-    key = -workers.low[:, found.rare] if sort == "rare" else -workers.agreement
-    return np.lexsort((busy, key))
-
-
-def _told_classes(found: Diagnosis, most: int) -> list[int]:
-    """Numbers of the classes to speak of, the rare one first."""
-    names = range(len(found.classes.names))
-    if len(names) > most:
-        return list(dict.fromkeys((found.rare, found.common)))
-    return sorted(names, key=lambda k: k != found.rare)
-
-
-def _columns(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
-    """One row per annotator."""
-    import numpy as np
-
-    from rarevote.meaning.diagnose import Profile
-    from rarevote.meaning.words import PROFILE_WORDS
-
-    workers, names = found.workers, found.classes.names
-    profile = np.empty(len(order), dtype=object)
-    profile[:] = [PROFILE_WORDS[Profile(int(code))] for code in workers.profile[order]]
-    columns: dict[str, Any] = {
-        "worker": workers.names[order],
-        "votes": workers.n_votes[order],
-        "abstained": workers.n_abstentions[order],
-        "agreement": workers.agreement[order],
-        "profile": profile,
-    }
-    for k in _told_classes(found, _MOST_CLASSES):
-        columns[f"recall:{names[k]}"] = workers.accuracy[order, k]
-        columns[f"recall_low:{names[k]}"] = workers.low[order, k]
-        columns[f"recall_high:{names[k]}"] = workers.high[order, k]
-        columns[f"seen:{names[k]}"] = workers.seen[order, k]
-    return columns
-
-
-def _summary(found: Diagnosis, method: str, columns: dict[str, Any]) -> dict[str, Any]:
-    from math import isfinite
-
-    from rarevote.meaning.words import PROFILE_WORDS
-
-    jury, names = found.classes.jury, found.classes.names
-    lists = {name: values.tolist() for name, values in columns.items()}
-    return {
-        "rare_class": str(names[found.rare]),
-        "common_class": str(names[found.common]),
-        "method": method,
-        "n_annotators": len(found.workers.names),
-        "profiles": {words: found.workers.count(profile) for profile, words in PROFILE_WORDS.items()},
-        "jury": {
-            str(name): {
-                "holds": bool(jury.holds[k]),
-                "left_side": float(jury.left_side[k]),
-                "mean_recall": float(jury.mean_margin[k] + 0.5),
-                "n_specialists": int(jury.n_good[k]),
-                # JSON has no infinity, which is the number where nobody is above one half.
-                "missing_specialists": int(missing) if isfinite(missing := jury.missing_specialists[k]) else None,
-            }
-            for k, name in enumerate(names.tolist())
-        },
-        "annotators": [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)],
-    }
-
-
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
+    from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
 
     workers, names = found.workers, found.classes.names
-    told = _told_classes(found, _SHOWN_CLASSES)
+    told = told_classes(found, _SHOWN_CLASSES)
     header = ["annotator", "votes", *(f"recognises {names[k]}" for k in told), "agrees", "profile"]
     rows = [
         [

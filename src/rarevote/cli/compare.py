@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +12,12 @@ import typer
 
 from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
 from rarevote.cli.options.groups import takes
-from rarevote.cli.options.read import Crowd, Reading
-from rarevote.cli.show import aligned, fitting, reading_files, say, share, tell, warn
-from rarevote.errors import InputError, ParameterError
+from rarevote.cli.options.read import Reading
+from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rarevote.meaning.compare import MethodScores
+    from rarevote.io.read.crowd import Crowd
+    from rarevote.meaning.compare import Comparison, MethodScores
 
 EXAMPLES = """Examples:
 
@@ -33,17 +30,6 @@ rarevote compare labels.csv --show text --out differences.csv --json"""
 DEFAULT_METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch")
 _SHOWN_ITEMS = 5
 _SHOWN_CLASSES = 8
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What one method made of the votes."""
-
-    labels: NDArray[Any]
-    posterior: NDArray[Any]
-    seconds: float
-    n_iter: int
-    converged: bool
 
 
 @takes(Reading)
@@ -72,87 +58,50 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
+    from rarevote.api import compare as compare_methods
     from rarevote.crowd.rare import rare_class
     from rarevote.io.write.columns import check_output, write_columns
-    from rarevote.meaning.compare import differing_tasks
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)
     for name in names:
         make_method(name, None)
     if out is not None:
         check_output(out)
-    with reading_files(reading.title, quiet=quiet):
-        crowd = reading.read()
-        known = None if truth is None else crowd.known(truth)
-        learned = crowd.known(gold) if gold is not None else crowd.gold or None
+    crowd = reading.read(quiet=quiet)
+    known = None if truth is None else crowd.known(truth)
+    learned = crowd.known(gold) if gold is not None else crowd.gold or None
     rare_name = str(crowd.annotations.classes[rare_class(crowd.annotations, rare)])
-    crowd = _with_classes_of(learned, crowd)
     if not quiet:
-        crowd.tell()
         say()
-    fitted = _fit_all(names, crowd, learned, quiet=quiet, verbose=verbose)
-    different = differing_tasks({name: one.labels for name, one in fitted.items()})
-    summary = _summary(crowd, fitted, different, rare_name)
+
+    def watched(name: str, number: int) -> Any:
+        return fitting(f"fitting {name} ({number} of {len(names)})", quiet=quiet, verbose=verbose)
+
+    found = compare_methods(crowd, names, gold=learned, watched=watched)
+    for reason in found.refused:
+        warn(f"left out: {reason}")
+    summary = _summary(crowd, found, rare_name)
     if known is not None:
-        summary["scores"] = _scores(crowd, fitted, known, learned or {})
+        summary["scores"] = {name: _as_json(one) for name, one in found.score(known, learned or {}).items()}
     if out is not None:
-        write_columns(_rows(crowd, fitted, different), out, spreadsheet_safe=spreadsheet_safe)
+        write_columns(_rows(crowd, found), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
     else:
         _tell(summary)
     if out is not None and not quiet:
-        say(f"wrote {out}: {len(different):,} items on which the methods differ")
-
-
-def _with_classes_of(gold: dict[Any, Any] | None, crowd: Crowd) -> Crowd:
-    """The crowd with classes that only the gold names: all methods must number classes alike."""
-    from rarevote.crowd.gold import add_classes
-
-    known = set(crowd.annotations.classes.tolist())
-    extra = [name for name in dict.fromkeys((gold or {}).values()) if name not in known]
-    return replace(crowd, annotations=add_classes(crowd.annotations, extra)) if extra else crowd
-
-
-def _fit_all(
-    names: list[str], crowd: Crowd, gold: dict[Any, Any] | None, *, quiet: bool, verbose: bool
-) -> dict[str, Fitted]:
-    """Fit every method on the same votes; one that cannot run is an error only if none can."""
-    fitted: dict[str, Fitted] = {}
-    refused: list[str] = []
-    for number, name in enumerate(names, 1):
-        estimator = make_method(name, None)
-        begin = time.perf_counter()
-        try:
-            with fitting(f"fitting {name} ({number} of {len(names)})", quiet=quiet, verbose=verbose) as callback:
-                estimator.fit(crowd.annotations, gold if estimator.uses_gold else None, callback=callback)
-        except (InputError, ParameterError) as error:
-            refused.append(f"{name}: {error}")
-            continue
-        fitted[name] = Fitted(
-            estimator.label_codes(),
-            estimator.posterior_,
-            time.perf_counter() - begin,
-            estimator.n_iter_,
-            estimator.converged_,
-        )
-    if not fitted:
-        raise InputError(f"no method could run: {'; '.join(refused)}")
-    for reason in refused:
-        warn(f"left out: {reason}")
-    return fitted
+        say(f"wrote {out}: {len(found.different):,} items on which the methods differ")
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # figures
 
 
-def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], rare: str) -> dict[str, Any]:
+def _summary(crowd: Crowd, found: Comparison, rare: str) -> dict[str, Any]:
     from rarevote.meaning.compare import agreements, proportions
 
-    labels = {name: one.labels for name, one in fitted.items()}
-    votes = crowd.annotations
-    shares = proportions(labels, [str(name) for name in votes.classes.tolist()])
+    votes = found.annotations
+    shares = proportions(found.labels, [str(name) for name in votes.classes.tolist()])
     return {
         "rare_class": rare,
         "n_tasks": votes.n_tasks,
@@ -164,53 +113,38 @@ def _summary(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any], r
                 "converged": one.converged,
                 "share_of_tasks": shares[name],
             }
-            for name, one in fitted.items()
+            for name, one in found.fits.items()
         },
-        "agreement": [asdict(one) for one in agreements(labels, votes.n_classes)],
-        "n_different": len(different),
-        "different": [_item(crowd, fitted, task) for task in different[:_SHOWN_ITEMS].tolist()],
+        "agreement": [asdict(one) for one in agreements(found.labels, votes.n_classes)],
+        "n_different": len(found.different),
+        "different": [_item(crowd, found, task) for task in found.different[:_SHOWN_ITEMS].tolist()],
     }
 
 
-def _item(crowd: Crowd, fitted: dict[str, Fitted], task: int) -> dict[str, Any]:
+def _item(crowd: Crowd, found: Comparison, task: int) -> dict[str, Any]:
     """One item on which the methods differ: how the votes fell, and what each method makes of them."""
-    votes = crowd.annotations
+    votes = found.annotations
     given = votes.label[votes.task_ptr[task] : votes.task_ptr[task + 1]]
     counts = {str(name): int((given == k).sum()) for k, name in enumerate(votes.classes.tolist())}
     return {
         "task": votes.tasks[task],
         "votes": {name: count for name, count in counts.items() if count},
-        "labels": {name: str(votes.classes[one.labels[task]]) for name, one in fitted.items()},
+        "labels": {name: str(votes.classes[codes[task]]) for name, codes in found.labels.items()},
         "shown": {name: texts[task] for name, texts in crowd.shown.items()},
     }
 
 
-def _rows(crowd: Crowd, fitted: dict[str, Fitted], different: NDArray[Any]) -> dict[str, Any]:
-    """All items on which the methods differ: the label and the confidence of each method, and what is shown."""
-    votes = crowd.annotations
+def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
+    """All items on which the methods differ: the label of each method and its posterior, and what is shown."""
+    votes, different = found.annotations, found.different
     rows: dict[str, Any] = {"task": votes.tasks[different]}
-    for name, one in fitted.items():
+    for name, one in found.fits.items():
         chosen = one.labels[different]
         rows[name] = votes.classes[chosen]
-        rows[f"confidence:{name}"] = one.posterior[different, chosen]
+        rows[f"p:{name}"] = one.posterior[different, chosen]
     for name, texts in crowd.shown.items():
         rows[name if name not in rows else f"show:{name}"] = texts[different]
     return rows
-
-
-def _scores(
-    crowd: Crowd, fitted: dict[str, Fitted], known: dict[Any, Any], gold: dict[Any, Any]
-) -> dict[str, dict[str, Any]]:
-    """Every method against the truth; items that any method may have learned from do not count."""
-    from rarevote.meaning.compare import score_posterior
-
-    votes = crowd.annotations
-    position = {name: number for number, name in enumerate(votes.tasks.tolist())}
-    truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
-    if not truth:
-        raise InputError("the truth names none of the tasks that are not gold: check ids")
-    classes = votes.classes.tolist()
-    return {name: _as_json(score_posterior(one.posterior, classes, truth, one.labels)) for name, one in fitted.items()}
 
 
 def _as_json(scores: MethodScores) -> dict[str, Any]:

@@ -10,9 +10,8 @@ import typer
 from rarevote.cli.options.common import Json, Quiet
 from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.options.groups import takes
-from rarevote.cli.options.read import Crowd, Reading
-from rarevote.cli.show import aligned, reading_files, say, share, tell
-from rarevote.errors import InputError
+from rarevote.cli.options.read import Reading
+from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
     from rarevote.meaning.explain import Explanation
@@ -24,9 +23,6 @@ rarevote explain labels.csv --task rail-17
 rarevote explain labels.csv --task rail-17 --task rail-18 --method dawid-skene --json
 
 rarevote explain project-3.json --from label-studio --show image --task 4711"""
-
-# Looking for a similar name among more than these takes longer than it helps.
-_MOST_COMPARED = 20_000
 
 
 @takes(Reading, FitOptions)
@@ -44,22 +40,13 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
-    from rarevote.meaning.diagnose import calibrate_fit
-    from rarevote.meaning.explain import explain as explain_task
+    from rarevote.meaning.explain import find_task
 
     estimator = fit_options.make()
-    with reading_files(reading.title, quiet=quiet):
-        crowd = reading.read()
-        learned = fit_options.known(crowd, estimator)
-    chosen = [_find(crowd, name) for name in dict.fromkeys(task)]
-    if not quiet:
-        crowd.tell()
-    fit_options.fit(estimator, crowd, learned, quiet=quiet)
-    calibration = calibrate_fit(estimator, learned) if calibrate else None
-    found = [
-        explain_task(estimator, crowd.annotations.tasks[[number]].tolist()[0], gold=learned, calibration=calibration)
-        for number in chosen
-    ]
+    crowd = reading.read(quiet=quiet)
+    chosen = [find_task(crowd.annotations, name, crowd.title) for name in dict.fromkeys(task)]
+    result = fit_options.fit(crowd, estimator, quiet=quiet).decide(calibrate=calibrate)
+    found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
         entries = [_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)]
@@ -69,25 +56,6 @@ def explain(
         if not quiet or one is not found[0]:
             say() if one is found[0] else tell()
         _tell(one, texts, fit_options.method)
-
-
-def _find(crowd: Crowd, name: str) -> int:
-    """The number of the task; on the command line an id is text, whatever it is in the file."""
-    import difflib
-
-    from rarevote.crowd.names import in_kind
-    from rarevote.crowd.stored_names import positions_of
-
-    tasks = crowd.annotations.tasks
-    (number,) = positions_of(tasks, in_kind([name], tasks)).tolist()
-    if number >= 0:
-        return int(number)
-    if name in map(str, crowd.annotations.unanswered.tolist()):
-        raise InputError(f"{crowd.title}: task {name!r} got abstentions only, so it has no label to explain")
-    few = list(map(str, tasks[:_MOST_COMPARED].tolist()))
-    near = difflib.get_close_matches(name, few, n=3)
-    hint = f"similar: {', '.join(near)}" if near else f"tasks look like {few[0]}"
-    raise InputError(f"{crowd.title}: there is no task {name!r}; {hint}")
 
 
 def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe
 from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
-from rarevote.cli.result_rows import ResultFile, check_result_file, result_columns, write_result
-from rarevote.cli.show import aligned, reading_files, say, share
-
-if TYPE_CHECKING:
-    from rarevote.crowd.annotations import Annotations
+from rarevote.cli.options.result import ResultFile, check_result_file, write_result
+from rarevote.cli.show import aligned, say, share
 
 EXAMPLES = """Examples:
 
@@ -39,19 +35,15 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
+    from rarevote.api import predict as predict_new
     from rarevote.methods.saved import load
 
     check_result_file(out, as_json=as_json)
     fitted = load(model)
-    with reading_files(reading.title, quiet=quiet):
-        crowd = reading.read()
-    if not quiet:
-        crowd.tell()
-    found = fitted.label_new(_named_alike(crowd.annotations, fitted.annotations_))
+    crowd = reading.read(quiet=quiet)
+    found, rows = predict_new(fitted, crowd)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
     votes = found.annotations
-    write_result(
-        result_columns(votes, found.posterior, found.codes, crowd.shown), out, spreadsheet_safe=spreadsheet_safe
-    )
     counts = {str(name): int((found.codes == k).sum()) for k, name in enumerate(votes.classes.tolist())}
     summary = {
         "method": fitted.method_name,
@@ -66,15 +58,6 @@ def predict(
         typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
     elif not quiet:
         _tell(summary, out)
-
-
-def _named_alike(crowd: Annotations, fitted: Annotations) -> Annotations:
-    """The votes with names of the kind that the model has: text says "7" where Parquet or JSON says 7."""
-    from rarevote.crowd.names import as_name_array, in_kind
-
-    workers = in_kind(crowd.workers.tolist(), fitted.workers)
-    classes = in_kind(crowd.classes.tolist(), fitted.classes)
-    return replace(crowd, workers=as_name_array(workers), classes=as_name_array(classes))
 
 
 def _tell(summary: dict[str, Any], out: Path | None) -> None:

@@ -45,6 +45,17 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     return annotations, gold
 
 
+def gold_codes(annotations: Annotations, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
+    """Known class of each task or -1, (n); tasks that are not in the crowd are passed over."""
+    known = np.full(annotations.n_tasks, -1, dtype=np.int64)
+    if gold:
+        place = positions_of(annotations.tasks, list(gold))
+        code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+        labels = np.array([code[label] for label in gold.values()], dtype=np.int64)
+        known[place[place >= 0]] = labels[place >= 0]
+    return known
+
+
 def add_classes(annotations: Annotations, names: Iterable[Any]) -> Annotations:
     """The same crowd with further classes, in sorted order."""
     old = annotations.classes.tolist()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
 from rarevote.errors import InputError
 from rarevote.meaning.metrics import log_loss, score
@@ -67,6 +68,59 @@ class Agreement:
     share_equal: float
     kappa: float | None
     n_different: int
+
+
+@dataclass(frozen=True, eq=False)
+class MethodFit:
+    """What one method made of the votes.
+
+    Attributes:
+        labels: decided class of each task, (n).
+        posterior: its probabilities, (n, K).
+        seconds: how long the fit took.
+        n_iter: iterations done.
+        converged: whether the stopping rule was met.
+    """
+
+    labels: Codes
+    posterior: FloatArray
+    seconds: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods on the same votes.
+
+    Attributes:
+        annotations: the votes, with any class that only the gold names.
+        fits: what each method made of them, by name.
+        refused: methods that cannot run on these votes, and why.
+    """
+
+    annotations: Annotations
+    fits: dict[str, MethodFit]
+    refused: list[str]
+
+    @property
+    def labels(self) -> dict[str, Codes]:
+        """Decided classes by method."""
+        return {name: one.labels for name, one in self.fits.items()}
+
+    @property
+    def different(self) -> Codes:
+        """Tasks on which not all methods agree."""
+        return differing_tasks(self.labels)
+
+    def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, MethodScores]:
+        """Every method against known answers; items that any method may have learned from do not count."""
+        position = {name: number for number, name in enumerate(self.annotations.tasks.tolist())}
+        truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
+        if not truth:
+            raise InputError("the truth names none of the tasks that are not gold: check ids")
+        classes = self.annotations.classes.tolist()
+        return {name: score_posterior(one.posterior, classes, truth, one.labels) for name, one in self.fits.items()}
 
 
 def score_posterior(

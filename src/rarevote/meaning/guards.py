@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import listed
 from rarevote.crowd.words import percent
+from rarevote.meaning.recall_targets import RecallTarget
+from rarevote.meaning.rules import Basis, Rule
+from rarevote.methods.registry import DEFAULT_METHOD
 
 # With so many of the tasks in the hands of one person each, nothing tells who is right.
 _ALMOST_ALL = 0.95
@@ -46,12 +50,77 @@ def _tasks_of_several(crowd: Annotations) -> int:
     return int((lowest != np.maximum.reduceat(crowd.worker, begin)).sum())
 
 
-def votes_as_labels(votes: NDArray[Any]) -> NDArray[np.int64]:
-    """The class with the most votes on each task, ties to the first."""
-    return np.asarray(votes.argmax(axis=1))
+class Guarded(NamedTuple):
+    """A choice within what the crowd can answer.
+
+    Attributes:
+        codes: class number of each task, -1 for no answer, (n).
+        words: how it was decided.
+        target: what came of a recall target.
+        n_guarded: tasks whose label would have been one that nobody voted for there.
+        warnings: what to know before acting on it.
+        cannot_answer: whether the labels are only the votes.
+    """
+
+    codes: NDArray[np.int64]
+    words: str
+    target: RecallTarget | None
+    n_guarded: int
+    warnings: tuple[str, ...]
+    cannot_answer: bool
 
 
-def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method: str, default: str) -> list[str]:
+def guarded_choice(
+    crowd: Annotations,
+    rule: Rule,
+    basis: Basis,
+    known: NDArray[np.int64],
+    *,
+    method: str,
+    allow_unvoted: bool = False,
+) -> Guarded:
+    """Decide by a rule, but never on what the crowd did not say.
+
+    A label is one that somebody voted for on the task, unless it is known or ``allow_unvoted``. Where the crowd cannot
+    tell who is right, the votes themselves are the labels.
+
+    Args:
+        crowd: the votes.
+        rule: how to decide.
+        basis: what the rule decides on, with the votes per task and class.
+        known: known class of each task or -1, (n).
+        method: its name, for messages.
+        allow_unvoted: let a label be one that nobody voted for on the task.
+    """
+    votes = basis.votes
+    assert votes is not None
+    warnings: list[str] = []
+    target, n_guarded = None, 0
+    rows = np.arange(crowd.n_tasks)
+    reason = why_no_answer(crowd)
+    if reason is not None:
+        codes, words = votes.argmax(axis=1), "the votes themselves"
+        warnings.append(
+            f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
+            "annotator on the same items, or known labels, would help"
+        )
+    else:
+        chosen = rule.choose(basis)
+        codes, words, target = chosen.codes, rule.words, chosen.target
+        unvoted = (codes >= 0) & (votes[rows, codes] == 0) & (known < 0)
+        if not allow_unvoted and unvoted.any():
+            n_guarded = int(unvoted.sum())
+            codes = np.where(unvoted, rule.choose(replace(basis, only_voted=True)).codes, codes)
+        own = np.where(known >= 0, known, basis.own)
+        n_unvoted = int(((votes[rows, own] == 0) & (known < 0)).sum())
+        warnings += doubts(crowd, own, n_unvoted, method=method)
+    if (note := silence_note(crowd.classes)) is not None:
+        warnings.append(note)
+    codes = np.where(known >= 0, known, codes).astype(np.int64)
+    return Guarded(codes, words, target, n_guarded, tuple(warnings), reason is not None)
+
+
+def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method: str) -> list[str]:
     """What speaks against a method's own labels, in sentences; nothing for most.
 
     Args:
@@ -59,15 +128,20 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
         own: the method's labels before any guard, (n).
         n_unvoted: how many of them nobody voted for on their task.
         method: its name.
-        default: the method to name instead.
     """
     said = []
-    instead = "" if method == default else f" Compare with the default (--method {default})."
+    votes_per_task = crowd.n_annotations / max(crowd.n_tasks, 1)
+    instead = "" if method == DEFAULT_METHOD else f" Compare with the default (--method {DEFAULT_METHOD})."
     if n_unvoted >= max(_MIN_UNVOTED, _MANY_UNVOTED * crowd.n_tasks):
         said.append(
             f"{method} would give {n_unvoted:,} of {crowd.n_tasks:,} items a label that nobody voted for there: with "
-            f"{crowd.n_annotations / crowd.n_tasks:.1f} votes per item over {crowd.n_classes} classes it explains "
+            f"{votes_per_task:.1f} votes per item over {crowd.n_classes} classes it explains "
             f"disagreement away instead of weighing it.{instead}"
+        )
+    elif method == "cc-rasch" and crowd.n_classes >= 5 and votes_per_task < 3:
+        said.append(
+            f"{votes_per_task:.1f} votes per task over {crowd.n_classes} classes is very sparse: item difficulty can "
+            f"absorb all disagreement.{instead}"
         )
     labels = np.bincount(own[own >= 0], minlength=crowd.n_classes) / max(crowd.n_tasks, 1)
     votes = np.bincount(crowd.label, minlength=crowd.n_classes) / max(crowd.n_annotations, 1)

@@ -1,14 +1,13 @@
-"""Options that turn labels into decisions, for verbs that aggregate: costs, recall targets, abstention, review.
+"""Options that turn labels into decisions, for verbs that aggregate: rules, costs, recall targets, reviews.
 
-A verb takes :class:`DecisionArguments` and has them checked before it reads anything: contradictions and files that
-cannot be written are refused there. What comes of them after the fit is in :mod:`rarevote.cli.decisions`.
+Contradictions and files that cannot be written are refused before anything is read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -17,6 +16,18 @@ from rarevote.errors import InputError, ParameterError
 
 REVIEW_FORMATS = ("table", "label-studio", "argilla")
 
+Decide = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="argmax: the most probable class; balanced or balanced:CAP: a miss counts as much as the classes are "
+        "unequal, at most as CAP false alarms. Default: the method's own.",
+        autocompletion=one_of("argmax", "balanced", "balanced:5", "balanced:20"),
+    ),
+]
+AllowUnvoted = Annotated[
+    bool, typer.Option("--allow-unvoted", help="Let a label be one that nobody voted for on the item.")
+]
 Cost = Annotated[
     str | None,
     typer.Option(
@@ -67,120 +78,80 @@ ReviewAs = Annotated[
 
 @dataclass(frozen=True)
 class DecisionArguments:
-    """The options as they are given."""
+    """What the command line says about decisions."""
 
     PANEL: ClassVar[str] = "From labels to decisions"
 
+    decide: Decide = None
     cost: Cost = None
     min_recall: MinRecall = None
     abstain_below: AbstainBelow = None
     prevalence: Prevalence = None
     random_gold: RandomGold = False
+    allow_unvoted: AllowUnvoted = False
     max_review: MaxReview = None
     review_out: ReviewOut = None
     review_as: ReviewAs = "table"
 
-    def parse(self, *, calibrate: bool = False, has_gold: bool, out: Path | None) -> DecisionOptions:
-        """What they mean; see :meth:`DecisionOptions.parse`."""
-        return DecisionOptions.parse(**vars(self), calibrate=calibrate, has_gold=has_gold, out=out)
-
-
-@dataclass(frozen=True)
-class DecisionOptions:
-    """What the command line says about decisions, checked as far as that needs no data.
-
-    Attributes:
-        calibrate: whether calibrated probabilities are wanted without any of the others.
-        cost: costs as text or the name of a file.
-        min_recall: a class and its recall target.
-        abstain_below: the lowest probability that counts as an answer.
-        prevalence: "estimate", "gold", or shares by class.
-        random_gold: whether the gold labels are a random sample.
-        max_review: the most tasks to review.
-        review_out: where they are listed.
-        review_as: in which format.
-    """
-
-    calibrate: bool = False
-    cost: str | None = None
-    min_recall: dict[str, float] | None = None
-    abstain_below: float | None = None
-    prevalence: str | dict[str, float] = "estimate"
-    random_gold: bool = False
-    max_review: int | None = None
-    review_out: Path | None = None
-    review_as: str = "table"
-
     @property
     def active(self) -> bool:
-        """Whether there is anything to do."""
-        rules = (self.cost, self.min_recall, self.abstain_below, self.max_review)
-        return self.calibrate or self.prevalence != "estimate" or any(rule is not None for rule in rules)
+        """Whether anything is asked beyond the method's own labels."""
+        given = (self.decide, self.cost, self.min_recall, self.abstain_below, self.max_review, self.prevalence)
+        return any(value is not None for value in given)
 
-    @classmethod
-    def parse(
-        cls,
-        *,
-        calibrate: bool = False,
-        cost: str | None = None,
-        min_recall: str | None = None,
-        abstain_below: float | None = None,
-        prevalence: str | None = None,
-        random_gold: bool = False,
-        max_review: int | None = None,
-        review_out: Path | None = None,
-        review_as: str = "table",
-        has_gold: bool = False,
-        out: Path | None = None,
-    ) -> DecisionOptions:
-        """Read the options and refuse what cannot be meant.
+    def options(self, *, has_gold: bool, out: Path | None, calibrate: bool = False) -> dict[str, Any]:
+        """The arguments of :meth:`rarevote.Fitted.decide`; what cannot be meant is refused before anything is read.
 
         Args:
-            calibrate: ``--calibrate``.
-            cost: ``--cost``.
-            min_recall: ``--min-recall``.
-            abstain_below: ``--abstain-below``.
-            prevalence: ``--prevalence``.
-            random_gold: ``--gold-is-random``.
-            max_review: ``--max-review``.
-            review_out: ``--review-out``.
-            review_as: ``--review-as``.
             has_gold: whether there are, or may be, gold labels.
             out: where the result goes, which cannot be where the review list goes.
+            calibrate: ``--calibrate``.
         """
-        rules = {"--cost": cost, "--min-recall": min_recall, "--abstain-below": abstain_below}
+        rules = {
+            "--decide": self.decide,
+            "--cost": self.cost,
+            "--min-recall": self.min_recall,
+            "--abstain-below": self.abstain_below,
+        }
         given = [name for name, value in rules.items() if value is not None]
         if len(given) > 1:
             raise ParameterError(f"{' and '.join(given)} contradict each other: each is a way to decide, choose one")
-        if abstain_below is not None and not 0.0 < abstain_below <= 1.0:
-            raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {abstain_below:g}")
-        if (max_review is None) != (review_out is None):
-            raise ParameterError("--max-review N and --review-out FILE go together: how many tasks, and where to")
-        if max_review is not None and max_review < 1:
-            raise ParameterError(f"--max-review must be at least 1, got {max_review}")
-        if review_as not in REVIEW_FORMATS:
-            raise ParameterError(f"--review-as must be {', '.join(REVIEW_FORMATS)}, got {review_as!r}")
-        if review_out is not None:
-            if out is not None and out.resolve() == review_out.resolve():
-                raise ParameterError(f"--out and --review-out are the same file, {out}")
-            _check_review_file(review_out, review_as)
+        if self.decide is not None:
+            from rarevote.meaning.rules import parse_rule
+
+            parse_rule(self.decide)
+        if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
+            raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
+        self._check_review(out)
+        cost = self.cost
         if cost is not None and "=" not in cost and not Path(cost).is_file():
             raise InputError(f"--cost {cost}: no such file, and no costs such as sound:defect=1,defect:sound=20")
-        shares = parse_prevalence(prevalence)
-        for name, needs in (("--gold-is-random", random_gold), ("--prevalence gold", shares == "gold")):
+        shares = parse_prevalence(self.prevalence)
+        for name, needs in (("--gold-is-random", self.random_gold), ("--prevalence gold", shares == "gold")):
             if needs and not has_gold:
                 raise ParameterError(f"{name} needs gold labels: give them with --gold FILE")
-        return cls(
-            calibrate,
-            cost,
-            None if min_recall is None else parse_min_recall(min_recall),
-            abstain_below,
-            shares,
-            random_gold or shares == "gold",
-            max_review,
-            review_out,
-            review_as,
-        )
+        return {
+            "decide": self.decide,
+            "costs": cost,
+            "min_recall": None if self.min_recall is None else parse_min_recall(self.min_recall),
+            "abstain_below": self.abstain_below,
+            "prevalence": shares,
+            "random_gold": self.random_gold or shares == "gold",
+            "calibrate": calibrate or self.max_review is not None,
+            "allow_unvoted": self.allow_unvoted,
+        }
+
+    def _check_review(self, out: Path | None) -> None:
+        if (self.max_review is None) != (self.review_out is None):
+            raise ParameterError("--max-review N and --review-out FILE go together: how many tasks, and where to")
+        if self.max_review is not None and self.max_review < 1:
+            raise ParameterError(f"--max-review must be at least 1, got {self.max_review}")
+        if self.review_as not in REVIEW_FORMATS:
+            raise ParameterError(f"--review-as must be {', '.join(REVIEW_FORMATS)}, got {self.review_as!r}")
+        if self.review_out is not None:
+            if out is not None and out.resolve() == self.review_out.resolve():
+                raise ParameterError(f"--out and --review-out are the same file, {out}")
+            _check_review_file(self.review_out, self.review_as)
 
 
 def parse_min_recall(text: str) -> dict[str, float]:

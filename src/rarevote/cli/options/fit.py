@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarevote.cli.options.common import MethodName, Settings, make_method
-from rarevote.cli.show import fitting, say, warn
-from rarevote.errors import ParameterError
+from rarevote.cli.show import fitting, say
+from rarevote.methods.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from rarevote.cli.options.read import Crowd
-    from rarevote.crowd.annotations import Annotations
+    from rarevote.api import Fitted
+    from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
 GoldFile = Annotated[
@@ -28,48 +28,42 @@ UseGold = Annotated[
 class FitOptions:
     """What the command line says about the fit."""
 
-    method: MethodName = "cc-rasch"
+    method: MethodName = DEFAULT_METHOD
     settings: Settings = None
     gold: GoldFile = None
     use_gold: UseGold = True
 
+    @property
+    def may_have_gold(self) -> bool:
+        """Whether there are known labels, or may be."""
+        return self.gold is not None or self.use_gold
+
     def make(self) -> Estimator:
         """The method, not fitted yet; what there is not, or cannot be, is refused here."""
-        estimator = make_method(self.method, self.settings)
-        if self.gold is not None and not estimator.uses_gold:
-            raise ParameterError(f"{self.method} cannot learn from known labels: leave --gold out, or choose cc-rasch")
-        return estimator
+        from rarevote.api import refuse_gold
 
-    def known(self, crowd: Crowd, estimator: Estimator) -> dict[Any, Any] | None:
-        """Known labels for the fit: those of the file, else those that came with the export."""
+        estimator = make_method(self.method, self.settings)
         if self.gold is not None:
-            return crowd.known(self.gold)
-        return crowd.gold if self.use_gold and estimator.uses_gold and crowd.gold else None
+            refuse_gold(estimator)
+        return estimator
 
     def fit(
         self,
-        estimator: Estimator,
         crowd: Crowd,
-        known: dict[Any, Any] | None,
+        estimator: Estimator,
         *,
-        quiet: bool,
+        rare: str | None = None,
+        quiet: bool = False,
         verbose: bool = False,
         **options: Any,
-    ) -> None:
+    ) -> Fitted:
         """Fit the method, telling what it learns from and how it gets on."""
-        if known and self.gold is None and not quiet:
-            say(f"{self.method} learns from {len(known):,} known answers in the export (--ignore-gold leaves them out)")
-        warn_where_weak(self.method, crowd.annotations)
+        from rarevote.api import fit
+
+        if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
+            count = f"{len(crowd.gold):,}"
+            say(f"{self.method} learns from {count} known answers in the export (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
-            estimator.fit(crowd.annotations, known, callback=callback, **options)
-
-
-def warn_where_weak(method: str, crowd: Annotations) -> None:
-    """Say so where CC-Rasch is known to be weak: few votes a task over many classes."""
-    votes = crowd.n_annotations / crowd.n_tasks
-    if method == "cc-rasch" and crowd.n_classes >= 5 and votes < 3:
-        warn(
-            f"{votes:.1f} votes per task over {crowd.n_classes} classes is very sparse: item "
-            "difficulty can absorb all disagreement. Compare with --method majority-vote, or switch difficulty off: "
-            "--set difficulty=None"
-        )
+            return fit(
+                crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options
+            )

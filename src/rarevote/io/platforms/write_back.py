@@ -68,7 +68,7 @@ def write_back(
     export: Export,
     tasks: Iterable[Any],
     labels: Iterable[Any],
-    scores: Iterable[float],
+    scores: Iterable[float | None],
     path: str | Path,
     *,
     model_version: str = "rarevote",
@@ -112,7 +112,7 @@ def _write(records: Iterator[tuple[dict[str, Any], bool]], handle: IO[str], *, a
 
 
 def _by_item(
-    export: Export, tasks: Iterable[Any], labels: Iterable[Any], scores: Iterable[float]
+    export: Export, tasks: Iterable[Any], labels: Iterable[Any], scores: Iterable[float | None]
 ) -> dict[str, _Result]:
     """Results by item of the platform; the yes/no problems of one item are one answer again."""
     rows = list(zip(map(str, tasks), map(str, labels), map(_finite, scores), strict=True))
@@ -130,8 +130,8 @@ def _by_item(
     return results
 
 
-def _finite(score: float) -> float | None:
-    return round(float(score), 6) if math.isfinite(score) else None
+def _finite(score: float | None) -> float | None:
+    return round(float(score), 6) if score is not None and math.isfinite(score) else None
 
 
 # --------------------------------------------------------------------------------------------------------------------

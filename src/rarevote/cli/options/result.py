@@ -1,20 +1,15 @@
-"""The result of verbs that label tasks: one row per task, to a file or to standard output."""
+"""Where the rows of a verb that labels tasks go: a file, or standard output."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rarevote.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rarevote.crowd.annotations import Annotations
 
 ResultFile = Annotated[
     Path | None,
@@ -35,24 +30,6 @@ def check_result_file(out: Path | None, *, as_json: bool) -> None:
         check_output(out)
     elif as_json:
         raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
-
-
-def result_columns(
-    crowd: Annotations, posterior: NDArray[Any], codes: NDArray[Any], shown: Mapping[str, NDArray[Any]]
-) -> dict[str, Any]:
-    """One row per task: task, label, confidence, the probability of every class, then what is shown."""
-    import numpy as np
-
-    rows: dict[str, Any] = {
-        "task": crowd.tasks,
-        "label": crowd.classes[codes],
-        "confidence": np.take_along_axis(posterior, codes[:, None], axis=1)[:, 0],
-    }
-    for k, name in enumerate(crowd.classes.tolist()):
-        rows[f"p:{name}"] = posterior[:, k]
-    for name, texts in shown.items():
-        rows[name if name not in rows else f"show:{name}"] = texts
-    return rows
 
 
 def write_result(rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool) -> None:
