@@ -17,6 +17,7 @@ from rarevote.methods.registry import METHODS
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations as Annotations
     from rarevote.meaning.metrics import score as score
+    from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
     from rarevote.methods.class_conditional import ClassConditional as ClassConditional
     from rarevote.methods.crowdfm import CrowdFM as CrowdFM
