@@ -28,6 +28,8 @@ FloatArray = NDArray[np.float64]
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
+# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
+_NO_PRIOR = 1e-300
 # A table with a number per worker, label and class may be this large; a fit holds about ten of them.
 _MAX_TABLE_BYTES = 4e9
 
@@ -35,8 +37,8 @@ _MAX_TABLE_BYTES = 4e9
 class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """Class-conditional abilities around anchors: probabilities that mean something, and few false alarms.
 
-    Every annotator has an ability per class and a habit of erring, both drawn towards anchors that are counted once from
-    the shares of the votes; the difficulty of an item is integrated out::
+    Every annotator has an ability per class and a habit of erring, both drawn towards anchors that are counted once
+    from the shares of the votes; the difficulty of an item is integrated out::
 
         P(worker r is right on an item of class k and difficulty x) = sigmoid(alpha_rk - s x),     x ~ N(0, 1)
         P(worker r says l instead) = (1 - that) e_rkl
@@ -70,11 +72,13 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     Example:
         >>> from rarevote import AnchoredRasch
-        >>> task = [0, 0, 0, 1, 1, 1]
-        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
-        >>> label = ["sound", "sound", "defect", "sound", "sound", "sound"]
-        >>> AnchoredRasch().fit((task, worker, label)).labels_.to_dict()
-        {0: 'sound', 1: 'sound'}
+        >>> said = ["ddd", "dds", "ssd", *["sss"] * 9]  # by three people: defect or sound
+        >>> task = [i for i in range(12) for _ in range(3)]
+        >>> model = AnchoredRasch().fit((task, ["ann", "bob", "cy"] * 12, list("".join(said))))
+        >>> "".join(model.labels_.to_dict().values())
+        'ddssssssssss'
+        >>> model.reported_[:4, 0].round(2).tolist()
+        [0.82, 0.51, 0.11, 0.03]
     """
 
     method_name: ClassVar[str] = "anchored-rasch"
@@ -253,7 +257,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
         votes[kept] = 0
         if votes.any():
-            name = annotations.classes[int(votes.argmax())]
+            name = annotations.classes.tolist()[int(votes.argmax())]
             raise InputError(
                 f"label {name!r} is a class that nobody voted for in the fit, so that nothing is known about votes for "
                 "it: fit again with these data, or name it in abstain if it is no vote"
@@ -300,10 +304,8 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         told = np.where(weights > 0, weights, 1.0)
         cost = (weights * (np.log(told) - np.log(model.weights))).sum(axis=1)
         of_votes = (weights * of_nodes).sum(axis=2) - cost / len(worker)
-        with np.errstate(divide="ignore"):
-            log_prior = np.log(self._parameter("prior"))
         return Evidence(
-            log_prior=log_prior,
+            log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
             of_votes=_widened(of_votes, kept, n_classes),
             ability=recognised(self._parameter("ability")[worker]),
             difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],

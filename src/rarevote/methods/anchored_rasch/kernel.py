@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from rarevote.kernels.compile import inlined, kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
+Floats = NDArray[np.float64]
+
 _BLOCK = 64
 # Up to this many classes the number is compiled in, which unrolls the loops over classes and nodes.
 _MOST_UNROLLED = 5
@@ -42,8 +44,8 @@ def count_shares(
     label: NDArray[Any],
     gold: NDArray[np.int32],
     discount: float,
-    counts: NDArray[np.float64],  # (m, K, K), added to: worker, label, class
-    class_mass: NDArray[np.float64],  # (K), added to: sum of the vote shares
+    counts: Floats,  # (m, K, K), added to: worker, label, class
+    class_mass: Floats,  # (K), added to: sum of the vote shares
 ) -> None:
     """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
     K = class_mass.shape[0]
@@ -71,10 +73,23 @@ def count_shares(
 
 
 @inlined
-def scores_of_block(  # type: ignore[no-untyped-def]
-    task_ptr, worker, label, log_wrong, of_vote, start, nodes, begin, size, K, G, score, said, count
-):
-    """Fill ``score`` (size * K * G) with ``start`` plus the log probability of the votes per class and node."""
+def scores_of_block(
+    task_ptr: NDArray[np.int64],
+    worker: NDArray[Any],
+    label: NDArray[Any],
+    log_wrong: Floats,  # (m, K * G)
+    of_vote: Floats,  # (m, K, K)
+    start: Floats,  # (K * G)
+    nodes: Floats,  # (G)
+    begin: int,  # number of the first task
+    size: int,  # tasks in the block
+    K: int,
+    G: int,
+    score: Floats,  # (size * K * G), filled
+    said: Floats,  # (K), room to work in
+    count: Floats,  # (K), room to work in
+) -> None:
+    """Fill ``score`` with ``start`` plus the log probability of the votes, per task, class and node."""
     for i in range(size):
         first = i * K * G
         for c in range(K * G):
@@ -214,22 +229,22 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
 
 
 @kernel
-def report_pass(  # type: ignore[no-untyped-def]
-    task_ptr,  # int64 (n + 1), absolute positions into worker and label
-    worker,  # unsigned (N)
-    label,  # unsigned (N)
-    gold,  # int32 (n), the known class or -1; or of size 0
-    log_wrong,  # (m, K * G), log(1 - p)
-    of_vote,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
-    log_prior,  # (K)
-    weights,  # (G), of the nodes, sum to one
-    nodes,  # (G), s times the nodes
-    discount,  # rho
-    lapse,  # weight of the shares in what is written
-    shares,  # (K), f
-    reported,  # (n, K), written
-    class_mass,  # (K), added to: sum of p before the lapse
-):
+def report_pass(
+    task_ptr: NDArray[np.int64],
+    worker: NDArray[Any],
+    label: NDArray[Any],
+    gold: NDArray[np.int32],
+    log_wrong: Floats,  # these and the next four as for the EM step
+    of_vote: Floats,
+    log_prior: Floats,
+    weights: Floats,
+    nodes: Floats,
+    discount: float,  # rho
+    lapse: float,  # weight of the shares in what is written
+    shares: Floats,  # (K), f
+    reported: NDArray[Any],  # (n, K), written
+    class_mass: Floats,  # (K), added to: sum of p before the lapse
+) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
     K = log_prior.shape[0]
     G = weights.shape[0]

@@ -256,8 +256,8 @@ class AnchoredModel:
             return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
 
         ability, log_errors = (far(*values) for values in zip(*points, strict=True))
-        if self.n_classes == 2:
-            return AnchoredShared(ability, log_errors)  # a wrong vote names the other class
+        if self.n_classes <= 2:
+            return AnchoredShared(ability, log_errors)  # a wrong vote names the only other class
         own = np.arange(self.n_classes)
         log_errors[:, own, own] = -np.inf
         log_errors -= log_errors.max(axis=1, keepdims=True)
