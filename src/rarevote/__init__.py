@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rarevote.api import read as read
     from rarevote.crowd.annotations import Annotations as Annotations
     from rarevote.meaning.metrics import score as score
+    from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
     from rarevote.methods.class_conditional import ClassConditional as ClassConditional
     from rarevote.methods.crowdfm import CrowdFM as CrowdFM

@@ -1,4 +1,12 @@
-"""The balanced decision: a class needs less probability the rarer it is, within a limit."""
+"""The balanced decision: a miss counts as much as the classes are unequal, at most as ``cap`` false alarms.
+
+::
+
+    label_i = argmax_k  p_ik min(max_l f_l / f_k, cap),      f = mean_i p_i
+
+among the classes with at least one vote on the item. The most probable class would hardly ever be a rare one; dividing
+by the shares alone would flag everything that a single person once called rare.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +15,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Scores this near to each other, relative to the best, are equal.
 _TIE = 1e-12
+# Cells at a time: the work arrays stay in the cache, whatever the number of tasks.
+_CELLS = 1 << 16
 
 
 def balanced_codes(
-    reported: NDArray[Any], votes: NDArray[Any], cap: float, *, voted_only: bool = True
+    reported: NDArray[Any],
+    votes: NDArray[Any],
+    cap: float = 10.0,
+    voted_only: bool = True,
+    *,
+    shares: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
-    """``argmax_k p_ik min(max_l f_l / f_k, cap)`` with ``f`` the mean of ``p``; ties by votes, then ``f``.
+    """Class numbers of tasks by the balanced rule.
+
+    Ties go to the class with more votes, then to the one with the larger share, then to the first. A task none of
+    whose voted classes is possible (gold says otherwise, or it has no votes) may get any class.
 
     Args:
         reported: probability of every class, (n, K).
-        votes: votes per task and class, (n, K).
-        cap: how often a miss may count.
-        voted_only: decide among the classes with a vote on the task; a task without any is free.
+        votes: votes for every class, (n, K).
+        cap: the most that a class counts, at least 1; 1 is the most probable class.
+        voted_only: whether only classes with a vote on the task can be its label.
+        shares: of the classes, (K); the means of ``reported`` if not given.
+
+    Returns:
+        int64 (n).
+
+    Example:
+        >>> p = np.array([[0.1, 0.9], [0.3, 0.7], [0.0, 1.0], [0.2, 0.8]])
+        >>> balanced_codes(p, np.array([[1, 2], [1, 2], [0, 3], [0, 3]])).tolist()
+        [1, 0, 1, 1]
     """
-    n, n_classes = reported.shape
-    if not n or n_classes < 2:
-        return np.zeros(n, dtype=np.int64)
-    share = reported.mean(axis=0)
-    weight = np.minimum(share.max() / np.maximum(share, np.finfo(np.float64).tiny), cap)
-    scores = reported * weight
-    if voted_only:
-        scores = np.where((votes > 0) | ~votes.any(axis=1, keepdims=True), scores, -1.0)
-    tied = scores >= scores.max(axis=1, keepdims=True) * (1.0 - _TIE)
-    counted = np.where(tied, votes, -1.0)
-    tied &= counted == counted.max(axis=1, keepdims=True)
-    return np.asarray(np.where(tied, share, -1.0).argmax(axis=1))
+    n_tasks, n_classes = reported.shape
+    codes = np.zeros(n_tasks, dtype=np.int64)
+    if not n_tasks or not n_classes:
+        return codes
+    if shares is None:
+        shares = reported.mean(axis=0, dtype=np.float64)
+    largest = shares.max()
+    with np.errstate(divide="ignore"):
+        weight = np.where(shares > 0, np.minimum(largest / shares, cap), cap)
+    # Classes in the order in which they win a full tie: argmax takes the first.
+    order = np.lexsort((np.arange(n_classes), -shares))
+    rows = max(_CELLS // n_classes, 1)
+    for begin in range(0, n_tasks, rows):
+        part = slice(begin, begin + rows)
+        score = reported[part] * weight
+        counted = np.asarray(votes[part])
+        if voted_only:
+            possible = np.where(counted > 0, score, 0.0)
+            stuck = ~(possible.max(axis=1) > 0)
+            possible[stuck] = score[stuck]
+            score = possible
+        best = score.max(axis=1, keepdims=True)
+        tied = (score >= best * (1.0 - _TIE))[:, order]
+        codes[part] = order[np.where(tied, counted[:, order], -1).argmax(axis=1)]
+    return codes

@@ -42,6 +42,7 @@ class MethodEntry:
 
 _LISTED = (
     ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", "CC-Rasch"),
+    ("anchored-rasch", "AnchoredRasch", "anchored_rasch", "calibrated; few false alarms", "Anchored Rasch"),
     ("majority-vote", "MajorityVote", "majority", "the class with the most votes", "Majority Vote"),
     ("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator", "Dawid–Skene"),
     ("one-coin", "OneCoinDawidSkene", "one_coin", "one accuracy per annotator"),

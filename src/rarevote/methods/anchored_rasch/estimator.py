@@ -1,0 +1,391 @@
+"""Anchored Rasch for users: the calibrated sibling of CC-Rasch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.balanced import balanced_codes
+from rarevote.em.local import LocalEngine
+from rarevote.em.loop import Callback, StoppingRule
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.tables import Table
+from rarevote.methods.anchored_rasch.anchors import AnchorCount, Anchors, AnchorSmoothing, AnchorSums, anchors_from
+from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, log_off_diagonal
+from rarevote.methods.anchored_rasch.report import AnchoredReport, ReportShared
+from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
+from rarevote.methods.new_tasks import PredictsNewTasks
+
+FloatArray = NDArray[np.float64]
+
+# The objective must gain less than this per annotation, besides the posterior standing still.
+_GAIN_PER_ANNOTATION = 1e-8
+# Stands in for the prior of a class that nobody voted for, where a logarithm follows.
+_NO_PRIOR = 1e-300
+# A table with a number per worker, label and class may be this large; a fit holds about ten of them.
+_MAX_TABLE_BYTES = 4e9
+
+
+class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
+    """Class-conditional abilities around anchors: probabilities that mean something, and few false alarms.
+
+    Every annotator has an ability per class and a habit of erring, both drawn towards anchors that are counted once
+    from the shares of the votes; the difficulty of an item is integrated out::
+
+        P(worker r is right on an item of class k and difficulty x) = sigmoid(alpha_rk - s x),     x ~ N(0, 1)
+        P(worker r says l instead) = (1 - that) e_rkl
+        alpha_rk ~ N(mu_k, sigma^2),   e_rk drawn to e_k with the weight of tau votes;   mu, e and the class prior fixed
+
+    A fixed class prior keeps classes from dying out. The fit's posterior is :attr:`posterior_`. What is *reported*
+    (:attr:`reported_`, :attr:`probas_`) discounts votes that err together and leaves room for lapses; it needs no
+    further calibration. Labels are *decided* by the balanced rule: a miss counts as much as the classes are unequal, at
+    most as ``cap`` false alarms, among the classes that somebody voted for.
+
+    The reported share of a rare class is about its share of the votes, which contains the false alarms: a prevalence
+    needs known answers. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when no posterior probability changes by this much (and the objective stands still); 0 never stops.
+        sigma: spread of abilities around their anchors.
+        spread: spread ``s`` of difficulties; None for ``1 / K``.
+        tau: strength of the anchors of errors, and votes at which a worker has half of the full say in anchors.
+        n_nodes: Gauss-Hermite nodes of the difficulty.
+        rho: discount of further votes on an item in the report.
+        lapse: weight of the class shares in the report.
+        cap: how many false alarms a miss can count at most: 5 for precision, 20 where nothing must be missed.
+        anchor_accuracy: accuracy to which those of the anchors are drawn.
+        anchor_weight: with the weight of that many workers.
+        anchor_errors: weight of uniform errors in the anchors, in workers.
+        rho_a: discount of further votes on an item in the anchors.
+        accelerate: SQUAREM extrapolation of every second step where that raises the objective: the same optimum.
+        dtype: "float64", or "float32" for probabilities of half the memory.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote import AnchoredRasch
+        >>> said = ["ddd", "dds", "ssd", *["sss"] * 9]  # by three people: defect or sound
+        >>> task = [i for i in range(12) for _ in range(3)]
+        >>> model = AnchoredRasch().fit((task, ["ann", "bob", "cy"] * 12, list("".join(said))))
+        >>> "".join(model.labels_.to_dict().values())
+        'ddssssssssss'
+        >>> model.reported_[:4, 0].round(2).tolist()
+        [0.82, 0.51, 0.11, 0.03]
+    """
+
+    method_name: ClassVar[str] = "anchored-rasch"
+    takes_strangers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {
+        "prior": "k",
+        "mean_ability": "k",
+        "mean_errors": "kk",
+        "ability": "wk",
+        "errors": "wkk",
+        "shares": "k",
+    }
+
+    def __init__(
+        self,
+        n_iter: int = 300,
+        *,
+        tol: float = 1e-4,
+        sigma: float = 0.6,
+        spread: float | None = None,
+        tau: float = 8.0,
+        n_nodes: int = 5,
+        rho: float = 0.2,
+        lapse: float = 0.05,
+        cap: float = 10.0,
+        anchor_accuracy: float = 0.7,
+        anchor_weight: float = 1.0,
+        anchor_errors: float = 2.0,
+        rho_a: float = 0.05,
+        accelerate: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.sigma = sigma
+        self.spread = spread
+        self.tau = tau
+        self.n_nodes = n_nodes
+        self.rho = rho
+        self.lapse = lapse
+        self.cap = cap
+        self.anchor_accuracy = anchor_accuracy
+        self.anchor_weight = anchor_weight
+        self.anchor_errors = anchor_errors
+        self.rho_a = rho_a
+        self.accelerate = accelerate
+        self.dtype = dtype
+        self.n_jobs = n_jobs
+
+    def _validate(self, annotations: Annotations) -> None:
+        for name in ("sigma", "tau", "anchor_weight", "anchor_errors"):
+            check_number(name, getattr(self, name), above=0)
+        for name in ("tol", "rho", "rho_a"):
+            check_number(name, getattr(self, name), at_least=0)
+        if self.spread is not None:
+            check_number("spread", self.spread, at_least=0)
+        check_count("n_nodes", self.n_nodes)
+        check_number("lapse", self.lapse, at_least=0, at_most=1)
+        check_number("cap", self.cap, at_least=1)
+        check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
+        if str(self.dtype) not in ("float64", "float32"):
+            raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
+        n_workers, n_classes = annotations.n_workers, annotations.n_classes
+        size = 8.0 * n_workers * n_classes * max(n_classes, self.n_nodes)
+        if size > _MAX_TABLE_BYTES:
+            raise ParameterError(
+                f"{n_workers:,} workers and {n_classes:,} classes make tables of {size / 1e9:.1f} GB, more than the "
+                f"{_MAX_TABLE_BYTES / 1e9:.0f} GB that {type(self).__name__} takes on (a fit holds about ten of them): "
+                "merge classes, or use CCRasch, which needs no table per pair of classes"
+            )
+
+    # -- the fit -----------------------------------------------------------------------------------------------------
+
+    def _engine(self, model: Any, annotations: Annotations, gold: NDArray[np.int32]) -> LocalEngine[Any, Any, Any]:
+        """Where single passes run, before and after the loop."""
+        return LocalEngine(model, annotations, gold, self.n_jobs)
+
+    def _model(self, anchors: Anchors, n_workers: int) -> AnchoredModel:
+        n_classes = len(anchors.log_prior)
+        return AnchoredModel(
+            n_workers,
+            anchors,
+            float(self.sigma),
+            1.0 / n_classes if self.spread is None else float(self.spread),
+            float(self.tau),
+            int(self.n_nodes),
+            np.dtype(str(self.dtype)),
+        )
+
+    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+        counting = AnchorCount(annotations.n_workers, annotations.n_classes, float(self.rho_a))
+        with self._engine(counting, annotations, gold) as engine:
+            sums, _ = engine.run((), refresh=False, damping=0.0)
+        kept = np.flatnonzero(sums.class_mass > 0)
+        crowd, gold, sums = _without_empty_classes(annotations, gold, sums, kept)
+        smoothing = AnchorSmoothing(self.tau, self.anchor_accuracy, self.anchor_weight, self.anchor_errors)
+        model = self._model(anchors_from(sums, smoothing), crowd.n_workers)
+        gain = _GAIN_PER_ANNOTATION * crowd.n_annotations if self.tol > 0 else 0.0
+        rule = StoppingRule(self.n_iter, self.tol, gain)
+        outcome, posterior, _ = self._em(model, crowd, gold, rule, callback, accelerate=self.accelerate)
+        reported, shares = self._report(model, outcome.shared, crowd, gold)
+        n_classes = annotations.n_classes
+        fit = Fit.of(
+            outcome,
+            _widened(posterior, kept, n_classes),
+            {
+                **self._known(model.anchors, outcome.shared, kept, n_classes),
+                "shares": _widened(shares[None], kept, n_classes)[0],
+                "reported": _widened(reported, kept, n_classes),
+            },
+        )
+        self._warn_unless_converged(fit, self.tol)
+        return fit
+
+    def _report(
+        self, model: AnchoredModel, shared: AnchoredShared, crowd: Annotations, gold: NDArray[np.int32]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Reported probabilities, (n, K), and class shares, (K)."""
+        with self._engine(AnchoredReport(model, float(self.rho), float(self.lapse)), crowd, gold) as engine:
+            sums, _ = engine.run(ReportShared(shared, np.zeros(model.n_classes)), refresh=True, damping=0.0)
+            shares = sums.class_mass / crowd.n_tasks
+            engine.run(ReportShared(shared, shares), refresh=True, damping=0.0)
+            return engine.posterior(), shares
+
+    def _known(
+        self, anchors: Anchors, shared: AnchoredShared, kept: NDArray[np.int64], n_classes: int
+    ) -> dict[str, FloatArray]:
+        """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
+        own = np.arange(len(kept))
+        errors = np.exp(shared.log_errors)
+        errors[:, own, own] = 0.0
+        if len(kept) == n_classes:
+            return {
+                "prior": np.exp(anchors.log_prior),
+                "mean_ability": anchors.ability,
+                "mean_errors": anchors.errors,
+                "ability": shared.ability,
+                "errors": errors,
+            }
+        unmet = float(np.log(self.anchor_accuracy) - np.log1p(-self.anchor_accuracy))
+        uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
+        uniform[:, kept] = 0.0
+        mean_errors = uniform.copy()
+        mean_errors[np.ix_(kept, kept)] = anchors.errors
+        all_errors = np.broadcast_to(uniform, (len(errors), n_classes, n_classes)).copy()
+        all_errors[np.ix_(np.arange(len(errors)), kept, kept)] = errors
+        return {
+            "prior": _widened(np.exp(anchors.log_prior)[None], kept, n_classes)[0],
+            "mean_ability": _widened(anchors.ability[None], kept, n_classes, unmet)[0],
+            "mean_errors": mean_errors,
+            "ability": _widened(shared.ability, kept, n_classes, unmet),
+            "errors": all_errors,
+        }
+
+    def _held(self, kept: NDArray[np.int64], worker: NDArray[np.int64]) -> tuple[AnchoredModel, AnchoredShared]:
+        """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
+        anchors = Anchors(
+            np.log(self._parameter("prior")[kept]),
+            self._parameter("mean_ability")[kept],
+            self._parameter("mean_errors")[np.ix_(kept, kept)],
+        )
+        model = self._model(anchors, len(worker))
+        unseen = worker < 0
+        ability = self._parameter("ability")[np.ix_(worker, kept)]
+        log_errors = log_off_diagonal(self._parameter("errors")[np.ix_(worker, kept, kept)])
+        average = model.at_anchors(1)
+        ability[unseen], log_errors[unseen] = average.ability, average.log_errors
+        return model, AnchoredShared(ability, log_errors)
+
+    # -- new tasks, decisions, evidence ------------------------------------------------------------------------------
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+        """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
+        kept = np.flatnonzero(self._parameter("prior") > 0)
+        votes = np.bincount(annotations.label, minlength=annotations.n_classes)
+        votes[kept] = 0
+        if votes.any():
+            name = annotations.classes.tolist()[int(votes.argmax())]
+            raise InputError(
+                f"label {name!r} is a class that nobody voted for in the fit, so that nothing is known about votes for "
+                "it: fit again with these data, or name it in abstain if it is no vote"
+            )
+        no_gold = np.empty(0, dtype=np.int32)
+        crowd, _, _ = _without_empty_classes(annotations, no_gold, None, kept)
+        model, shared = self._held(kept, worker)
+        report = AnchoredReport(model, float(self.rho), float(self.lapse))
+        with self._engine(report, crowd, no_gold) as engine:
+            engine.run(ReportShared(shared, self._parameter("shares")[kept]), refresh=True, damping=0.0)
+            return _widened(engine.posterior(), kept, annotations.n_classes)
+
+    def label_codes(self) -> NDArray[np.int64]:
+        """Class number of every task, decided by the balanced rule on what is reported."""
+        return self._choose(self.reported_, self.annotations_)
+
+    def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
+        """The balanced rule (:func:`rarevote.crowd.balanced.balanced_codes`), with the class shares of the fit."""
+        if not len(posterior):
+            return np.empty(0, dtype=np.int64)
+        return balanced_codes(posterior, annotations.votes(), self.cap, shares=self._parameter("shares"))
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        """Each vote's log likelihood with the node weights of the item held.
+
+        Under quadrature the votes on an item are not independent: each tells something about its difficulty. With
+        ``a_gk = A_ikg / q_ik`` as they are given all votes, vote ``j`` has ``sum_g a_gk log P_g(y_j | k)``, less an
+        equal part of ``KL(a_k || w)``, what so telling a difficulty costs; only then contributions add up to the
+        posterior of the fit, which knows neither discount nor lapses.
+        """
+        n_classes = self.annotations_.n_classes
+        kept = np.flatnonzero(self._parameter("prior") > 0)
+        model, shared = self._held(kept, worker)
+        log_odds = model.log_odds(shared.ability)  # (v, K, G)
+        code = np.searchsorted(kept, label)
+        said = shared.log_errors[np.arange(len(worker)), code]
+        is_right = code[:, None] == np.arange(len(kept))
+        log_wrong = -np.logaddexp(0.0, log_odds)
+        of_nodes = log_wrong + np.where(is_right[..., None], log_odds, said[..., None])
+        joint = np.log(model.weights) + of_nodes.sum(axis=0)  # (K, G)
+        joint -= joint.max(axis=1, keepdims=True)
+        weights = np.exp(joint)
+        weights /= weights.sum(axis=1, keepdims=True)
+        told = np.where(weights > 0, weights, 1.0)
+        cost = (weights * (np.log(told) - np.log(model.weights))).sum(axis=1)
+        of_votes = (weights * of_nodes).sum(axis=2) - cost / len(worker)
+        return Evidence(
+            log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
+            of_votes=_widened(of_votes, kept, n_classes),
+            ability=recognised(self._parameter("ability")[worker]),
+            difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],
+        )
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    @property
+    def reported_(self) -> NDArray[Any]:
+        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
+        return np.asarray(self._parameter("reported"))
+
+    @cached_property
+    def _probas_in_kind_(self) -> Any:
+        return self._task_by_class(self.reported_)
+
+    @cached_property
+    def _abilities_in_kind_(self) -> Any:
+        return self._worker_by_class(self._parameter("ability"))
+
+    @property
+    def abilities_(self) -> Any:
+        """Ability of every annotator per class, on the logit scale: a frame worker x class."""
+        self._check_fitted()
+        return self._abilities_in_kind_
+
+    @cached_property
+    def _errors_in_kind_(self) -> Any:
+        crowd = self.annotations_
+        n_classes = crowd.n_classes
+        rows = self._parameter("errors").reshape(-1, n_classes)
+        n_workers = len(rows) // max(n_classes, 1)
+        columns = {name: rows[:, k] for k, name in enumerate(crowd.classes.tolist())}
+        index = {
+            "worker": np.repeat(crowd.workers[:n_workers], n_classes),
+            "label": np.tile(crowd.classes, n_workers),
+        }
+        return self._source_.deliver(Table(index, columns, dtypes=self._source_.dtypes))
+
+    @property
+    def errors_(self) -> Any:
+        """Habits of erring: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
+
+        The layout is that of Dawid–Skene. A right answer is no error: the diagonal is 0, and within a worker each
+        column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
+        difficulty.
+        """
+        self._check_fitted()
+        return self._errors_in_kind_
+
+    @property
+    def priors_(self) -> Any:
+        """The class prior, fixed during the fit: the mean share of the votes."""
+        return self._series("label", self._parameter("prior"), "prior")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# classes that nobody voted for
+
+
+def _without_empty_classes(
+    annotations: Annotations, gold: NDArray[np.int32], sums: Any, kept: NDArray[np.int64]
+) -> tuple[Annotations, NDArray[np.int32], Any]:
+    """The crowd with the classes ``kept`` only, which are all that votes and gold name."""
+    if len(kept) == annotations.n_classes:
+        return annotations, gold, sums
+    code = np.zeros(annotations.n_classes, dtype=np.int32)
+    code[kept] = np.arange(len(kept))
+    label = code[annotations.label].astype(smallest_unsigned(len(kept)))
+    crowd = replace(annotations, label=label, classes=annotations.classes[kept])
+    known = np.where(gold >= 0, code[gold], -1).astype(np.int32)
+    if sums is not None:
+        sums = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
+    return crowd, known, sums
+
+
+def _widened(values: NDArray[Any], kept: NDArray[np.int64], n_classes: int, absent: float = 0.0) -> NDArray[Any]:
+    """Columns for all classes, from those of the classes ``kept``."""
+    if len(kept) == n_classes:
+        return values
+    wide = np.full((len(values), n_classes), absent, dtype=values.dtype)
+    wide[:, kept] = values
+    return wide

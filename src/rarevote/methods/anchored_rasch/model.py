@@ -1,0 +1,274 @@
+"""Anchored Rasch as the EM loop sees it: abilities and errors around anchors, difficulty integrated out.
+
+::
+
+    P(x_i) = N(0, 1) by G Gauss-Hermite nodes x_g with weights w_g, drawn per item given its class
+    p_rkg = sigmoid(alpha_rk - s x_g)
+    P_g(y = k | k, r) = p_rkg,      P_g(y = l | k, r) = (1 - p_rkg) e_rkl
+
+    J = sum_i log sum_k pi_k sum_g w_g prod_j P_g(y_ij | k, r_j)
+        - sum_rk (alpha_rk - mu_k)^2 / (2 sigma^2) - tau sum_rk KL(e_k. || e_rk.)
+
+with ``pi``, ``mu`` and ``e_k`` from :mod:`rarevote.methods.anchored_rasch.anchors`, held for the whole fit. A task has
+nothing of its own but its posterior. Given that, ``e_r`` has its maximum in closed form and ``alpha`` takes one Newton
+step, clipped: without the clip the objective can fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.em.loop import Shard
+from rarevote.methods.anchored_rasch.anchors import Anchors
+from rarevote.methods.start import soft_majority
+
+FloatArray = NDArray[np.float64]
+
+# A Newton step may change an ability by this much.
+_LARGEST_STEP = 2.0
+
+
+class AnchoredShared(NamedTuple):
+    """Parameters that every task sees."""
+
+    ability: FloatArray  # (m, K): alpha
+    log_errors: FloatArray  # (m, K, K): worker, label, class; 0 where label and class are the same
+
+
+class AnchoredLocal(NamedTuple):
+    """State of each task."""
+
+    posterior: NDArray[Any]  # (n, K)
+
+
+class AnchoredStats(NamedTuple):
+    """Sums over tasks."""
+
+    counts: FloatArray  # (m, K, K): posterior mass per worker, label and class
+    node_mass: FloatArray  # (m, K * G): posterior mass per worker, class and node
+    scalars: FloatArray  # (1): log likelihood
+
+
+class _Tables(NamedTuple):
+    """What a pass looks up per vote; see the kernel."""
+
+    log_wrong: FloatArray  # (m, K * G)
+    of_vote: FloatArray  # (m, K, K)
+
+
+@dataclass(frozen=True)
+class AnchoredModel:
+    """The model with its anchors.
+
+    Attributes:
+        n_workers: number of workers.
+        anchors: what is held fast.
+        sigma: spread of abilities around their anchors.
+        spread: spread of difficulties, s.
+        tau: strength of the errors' anchors, in votes.
+        n_nodes: G.
+        dtype: of the posterior that is kept.
+    """
+
+    n_workers: int
+    anchors: Anchors
+    sigma: float
+    spread: float
+    tau: float
+    n_nodes: int
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    # The tables of the last pass, which all shards of it ask for.
+    _held: list[tuple[AnchoredShared, _Tables]] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return len(self.anchors.log_prior)
+
+    @property
+    def rounding(self) -> float:
+        """By how much, relative to its size, the objective may fall because the first posterior is stored rounded."""
+        return 1e-12 if self.dtype == np.float64 else 1e-8
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Of the nodes, (G), normalised."""
+        _, weights = np.polynomial.hermite_e.hermegauss(self.n_nodes)
+        return np.asarray(weights / weights.sum())
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        """Difficulties at the nodes, ``s x_g``, (G)."""
+        nodes, _ = np.polynomial.hermite_e.hermegauss(self.n_nodes)
+        return np.asarray(self.spread * nodes)
+
+    def log_odds(self, ability: FloatArray) -> FloatArray:
+        """``alpha - s x_g``, (..., K, G)."""
+        return np.asarray(ability[..., None] - self.nodes)
+
+    def tables(self, shared: AnchoredShared) -> _Tables:
+        """What a pass looks up; computed once a pass, whatever the number of shards."""
+        held = self._held[:1]
+        if held and held[0][0] is shared:
+            return held[0][1]
+        log_wrong = -np.logaddexp(0.0, self.log_odds(shared.ability))
+        of_vote = shared.log_errors.copy()
+        own = np.arange(self.n_classes)
+        of_vote[:, own, own] = shared.ability
+        made = _Tables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
+        self._held[:1] = [(shared, made)]
+        return made
+
+    # -- the EM loop's questions -------------------------------------------------------------------------------------
+
+    def start(self, annotations: Annotations) -> AnchoredShared:
+        """Everybody at the anchors."""
+        del annotations
+        return self.at_anchors(self.n_workers)
+
+    def at_anchors(self, n_workers: int) -> AnchoredShared:
+        """Workers of whom nothing is known."""
+        shape = (n_workers, self.n_classes)
+        ability = np.broadcast_to(self.anchors.ability, shape).copy()
+        log_errors = np.broadcast_to(log_off_diagonal(self.anchors.errors), (*shape, self.n_classes)).copy()
+        return AnchoredShared(ability, log_errors)
+
+    def start_local(self, shard: Shard) -> AnchoredLocal:
+        """Shares of the votes, gold imposed."""
+        return AnchoredLocal(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
+
+    def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
+        """Zeros to add to."""
+        n_workers = len(shared.ability)
+        return AnchoredStats(
+            np.zeros((n_workers, self.n_classes, self.n_classes)),
+            np.zeros((n_workers, self.n_classes * self.n_nodes)),
+            np.zeros(1),
+        )
+
+    def step(
+        self,
+        shared: AnchoredShared,
+        shard: Shard,
+        local: AnchoredLocal,
+        out: AnchoredLocal,
+        stats: AnchoredStats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One pass over a shard (see :mod:`rarevote.methods.anchored_rasch.kernel`)."""
+        from rarevote.methods.anchored_rasch.kernel import em_pass
+
+        del damping  # tasks have no parameters of their own
+        return float(
+            em_pass(self.n_classes, self.n_nodes)(
+                *shard,
+                *self.tables(shared),
+                self.anchors.log_prior,
+                self.weights,
+                self.nodes,
+                refresh,
+                local.posterior,
+                out.posterior,
+                *stats,
+            )
+        )
+
+    def objective(self, shared: AnchoredShared, stats: AnchoredStats) -> float:
+        """J."""
+        pull = ((shared.ability - self.anchors.ability) ** 2).sum() / (2.0 * self.sigma**2)
+        errors = self.anchors.errors
+        divergence = len(shared.ability) * (errors * log_off_diagonal(errors)).sum()
+        divergence -= np.einsum("rlk,lk->", shared.log_errors, errors)
+        return float(stats.scalars[0] - pull - self.tau * divergence)
+
+    def _slopes(self, shared: AnchoredShared, stats: AnchoredStats) -> tuple[FloatArray, FloatArray]:
+        """Gradient and curvature of the penalised likelihood in the abilities, (m, K) each."""
+        own = np.arange(self.n_classes)
+        right = 0.5 * (1.0 + np.tanh(0.5 * self.log_odds(shared.ability)))
+        weighted = stats.node_mass.reshape(right.shape) * right
+        precision = 1.0 / self.sigma**2
+        gradient = stats.counts[:, own, own] - weighted.sum(axis=2)
+        gradient -= precision * (shared.ability - self.anchors.ability)
+        return gradient, (weighted * (1.0 - right)).sum(axis=2) + precision
+
+    def gradient_norm(self, shared: AnchoredShared, stats: AnchoredStats) -> float:
+        """Norm of the gradient in the abilities; the errors are at their maximum after every step."""
+        return float(np.linalg.norm(self._slopes(shared, stats)[0]))
+
+    def update(self, shared: AnchoredShared, stats: AnchoredStats, damping: float) -> AnchoredShared:
+        """A clipped Newton step in the abilities, halved with every damping; errors in closed form."""
+        gradient, curvature = self._slopes(shared, stats)
+        step = np.clip(gradient / curvature, -_LARGEST_STEP, _LARGEST_STEP)
+        if damping > 0.0:
+            step *= 0.5 / damping
+        own = np.arange(self.n_classes)
+        errors = stats.counts.copy()
+        errors[:, own, own] = 0.0
+        total = errors.sum(axis=1, keepdims=True) + self.tau
+        errors += self.tau * self.anchors.errors
+        errors /= total
+        return AnchoredShared(shared.ability + step, log_off_diagonal(errors))
+
+    def stopping_value(
+        self, shared: AnchoredShared, updated: AnchoredShared, stats: AnchoredStats, objective: float
+    ) -> float:
+        """The objective itself."""
+        del shared, updated, stats
+        return objective
+
+    # -- acceleration ------------------------------------------------------------------------------------------------
+
+    def local_offsets(self, shared: AnchoredShared) -> tuple[FloatArray, ...]:
+        """Tasks have no parameters."""
+        del shared
+        return ()
+
+    def shared_distances(
+        self, first: AnchoredShared, second: AnchoredShared, third: AnchoredShared
+    ) -> tuple[float, float]:
+        """Squared norms of the first and second differences over abilities and log errors."""
+        near = far = 0.0
+        for t0, t1, t2 in zip(first, second, third, strict=True):
+            r = (t1 - t0).ravel()
+            v = (t2 - t1).ravel() - r
+            near += float(r @ r)
+            far += float(v @ v)
+        return near, far
+
+    def extrapolate(
+        self,
+        points: tuple[AnchoredShared, AnchoredShared, AnchoredShared],
+        length: float,
+        local_means: tuple[FloatArray, ...],
+    ) -> AnchoredShared:
+        """The far point, its errors made to sum to one."""
+        del local_means
+
+        def far(t0: FloatArray, t1: FloatArray, t2: FloatArray) -> FloatArray:
+            r = t1 - t0
+            return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
+
+        ability, log_errors = (far(*values) for values in zip(*points, strict=True))
+        if self.n_classes <= 2:
+            return AnchoredShared(ability, log_errors)  # a wrong vote names the only other class
+        own = np.arange(self.n_classes)
+        log_errors[:, own, own] = -np.inf
+        log_errors -= log_errors.max(axis=1, keepdims=True)
+        log_errors -= np.log(np.exp(log_errors).sum(axis=1, keepdims=True))
+        log_errors[:, own, own] = 0.0
+        return AnchoredShared(ability, log_errors)
+
+
+def log_off_diagonal(errors: FloatArray) -> FloatArray:
+    """Logarithm of error tables, (..., K, K); 0 where label and class are the same."""
+    own = np.arange(errors.shape[-1])
+    filled = errors.copy()
+    filled[..., own, own] = 1.0
+    return np.asarray(np.log(filled, out=filled))
