@@ -243,18 +243,21 @@ class Fitted:
     def _calibrations(self) -> dict[str, CalibratedPosterior]:
         return {}
 
-    def calibrate(self, prevalence: Shares = "estimate") -> CalibratedPosterior:
-        """Probabilities to be read as such; computed once for each prevalence.
+    def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
+        """Probabilities to be read as such; computed once.
 
         Args:
             prevalence: "estimate" from the crowd, "gold" for the shares among the known tasks (a random sample), or
                 shares by class.
+            sampled: whether draws of how the votes may have come about are wanted, with which intervals come, even of
+                a method whose own probabilities are calibrated.
         """
         from rarevote.meaning.calibrate import calibrate_fit
 
-        key = repr(prevalence)
+        key = repr((prevalence, sampled or not self.reports_probabilities))
         if key not in self._calibrations:
-            self._calibrations[key] = calibrate_fit(self.method, self.gold or None, prevalence=prevalence)
+            gold = self.gold or None
+            self._calibrations[key] = calibrate_fit(self.method, gold, prevalence=prevalence, sampled=sampled)
         return self._calibrations[key]
 
     def decide(
@@ -283,7 +286,7 @@ class Fitted:
             abstain_below: no label where its calibrated probability is below this.
             prevalence: as in :meth:`calibrate`.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can vouch for a recall.
-            calibrate: compute calibrated probabilities even if the decision needs none.
+            calibrate: sample calibrated probabilities, with intervals, even if the decision needs none.
             allow_unvoted: let a label be one that nobody voted for on the task.
 
         Raises:
@@ -301,7 +304,7 @@ class Fitted:
         )
         rule.check(self.annotations.classes)
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
-        calibrated = self.calibrate(prevalence) if wanted else None
+        calibrated = self.calibrate(prevalence, sampled=rule.samples or calibrate) if wanted else None
         basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
         known = gold_codes(self.annotations, self.gold)
         guarded = guarded_choice(
@@ -317,7 +320,7 @@ class Fitted:
 
         return diagnose(
             self.method,
-            calibration=self.calibrate() if result is None or result.calibrated is None else result.calibrated,
+            calibration=self.calibrate(sampled=True) if result is None else result.sampled,
             labels=None if result is None else result.codes,
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),
@@ -395,6 +398,12 @@ class Result:
 
         return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
 
+    @property
+    def sampled(self) -> CalibratedPosterior:
+        """The calibrated probabilities with draws, for intervals."""
+        drawn = self.calibrated is not None and (len(self.calibrated.draws) or not self.fitted.reports_probabilities)
+        return self.calibrated if self.calibrated is not None and drawn else self.fitted.calibrate(sampled=True)
+
     @cached_property
     def decision(self) -> Decision | None:
         """The decision with the recall and precision that it expects; None where nothing was calibrated."""
@@ -415,7 +424,8 @@ class Result:
 
         fitted = self.fitted
         rows = result_rows(fitted.annotations, self.labels, fitted.probabilities, self.confidence, fitted.crowd.shown)
-        if self.calibrated is not None and not (self.is_own and fitted.reports_probabilities):
+        drawn = self.calibrated is not None and len(self.calibrated.draws) > 0
+        if self.calibrated is not None and (drawn or not (self.is_own and fitted.reports_probabilities)):
             rows |= decision_rows(self.calibrated, self.codes, self.rule.name)
         return rows
 
@@ -447,7 +457,7 @@ class Result:
 
         decision = self.decision
         if decision is None or self.calibrated is None:
-            calibrated = replace(self, calibrated=self.fitted.calibrate())
+            calibrated = replace(self, calibrated=self.fitted.calibrate(sampled=True))
             return calibrated.review(max_review, path, form=form)
         plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
         if path is not None:
@@ -487,7 +497,7 @@ class Result:
             shown=self.fitted.crowd.shown,
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
-            calibration=self.calibrated or self.fitted.calibrate(),
+            calibration=self.sampled,
             cautions=[*caution, *map(_capital, self.warnings)],
             charts=charts,
         )

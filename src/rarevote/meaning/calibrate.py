@@ -160,23 +160,25 @@ def calibrate_fit(
     gold: Mapping[Any, Any] | None = None,
     *,
     prevalence: Shares = "estimate",
+    sampled: bool = False,
     random_state: int = 0,
 ) -> CalibratedPosterior:
     """Probabilities for a fitted method, with the class prior that it was fitted with.
 
-    A method that reports calibrated probabilities itself (``reported_``) is taken at its word; any other method's votes
-    are explained anew, or with very many workers and classes its posterior is reweighted.
+    A method that reports calibrated probabilities itself (``reported_``) is taken at its word unless ``sampled``; any
+    other method's votes are explained anew, or with very many workers and classes its posterior is reweighted.
 
     Args:
         estimator: the fitted method.
         gold: known labels that the fit was given, by task.
         prevalence: as in :func:`calibrated`.
+        sampled: whether draws are wanted, for intervals and recall targets, whatever the method reports.
         random_state: as in :func:`calibrated`.
     """
     crowd = estimator.annotations_
     known = _known_classes(gold, crowd, crowd.n_tasks)
     reported = getattr(estimator, "reported_", None)
-    if reported is None:
+    if reported is None or sampled:
         return calibrated(
             estimator.posterior_,
             _prior_of(estimator),

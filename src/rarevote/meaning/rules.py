@@ -85,6 +85,8 @@ class Rule(ABC):
 
     #: whether it needs calibrated probabilities
     calibrates: ClassVar[bool] = True
+    #: whether it needs draws of how the votes may have come about
+    samples: ClassVar[bool] = False
     #: what it is called in the column ``decision``
     name: ClassVar[str] = ""
 
@@ -149,7 +151,7 @@ class Balanced(Rule):
     def choose(self, basis: Basis) -> Chosen:
         """The class whose probability most exceeds its share, weighed at most ``cap`` times."""
         votes = np.zeros_like(basis.probabilities) if basis.votes is None else basis.votes
-        return Chosen(balanced_codes(basis.probabilities, votes, self.cap, voted_only=basis.only_voted))
+        return Chosen(balanced_codes(basis.probabilities, votes, float(self.cap), basis.only_voted))
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ class LeastCost(Rule):
 class MinRecall(Rule):
     """As many tasks of one class as a recall needs; elsewhere the best other class."""
 
+    samples: ClassVar[bool] = True
     name: ClassVar[str] = "recall"
     wanted: Mapping[Any, float]
     confidence: float = CONFIDENCE

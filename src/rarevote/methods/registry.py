@@ -41,8 +41,8 @@ class MethodEntry:
 
 
 _LISTED = (
-    ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", "CC-Rasch"),
     ("anchored-rasch", "AnchoredRasch", "anchored_rasch", "calibrated; few false alarms", "Anchored Rasch"),
+    ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", "CC-Rasch"),
     ("majority-vote", "MajorityVote", "majority", "the class with the most votes", "Majority Vote"),
     ("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator", "Dawid–Skene"),
     ("one-coin", "OneCoinDawidSkene", "one_coin", "one accuracy per annotator"),
@@ -58,7 +58,7 @@ _LISTED = (
     ("rasch", "Rasch", "rasch", "abilities and difficulties where all truth is known; needs gold"),
 )
 #: what is fitted when nobody chose a method
-DEFAULT_METHOD = "cc-rasch"
+DEFAULT_METHOD = "anchored-rasch"
 METHODS: dict[str, MethodEntry] = {row[0]: MethodEntry(*row) for row in _LISTED}
 
 

@@ -270,6 +270,11 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             engine.run(ReportShared(shared, self._parameter("shares")[kept]), refresh=True, damping=0.0)
             return _widened(engine.posterior(), kept, annotations.n_classes)
 
+    @property
+    def own_decision(self) -> str:  # type: ignore[override]
+        """The rule behind ``labels_``."""
+        return f"balanced:{self.cap:g}"
+
     def label_codes(self) -> NDArray[np.int64]:
         """Class number of every task, decided by the balanced rule on what is reported."""
         return self._choose(self.reported_, self.annotations_)
@@ -312,6 +317,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         )
 
     # -- results -----------------------------------------------------------------------------------------------------
+
+    #: whether what it reports is calibrated, so that no sampler is needed
+    reports_probabilities = True
 
     @property
     def reported_(self) -> NDArray[Any]:
