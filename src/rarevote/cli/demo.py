@@ -66,8 +66,8 @@ def demo(
         )
     typer.echo(aligned(["method", "flagged", "defects found", "recall", "precision", "balanced accuracy"], rows))
     typer.echo(
-        "\nThe majority vote loses defects; CC-Rasch finds almost all, with most of its flags false. The default weighs\n"
-        "a miss as much as the classes are unequal, at most as ten false alarms (--decide balanced:10).\n\n"
+        "\nThe majority vote loses defects; CC-Rasch finds almost all, but most of its flags are false. The default\n"
+        "counts a miss as much as the classes are unequal, at most as ten false alarms (--decide balanced:10).\n\n"
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
     )
     if report is not None:

@@ -146,7 +146,7 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
     labels = np.bincount(own[own >= 0], minlength=crowd.n_classes) / max(crowd.n_tasks, 1)
     votes = np.bincount(crowd.label, minlength=crowd.n_classes) / max(crowd.n_annotations, 1)
     if 0.5 * np.abs(labels - votes).sum() > _FAR:
-        k = int(np.abs(labels - votes).argmax())
+        k = int((labels - votes).argmax())
         said.append(
             f"{method} gives {percent(labels[k])} of the items to {crowd.classes[k]}, which has {percent(votes[k])} of "
             f"the votes: so far apart, one of the two is wrong.{instead}"

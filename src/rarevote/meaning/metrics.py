@@ -233,7 +233,7 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
     return float(-np.mean(np.log(np.clip(of_truth, precision, 1.0))))
 
 
-def flags_needed(scores: ArrayLike, is_class: Sequence[bool] | NDArray[Any], recalls: Iterable[float]) -> list[int]:
+def flags_needed(scores: ArrayLike, is_class: ArrayLike, recalls: Iterable[float]) -> list[int]:
     """How many of the highest-scored items must be looked at to find these shares of a class.
 
     Items of equal score are looked at together, since nothing says which comes first.
