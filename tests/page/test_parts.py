@@ -231,7 +231,7 @@ def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
     crowd, truth = random_crowd(5, n_tasks=200, classes=names)
     many = diagnose(MajorityVote().fit(crowd), truth=truth)
     mistakes = small_tables.confusion(many)
-    assert isinstance(mistakes, small_tables.Table)
+    assert isinstance(mistakes, small_tables.SmallTable)
     counts = [int(row[1]) for row in mistakes.rows]
     assert counts == sorted(counts, reverse=True)
     assert len(small_tables.proportion_table(many).rows) == 12

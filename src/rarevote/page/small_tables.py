@@ -22,7 +22,7 @@ _SHADES = 6
 
 
 @dataclass(frozen=True)
-class Table:
+class SmallTable:
     """A small table; the first column is words, the others numbers."""
 
     caption: str
@@ -50,7 +50,7 @@ class Matrix:
     rows: list[list[Shaded]]
 
 
-def moves_table(found: Diagnosis) -> Table | None:
+def moves_table(found: Diagnosis) -> SmallTable | None:
     """From which class to which items were moved."""
     moved = found.overruled
     if not moved.items.size:
@@ -65,10 +65,10 @@ def moves_table(found: Diagnosis) -> Table | None:
     left = int(moved.count[_MOST_MOVES:].sum())
     if left:
         rows.append(["all other moves", count(left), count(moved.expected[_MOST_MOVES:].sum())])
-    return Table("Majority vote → this result", ["move", "items", "expected right"], rows)
+    return SmallTable("Majority vote → this result", ["move", "items", "expected right"], rows)
 
 
-def profile_table(found: Diagnosis) -> Table:
+def profile_table(found: Diagnosis) -> SmallTable:
     """How many annotators recognise what."""
     n_workers = len(found.workers.names)
     meaning = profile_meanings(found.classes.names[found.rare], found.classes.names[found.common])
@@ -77,10 +77,10 @@ def profile_table(found: Diagnosis) -> Table:
         for profile, words in PROFILE_WORDS.items()
         for people in [found.workers.count(profile)]
     ]
-    return Table("What annotators recognise more often than not", ["profile", "people", "share"], rows)
+    return SmallTable("What annotators recognise more often than not", ["profile", "people", "share"], rows)
 
 
-def trade_off_table(found: Diagnosis) -> Table:
+def trade_off_table(found: Diagnosis) -> SmallTable:
     """Recall and precision of every class: expected, and as it turned out where answers are known."""
     header = ["class", "labelled", "recall", "precision", "majority vote"]
     rows = []
@@ -96,10 +96,10 @@ def trade_off_table(found: Diagnosis) -> Table:
                     f"{percent(majority.recall)}, {percent(majority.precision)}",
                 ]
             )
-    return Table("Recall and precision", header, rows)
+    return SmallTable("Recall and precision", header, rows)
 
 
-def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> Table | None:
+def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> SmallTable | None:
     """How many items would have to be labelled rare for a wanted recall."""
     curve = leading_trade_off(found)
     if not np.isfinite(curve.recall).all():
@@ -113,10 +113,10 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
             rows.append([percent(wanted), count(flagged), percent(curve.precision[first])])
     rare = quoted(found.classes.names[found.rare])
     how = "by the known answers" if curve.from_truth else "expected"
-    return Table(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
+    return SmallTable(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
 
 
-def proportion_table(found: Diagnosis) -> Table:
+def proportion_table(found: Diagnosis) -> SmallTable:
     """Shares of the classes by every account of them."""
     classes, total = found.classes, len(found.items.label)
     votes = max(int(classes.n_votes.sum()), 1)
@@ -135,10 +135,10 @@ def proportion_table(found: Diagnosis) -> Table:
             row.append(percent(counts[classes.names[k]] / len(found.truth.items)))
         rows.append(row)
     more = f"; the {_MOST_ROWS} rarest of {len(order):,} classes" if len(order) > _MOST_ROWS else ""
-    return Table(f"Share of each class{more}", header, rows)
+    return SmallTable(f"Share of each class{more}", header, rows)
 
 
-def score_table(found: Diagnosis) -> Table | None:
+def score_table(found: Diagnosis) -> SmallTable | None:
     """The usual figures of result and majority vote against known answers."""
     if found.truth is None:
         return None
@@ -150,10 +150,10 @@ def score_table(found: Diagnosis) -> Table | None:
         ["accuracy", ours.accuracy, theirs.accuracy],
     ]
     words = [[str(name), f"{one:.3f}", f"{two:.3f}"] for name, one, two in rows]
-    return Table(f"Against {counted(ours.n_items, 'known answer')}", ["figure", "this result", "majority vote"], words)
+    return SmallTable(f"Against {counted(ours.n_items, 'known answer')}", ["figure", "this result", "majority vote"], words)
 
 
-def confusion(found: Diagnosis) -> Matrix | Table | None:
+def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
     """Labels against known answers: a matrix, or the commonest mistakes where that would be too large."""
     if found.truth is None:
         return None
@@ -163,7 +163,7 @@ def confusion(found: Diagnosis) -> Matrix | Table | None:
     if len(names) > _LARGEST_MATRIX:
         wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:_MOST_ROWS]
         rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
-        return Table("The commonest mistakes", ["mistake", "items"], rows)
+        return SmallTable("The commonest mistakes", ["mistake", "items"], rows)
     table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from rarevote.methods.registry import method_title
 from rarevote.study.cells import Outcomes, Variant
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.results import put_together
 from rarevote.study.summaries import BINARY, MULTICLASS, members
-from rarevote.study.tables import ABSENT, TextTable, ranked
+from rarevote.study.tables import StudyTable, ranked
 
 _METRICS = ("minority_recall", "balanced_accuracy", "macro_f1")
 _GROUPS = {"binary": BINARY.regimes[0], "multiclass": MULTICLASS.regimes[0]}
@@ -27,11 +28,15 @@ ABLATION_COLUMNS = ("model", "method", "prior", "change", "sets_of", "sets", *_M
 class Ablation:
     """A row of the ablation: a method, its class prior, and what is taken away from it."""
 
-    model: str
     method: str
     prior: str
     change: str
     settings: tuple[tuple[str, object], ...] = ()
+
+    @property
+    def model(self) -> str:
+        """The method as people write it."""
+        return method_title(self.method)
 
     @property
     def variant(self) -> Variant:
@@ -41,13 +46,13 @@ class Ablation:
 
 ABLATIONS = (
     *(
-        Ablation(model, method, prior, "")
-        for model, method in (("Dawid–Skene", "dawid-skene"), ("GLAD", "glad"), ("CC-Rasch", "cc-rasch"))
+        Ablation(method, prior, "")
+        for method in ("dawid-skene", "glad", "cc-rasch")
         for prior in ("estimate", "uniform")
     ),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "no difficulty", (("difficulty", None),)),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "one difficulty for all classes", (("difficulty", "shared"),)),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "one ability for all classes", (("ability", "shared"),)),
+    Ablation("cc-rasch", "uniform", "no difficulty", (("difficulty", None),)),
+    Ablation("cc-rasch", "uniform", "one difficulty for all classes", (("difficulty", "shared"),)),
+    Ablation("cc-rasch", "uniform", "one ability for all classes", (("ability", "shared"),)),
 )
 
 
@@ -86,7 +91,7 @@ def ablation_means(
     return found
 
 
-def ablation_text(means: Sequence[AblationMean]) -> TextTable:
+def ablation_text(means: Sequence[AblationMean]) -> StudyTable:
     """The ablation to read: one row per model, prior and change."""
     ablations = list(dict.fromkeys(one.ablation for one in means))
     place = {(one.ablation, one.sets_of): one for one in means}
@@ -95,9 +100,9 @@ def ablation_text(means: Sequence[AblationMean]) -> TextTable:
         found = [place.get((ablation, kind)) for ablation in ablations]
         for metric in _METRICS:
             values = [getattr(one, metric) if one else None for one in found]
-            columns.append(ranked(values, [ABSENT if value is None else f"{value:.3f}" for value in values]))
+            columns.append(ranked(values))
         notes.append(f"{kind} sets: {max((one.sets for one in found if one), default=0)}")
-    return TextTable(
+    return StudyTable(
         ("Model", "Prior", "Change", *("Recall", "Bal.-Acc.", "F1") * len(_GROUPS)),
         [
             (one.model, "estimated" if one.prior == "estimate" else one.prior, one.change, *(c[row] for c in columns))
