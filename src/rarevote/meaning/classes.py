@@ -84,7 +84,7 @@ class TradeOff:
         precision: share of the flagged items that have the class.
         chosen: the items that got the label.
         majority: the items that a majority vote would have given it.
-        from_truth: whether recall and precision were counted on known answers, or else expected by the probabilities.
+        from_truth: whether recall and precision were counted on the truth, or else expected by the probabilities.
     """
 
     class_code: int

@@ -28,8 +28,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MADE_UP_VOTES = 4.0
-_MOST_DRAWS, _FEWEST_DRAWS = 200, 40
-_MOST_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
+_MAX_DRAWS, _MIN_DRAWS = 200, 40
+_MAX_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
 _TAILS = (0.025, 0.975)
 
 
@@ -136,7 +136,7 @@ def recognition(crowd: Annotations, calibration: CalibratedPosterior) -> tuple[F
     """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each."""
     rng = np.random.default_rng(0)
     size = crowd.n_workers * crowd.n_classes
-    n_draws = int(np.clip(_MOST_VALUES // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
+    n_draws = int(np.clip(_MAX_VALUES // max(size, 1), _MIN_DRAWS, _MAX_DRAWS))
     mean = np.zeros((crowd.n_workers, crowd.n_classes))
     sampled = np.empty((n_draws, *mean.shape), dtype=np.float32)
     for number, (hits, seen) in enumerate(_counts(crowd, calibration, n_draws)):

@@ -283,14 +283,14 @@ def _restricted(known: dict[str, str], crowd: Annotations, file: Path, stackleve
     labelled = set(crowd.tasks.tolist())
     used = {task: label for task, label in known.items() if task in labelled}
     if len(used) < len(known):
-        stranger = next(task for task in known if task not in labelled)
+        unseen = next(task for task in known if task not in labelled)
         if not used:
             raise InputError(
-                f"{file}: none of its {len(known):,} tasks has labels (first: {stranger!r}); check that the ids match"
+                f"{file}: none of its {len(known):,} tasks has labels (first: {unseen!r}); check that the ids match"
             )
         warnings.warn(
             f"{file}: the truth of {len(known) - len(used):,} of {len(known):,} tasks is left out, because they have "
-            f"no labels (first: {stranger!r})",
+            f"no labels (first: {unseen!r})",
             RarevoteWarning,
             stacklevel=stacklevel,
         )
