@@ -183,8 +183,8 @@ def _growth_findings(rows: Sequence[GrowthRow]) -> list[str]:
         sentences.append(
             f"Crowd {row.jury.partition(':')[0]} with {row.size} workers: left side {row.left_side:.2f} on the rare "
             f"class (the condition {holds}), mean accuracy {row.mean_accuracy:.3f}; error on the rare class "
-            f"{row.error:.3f} simulated, {row.exact_error:.3f} exact; {percent(row.answered_share)} of the answers "
-            f"are rare, {percent(RARE_SHARE)} of the items."
+            f"{row.error:.3f} simulated, {row.exact_error:.3f} exact; {row.answered_share:.3f} of the answers "
+            f"are rare, {RARE_SHARE:.3f} of the items."
         )
     outside = [mark for mark in growth_marks(rows, "error") if not mark.low <= (mark.line or 0.0) <= mark.high]
     n_points = len(rows)
