@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 _BINS = 10
 # Stands for no answer: equal to no class, whatever the names in the data.
 _SILENT = object()
-# Two-sided 95 % of a normal distribution.
+# Two-sided 95% of a normal distribution.
 _NORMAL_95 = 1.959963984540054
 
 
@@ -32,7 +32,7 @@ class Calibration:
     Attributes:
         predicted: mean probability in the group.
         observed: share of the group that has the class.
-        low: lower end of the 95 % interval of that share (Wilson).
+        low: lower end of the 95% interval of that share (Wilson).
         high: its upper end.
         count: items in the group.
         error: mean distance of predicted and observed over all items.
@@ -150,7 +150,7 @@ def calibration_groups(probability: FloatArray, is_class: FloatArray) -> Calibra
 
 
 def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The 95 % score interval of a share, which stays between 0 and 1 and is never of width 0."""
+    """The 95% score interval of a share, which stays between 0 and 1 and is never of width 0."""
     squared = _NORMAL_95**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
     half = _NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))

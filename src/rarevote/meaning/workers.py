@@ -8,7 +8,7 @@ Nobody knows the classes of the items for certain, so it is counted over many dr
 
 with the hits and misses of the draw and ``m_k`` the share that all annotators together recognise in it: as if everybody
 had answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
-kinds of :mod:`rarevote.simulate.crowds` had 92 to 100 % of the true accuracies inside the 95 % interval.
+kinds of :mod:`rarevote.simulate.crowds` had 92 to 100% of the true accuracies inside the 95% interval.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Workers:
         agreement: share of a worker's votes that equal the label of their item, among items that have one.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
         accuracy: probability to recognise a class.
-        low: lower end of the 95 % interval of the accuracy.
+        low: lower end of the 95% interval of the accuracy.
         high: its upper end.
         profile: a :class:`Profile` each.
     """

@@ -94,7 +94,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
     add(_column(f"P({rare})", "share", f"probability that the item is {rare}"), _rounded(probability))
     add(_column("Majority", "class", "what a majority vote says"), items.majority[chosen].tolist())
     add(_column("Votes", "votes", "how the votes fell"), [_votes(items.votes[i]) for i in chosen])
-    add(_column("Dispute", "share", "0 % unanimous, 100 % evenly split"), _rounded(items.disputed[chosen]))
+    add(_column("Dispute", "share", "0% unanimous, 100% evenly split"), _rounded(items.disputed[chosen]))
     if items.typical_accuracy is not None:
         help_text = "chance that an average annotator gets this item right, if its label is right"
         add(_column("Ease", "share", help_text), _rounded(items.typical_accuracy[chosen]))

@@ -80,7 +80,7 @@ class Mark:
 
 
 def marks_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> list[Mark]:
-    """Means with 95 % intervals of all scores that share panel, series and x, in the order of first appearance.
+    """Means with 95% intervals of all scores that share panel, series and x, in the order of first appearance.
 
     Scores lie between 0 and 1, and so does what is drawn of their intervals.
     """

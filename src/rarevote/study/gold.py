@@ -92,15 +92,8 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
     classes = [*crowd.classes.tolist(), *sorted(set(truth.values()) - set(crowd.classes.tolist()))]
     code = {name: place for place, name in enumerate(classes)}
     known = np.array([code[truth[task]] if task in truth else -1 for task in crowd.tasks.tolist()], dtype=np.int64)
-    rare = code[minority_class(list(truth.values()))]
-    return NumberedCrowd(
-        crowd.task_of_annotation().astype(np.int64),
-        crowd.worker.astype(np.int64),
-        crowd.label.astype(np.int64),
-        known,
-        len(classes),
-        rare,
-    )
+    votes = (column.astype(np.int64) for column in (crowd.task_of_annotation(), crowd.worker, crowd.label))
+    return NumberedCrowd(*votes, known, len(classes), code[minority_class(list(truth.values()))])
 
 
 @cache
@@ -237,7 +230,7 @@ class GoldStudy(Experiment):
     def account(self, rows: Sequence[GoldRow]) -> Account:
         """A chart and a table per metric."""
         caption = (
-            f"Mean and 95 % interval (t) over {self.n_seeds} draws of the gold items; every panel has its own vertical "
+            f"Mean and 95% interval (t) over {self.n_seeds} draws of the gold items; every panel has its own vertical "
             "scale. The rare class is that of the whole dataset."
         )
         return Account(

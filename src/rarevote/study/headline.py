@@ -18,8 +18,8 @@ from rarevote.study.experiment import METRICS
 from rarevote.study.figures import Axis, Dot, dot_chart
 from rarevote.study.page import as_code, today
 from rarevote.study.results import Result, Results
-from rarevote.study.summaries import BINARY, SummaryRow, SummaryTable, n_at_hand, summary_rows
-from rarevote.study.tables import StudyTable, escape_markdown, ranked, to_markdown, write_text
+from rarevote.study.summaries import BINARY, SummaryRow, SummaryTable, mean_columns, n_at_hand, summary_rows
+from rarevote.study.tables import StudyTable, escape_markdown, to_markdown, write_text
 
 _KEYS = (Key("Minority recall", "vermillion", "circle"), Key("Balanced accuracy", "blue", "diamond"))
 #: of the paper's table of binary datasets, all of them and those in which one class is rare
@@ -121,11 +121,7 @@ def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
 def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> StudyTable:
     """The numbers of the chart."""
     ordered = _best_first(rows)
-    columns = []
-    for regime in HEADLINE.regimes:
-        for metric in METRICS:
-            values = [mean.mean if (mean := row.means[regime.key, metric]) else None for row in ordered]
-            columns.append(ranked(values))
+    columns = mean_columns(HEADLINE, ordered)
     return StudyTable(
         ["Method", *(title for _ in HEADLINE.regimes for title in METRICS.values())],
         [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(ordered)],

@@ -40,7 +40,7 @@ class Paired:
         sets: datasets that both have a figure for.
         source_groups: groups of related datasets among them.
         mean_difference: mean over datasets of method less rival.
-        low: lower end of the 95 % bootstrap interval.
+        low: lower end of the 95% bootstrap interval.
         high: upper end.
         wins: datasets where the method is better.
         ties: datasets where both are the same.
@@ -124,7 +124,7 @@ def _compared(results: Results, sets: Sequence[DatasetInfo], place: tuple[str, s
 def paired_text(rows: Sequence[Paired]) -> StudyTable:
     """The comparisons to read."""
     return StudyTable(
-        ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95 % interval", "Wins/ties/losses"),
+        ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95% interval", "Wins/ties/losses"),
         [
             (
                 method_title(one.rival),

@@ -10,7 +10,14 @@ from typing import Any
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS, find_method, method_title
-from rarevote.study.ablation import ABLATION_COLUMNS, ABLATIONS, AblationMean, ablation_means, ablation_text
+from rarevote.study.ablation import (
+    ABLATION_COLUMNS,
+    ABLATIONS,
+    AblationRows,
+    ablation_records,
+    ablation_rows,
+    ablation_text,
+)
 from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
 from rarevote.study.datasets import HOW_TO_GET, DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.deviation import ROW_METRICS, Deviation, MeanDeviation, deviation_texts, deviations, mean_deviations
@@ -41,16 +48,8 @@ _AS_IN_THE_PAPER: dict[str, tuple[tuple[str, Any], ...]] = {"crowdfm": (("n_seed
 _BESIDE = ("anchored-rasch",)
 
 _PER_DATASET_COLUMNS = (
-    "dataset",
-    "paper_name",
-    "method",
-    "status",
-    "imbalance",
-    "annotations_per_item",
-    "minority_recall",
-    "minority_recall_sd",
-    "macro_f1",
-    "macro_f1_sd",
+    *("dataset", "paper_name", "method", "status", "imbalance", "annotations_per_item"),
+    *(f"{metric}{ending}" for metric in ROW_METRICS for ending in ("", "_sd")),
 )
 
 
@@ -72,7 +71,7 @@ class PaperStudy:
     sets: list[DatasetInfo]
     methods: list[str]
     results: Results
-    ablation: list[AblationMean]
+    ablation: AblationRows
     absent: dict[str, str]
     not_run: dict[str, str]
     failures: list[str]
@@ -133,8 +132,8 @@ def run_paper_study(
         for one in sets
         for name in runnable
     }
-    means = ablation_means(outcomes, ablations, sets)
-    study = PaperStudy(sets, runnable, results, means, absent, not_run, _failures(outcomes), notes)
+    rows = ablation_rows(outcomes, ablations, sets)
+    study = PaperStudy(sets, runnable, results, rows, absent, not_run, _failures(outcomes), notes)
     write_paper_study(study, out)
     return study
 
@@ -221,7 +220,7 @@ def write_paper_study(study: PaperStudy, out: Path) -> None:
     write_text(out / "paired.md", to_markdown(paired_text(paired)))
 
     if study.ablation:
-        write_csv(out / "ablation.csv", ABLATION_COLUMNS, (one.record() for one in study.ablation))
+        write_csv(out / "ablation.csv", ABLATION_COLUMNS, ablation_records(study.ablation))
         write_text(out / "ablation.md", to_markdown(ablation_text(study.ablation)))
 
 

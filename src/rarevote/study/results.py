@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from rarevote.study.cells import SCORES, CellOutcome
-
-RESULT_COLUMNS = (
-    "dataset",
-    "method",
-    "seeds",
-    "minority_recall",
-    "minority_recall_sd",
-    "balanced_accuracy",
-    "macro_f1",
-    "accuracy",
-    "seconds",
-    "n_iter",
-    "converged",
-)
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,9 @@ class Result:
         value: float | None = getattr(self, metric)
         return value
 
+
+#: what ``results.csv`` has of them
+RESULT_COLUMNS = tuple(field.name for field in fields(Result) if field.name not in ("status", "reason", "macro_f1_sd"))
 
 #: results by slug of the dataset and name of the method
 Results = dict[tuple[str, str], Result]

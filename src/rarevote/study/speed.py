@@ -250,31 +250,28 @@ def findings(rows: Sequence[SpeedRow], time_limit: float) -> list[str]:
     """Per method, the largest size at which both finished, and from where the peer did not."""
     sentences = []
     for method in dict.fromkeys(row.method for row in rows):
+        title = method_title(method)
         pairs = [(ours, peer) for ours, peer in _pairs(rows) if ours.method == method and ours.status == "done"]
-        both = [
-            (ours, peer) for ours, peer in pairs if peer and peer.status == "done" and peer.seconds and ours.seconds
+        both = [(ours, peer) for ours, peer in pairs if peer and peer.status == "done" and peer.seconds]
+        if pairs:
+            ours, peer = (both or pairs)[-1]
+            start = f"{title}, {ours.n_annotations:,} annotations: {_in_words(ours)}"
+            if both and peer:
+                ratio = _ratio(ours, peer, time_limit)
+                sentences.append(f"{start} against {_in_words(peer)} of {peer.library}: {ratio} times as fast.")
+            else:
+                why = "has no such method" if peer is None else "finished at no size"
+                sentences.append(f"{start}; the peer {why}.")
+        sentences += [
+            f"{row.library}'s {title} exceeded {time_limit:g} s at {row.n_annotations:,} annotations."
+            for row in rows
+            if row.method == method and row.status == "exceeded"
         ]
-        if both:
-            ours, peer = both[-1]
-            sentences.append(
-                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
-                f"{ours.peak_mb:,.0f} MB against {peer.seconds:.3g} s and {peer.peak_mb:,.0f} MB of {peer.library}: "
-                f"{_ratio(ours, peer, time_limit)} times as fast."
-            )
-        elif pairs:
-            ours, peer_row = pairs[-1]
-            why = "the peer has no such method" if peer_row is None else "the peer finished at no size"
-            sentences.append(
-                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
-                f"{ours.peak_mb:,.0f} MB; {why}."
-            )
-        for row in rows:
-            if row.method == method and row.status == "exceeded":
-                sentences.append(
-                    f"{row.library}'s {method_title(method)} exceeded {time_limit:g} s at {row.n_annotations:,} "
-                    "annotations."
-                )
     return sentences
+
+
+def _in_words(row: SpeedRow) -> str:
+    return f"{row.seconds:.3g} s and {row.peak_mb:,.0f} MB"
 
 
 def _ratio(ours: SpeedRow, peer: SpeedRow | None, time_limit: float) -> str:

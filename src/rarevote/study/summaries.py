@@ -14,7 +14,7 @@ from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.printed import METRIC_TITLES, dataset_title
 from rarevote.study.results import Results
-from rarevote.study.tables import ABSENT, StudyTable, mean_and_sd, ranked
+from rarevote.study.tables import Entry, StudyTable, mean_and_sd, ranked
 
 LARGE_ANNOTATIONS = 20_000
 LARGE_ITEMS = 4_000
@@ -128,6 +128,17 @@ def summary_rows(
     return [row for row in rows if any(row.means.values())]
 
 
+def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[Entry]]:
+    """The columns of a table, by regime and metric, the best of each marked."""
+    columns = []
+    for regime in table.regimes:
+        for metric in table.metrics:
+            means = [row.means[regime.key, metric] for row in rows]
+            texts = [mean_and_sd(one and one.mean, one and one.sd) for one in means] if with_sd else None
+            columns.append(ranked([one and one.mean for one in means], texts))
+    return columns
+
+
 def summary_text(
     table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Collection[str]
 ) -> StudyTable:
@@ -139,12 +150,7 @@ def summary_text(
         sets: the datasets of the study, absent ones included.
         absent: slugs of those that are not at hand.
     """
-    columns = []
-    for regime in table.regimes:
-        for metric in table.metrics:
-            means = [row.means[regime.key, metric] for row in rows]
-            texts = [mean_and_sd(one.mean, one.sd) if one else ABSENT for one in means]
-            columns.append(ranked([one.mean if one else None for one in means], texts))
+    columns = mean_columns(table, rows, with_sd=True)
     counts = [
         f"{regime.title}: {n_at_hand(regime, sets, absent)} of {len(members(regime, sets))}" for regime in table.regimes
     ]

@@ -95,7 +95,7 @@ SWEEPS = (
     Sweep(
         "specialists",
         "As minority specialists give way to majority specialists",
-        Axis("share of majority specialists (the rest of 50 %: minority specialists)", format=".0%"),
+        Axis("share of majority specialists (rest of 50%: minority specialists)", format=".0%"),
         _SHARES,
     ),
     Sweep("imbalance", "As the rare class gets rarer", _log_axis("largest class / smallest class", _RATIOS), _RATIOS),
@@ -173,7 +173,7 @@ class SyntheticStudy(Experiment):
 
     def account(self, rows: Sequence[SyntheticRow]) -> Account:
         """A chart per sweep, and how flat the methods are over that of the specialists."""
-        caption = f"Mean and 95 % interval (t) over {self.n_seeds} crowds. {self.crowd.in_words()}"
+        caption = f"Mean and 95% interval (t) over {self.n_seeds} crowds. {self.crowd.in_words()}"
         has_specialists = any(sweep.name == "specialists" for sweep in self.sweeps)
         return Account(
             findings=findings(rows, self.methods, self.sweeps),
@@ -283,7 +283,7 @@ def _flatness_table(rows: Sequence[SyntheticRow], methods: Sequence[str]) -> Stu
         recalls = (f"{value:.3f}" for value in (one.first, one.last, one.spread))
         lines.append((method_title(one.method), *recalls, mean, f"{low} to {high}"))
     return StudyTable(
-        ["Method", "No majority spec.", "No minority spec.", "Range of means", "Slope per 10 points", "95 % interval"],
+        ["Method", "No majority spec.", "No minority spec.", "Range of means", "Slope per 10 points", "95% interval"],
         lines,
         caption="Minority recall as minority specialists give way to majority specialists.",
         notes=["Slope of the least-squares line over the sweep, per seed; mean and t interval over seeds."],

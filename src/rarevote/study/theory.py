@@ -122,7 +122,7 @@ def specialist_marks(rows: Sequence[SpecialistRow]) -> list[Mark]:
 def _growth_charts(rows: Sequence[GrowthRow], n_items: int) -> list[Chart]:
     sizes = sorted({row.size for row in rows})
     x = Axis("workers, all labelling every item", log=True, ticks=sizes, domain=(sizes[0], sizes[-1]))
-    drawn = f"Lines: exact. Marks: simulated on {n_items:,} items, with 95 % intervals (Wilson)."
+    drawn = f"Lines: exact. Marks: simulated on {n_items:,} items, with 95% intervals (Wilson)."
     title = "Error of majority vote per class as the crowd grows"
     error, y = growth_marks(rows, "error"), Axis("error", domain=(0, 1))
     in_error = Chart(
@@ -154,7 +154,7 @@ def _specialist_chart(rows: Sequence[SpecialistRow], n_seeds: int) -> Chart:
         "theory_specialists",
         title,
         "GLAD gives a worker one ability for both classes, so it takes those who know only the rare class for bad "
-        f"ones. Mean and 95 % interval (t) over {n_seeds} crowds.",
+        f"ones. Mean and 95% interval (t) over {n_seeds} crowds.",
         (),
         line_chart(
             specialist_marks(rows),
@@ -189,7 +189,7 @@ def _growth_findings(rows: Sequence[GrowthRow]) -> list[str]:
     outside = [mark for mark in growth_marks(rows, "error") if not mark.low <= (mark.line or 0.0) <= mark.high]
     n_points = len(rows)
     sentences.append(
-        f"The exact error lies outside the simulation's 95 % interval at {len(outside)} of {n_points} points; about "
+        f"The exact error lies outside the simulation's 95% interval at {len(outside)} of {n_points} points; about "
         f"{0.05 * n_points:.0f} are expected by chance."
     )
     return sentences
