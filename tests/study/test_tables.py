@@ -20,7 +20,7 @@ TABLE = StudyTable(
     caption="100 % {ours}",
     groups=[("Imb. ≥ 3", 2)],
     notes=("a < b",),
-    breaks=frozenset({1}),
+    breaks=(1,),
 )
 
 

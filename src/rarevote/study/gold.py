@@ -92,8 +92,9 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
     classes = [*crowd.classes.tolist(), *sorted(set(truth.values()) - set(crowd.classes.tolist()))]
     code = {name: place for place, name in enumerate(classes)}
     known = np.array([code[truth[task]] if task in truth else -1 for task in crowd.tasks.tolist()], dtype=np.int64)
-    votes = (column.astype(np.int64) for column in (crowd.task_of_annotation(), crowd.worker, crowd.label))
-    return NumberedCrowd(*votes, known, len(classes), code[minority_class(list(truth.values()))])
+    votes = (crowd.task_of_annotation(), crowd.worker, crowd.label)
+    task, worker, label = (column.astype(np.int64) for column in votes)
+    return NumberedCrowd(task, worker, label, known, len(classes), code[minority_class(list(truth.values()))])
 
 
 @cache

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -74,7 +73,7 @@ def publish(out: Path, section: Section) -> Path:
     if not section.date:
         section = replace(section, date=today())
     write_text(out / f"{section.name}.md", section_markdown(section))
-    write_text(out / f"{section.name}{_SUFFIX}", json.dumps(_as_json(section), indent=1, ensure_ascii=False) + "\n")
+    write_text(out / f"{section.name}{_SUFFIX}", json.dumps(asdict(section), indent=1, ensure_ascii=False) + "\n")
     return build_page(out)
 
 
@@ -130,27 +129,12 @@ def _place(section: Section) -> tuple[int, str]:
     return (_ORDER.index(section.name) if section.name in _ORDER else len(_ORDER)), section.name
 
 
-def _as_json(section: Section) -> dict[str, Any]:
-    content = asdict(section)
-    for table, kept in zip(section.tables, content["tables"], strict=True):
-        kept["breaks"] = sorted(table.breaks)
-        kept["rows"] = [[list(_cell(cell)) for cell in row] for row in table.rows]
-    return content
-
-
 def _read(path: Path) -> Section:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        tables = [
-            StudyTable(
-                **{
-                    **table,
-                    "rows": [[Entry(*cell) for cell in row] for row in table["rows"]],
-                    "breaks": frozenset(table["breaks"]),
-                }
-            )
-            for table in content["tables"]
-        ]
+        for table in content["tables"]:
+            table["rows"] = [[cell if isinstance(cell, str) else Entry(*cell) for cell in row] for row in table["rows"]]
+        tables = [StudyTable(**table) for table in content["tables"]]
         figures = [Figure(**figure) for figure in content["figures"]]
         return Section(**{**content, "tables": tables, "figures": figures})
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -81,6 +81,23 @@ class PaperStudy:
         """Means over datasets beside the paper's."""
         return mean_deviations(self.results, self.sets, self.methods)
 
+    def paired(self) -> list[Paired]:
+        """CC-Rasch against each of the others."""
+        return paired_differences(self.results, self.sets, self.methods)
+
+    def texts(self) -> dict[str, list[StudyTable]]:
+        """All tables to read, by the name of their file, in the order of the page."""
+        texts = {}
+        for table in SUMMARY_TABLES:
+            rows = summary_rows(table, self.results, self.sets, self.methods)
+            texts[table.file_name] = [summary_text(table, rows, self.sets, self.absent)]
+        texts["paired"] = [paired_text(self.paired())]
+        if self.ablation:
+            texts["ablation"] = [ablation_text(self.ablation)]
+        texts["deviation"] = deviation_texts(deviations(self.results, self.sets), self.means(), self.sets)
+        texts["per_dataset"] = [per_dataset_text(self)]
+        return texts
+
 
 def run_paper_study(
     out: Path,
@@ -200,33 +217,23 @@ def _failures(outcomes: Outcomes) -> list[str]:
 
 def write_paper_study(study: PaperStudy, out: Path) -> None:
     """Write results.csv, the paper's four tables, deviations, paired differences and the ablation."""
-    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, study.results.values()))
-
+    results, sets = study.results, study.sets
+    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, results.values()))
     write_csv(out / "per_dataset.csv", _PER_DATASET_COLUMNS, _per_dataset_records(study))
-    _write_table(out / "per_dataset", per_dataset_text(study), long=True)
     for table in SUMMARY_TABLES:
-        rows = summary_rows(table, study.results, study.sets, study.methods)
+        rows = summary_rows(table, results, sets, study.methods)
         write_csv(out / f"{table.file_name}.csv", *summary_records(table, rows))
-        _write_table(out / table.file_name, summary_text(table, rows, study.sets, list(study.absent)))
-
-    differences, means = deviations(study.results, study.sets), study.means()
-    write_records(out / "deviation.csv", Deviation, differences)
-    write_records(out / "deviation_summary.csv", MeanDeviation, means)
-    texts = deviation_texts(differences, means, study.sets)
-    write_text(out / "deviation.md", "\n".join(f"## {text.caption}\n\n{to_markdown(text)}" for text in texts))
-
-    paired = paired_differences(study.results, study.sets, study.methods)
-    write_records(out / "paired.csv", Paired, paired)
-    write_text(out / "paired.md", to_markdown(paired_text(paired)))
-
+    write_records(out / "deviation.csv", Deviation, deviations(results, sets))
+    write_records(out / "deviation_summary.csv", MeanDeviation, study.means())
+    write_records(out / "paired.csv", Paired, study.paired())
     if study.ablation:
         write_csv(out / "ablation.csv", ABLATION_COLUMNS, ablation_records(study.ablation))
-        write_text(out / "ablation.md", to_markdown(ablation_text(study.ablation)))
-
-
-def _write_table(path: Path, table: StudyTable, *, long: bool = False) -> None:
-    write_text(path.with_suffix(".md"), to_markdown(table))
-    write_text(path.with_suffix(".tex"), to_latex(table, label=path.name.replace("_", "-"), long=long))
+    for name, texts in study.texts().items():
+        parts = [(f"## {text.caption}\n\n" if len(texts) > 1 else "") + to_markdown(text) for text in texts]
+        write_text(out / f"{name}.md", "\n".join(parts))
+        if name == "per_dataset" or name.startswith("table_"):
+            label, is_long = name.replace("_", "-"), name == "per_dataset"
+            write_text(out / f"{name}.tex", to_latex(texts[0], label=label, long=is_long))
 
 
 def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
@@ -250,9 +257,9 @@ def _facts(one: DatasetInfo) -> tuple[str, str]:
 def per_dataset_text(study: PaperStudy) -> StudyTable:
     """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
     rows: list[tuple[str | Entry, ...]] = []
-    breaks = set()
+    breaks = []
     for one in study.sets:
-        breaks.add(len(rows))
+        breaks.append(len(rows))
         title, facts = dataset_title(one), _facts(one)
         if one.slug in study.absent:
             rows.append((title, "absent", *facts, ABSENT, ABSENT))
@@ -274,5 +281,5 @@ def per_dataset_text(study: PaperStudy) -> StudyTable:
         rows,
         caption="Every dataset. Mean ± standard deviation over seeds.",
         n_text_columns=2,
-        breaks=frozenset(breaks - {0}),
+        breaks=breaks[1:],
     )

@@ -6,29 +6,18 @@ from pathlib import Path
 
 from rarevote.charts.parts import Chart
 from rarevote.methods.registry import method_title
-from rarevote.study.ablation import ablation_text
-from rarevote.study.deviation import deviation_texts, deviations
 from rarevote.study.experiment import Account, publish_account
 from rarevote.study.headline import HEADLINE, headline_chart
 from rarevote.study.page import Section
-from rarevote.study.paired import paired_differences, paired_text
-from rarevote.study.paper import PaperStudy, per_dataset_text
-from rarevote.study.summaries import SUMMARY_TABLES, n_at_hand, summary_rows, summary_text
+from rarevote.study.paper import PaperStudy
+from rarevote.study.summaries import SUMMARY_TABLES, n_at_hand, summary_rows
 from rarevote.study.tables import signed
 
 
 def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> Section:
     """Add a finished paper study to the page of its folder; the clock stood at ``begin`` when it began."""
-    absent = list(study.absent)
-    tables = [
-        summary_text(table, summary_rows(table, study.results, study.sets, study.methods), study.sets, absent)
-        for table in SUMMARY_TABLES
-    ]
-    tables.append(paired_text(paired_differences(study.results, study.sets, study.methods)))
-    if study.ablation:
-        tables.append(ablation_text(study.ablation))
-    tables += deviation_texts(deviations(study.results, study.sets), study.means(), study.sets)[:2]
-    tables.append(per_dataset_text(study))
+    # The rows of all datasets, one by one against the paper's, are for the file and not for the page.
+    tables = [table for name, texts in study.texts().items() for table in texts[: 2 if name == "deviation" else 1]]
     account = Account(
         findings=_findings(study),
         charts=_charts(study),

@@ -50,7 +50,7 @@ class StudyTable:
     groups: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
     n_text_columns: int = 1
-    breaks: frozenset[int] = frozenset()
+    breaks: Sequence[int] = ()
 
 
 def ranked(values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True) -> list[Entry]:
