@@ -252,7 +252,7 @@ def _log_loss(posterior: Floats, true: NDArray[np.int64]) -> float:
 def draw_chart(rows: Iterable[Mapping[str, Any]]) -> Path:
     """Realised cost by share of tasks reviewed, one panel per kind of crowd."""
     from rarevote.charts.save import to_svg
-    from rarevote.study.figures import Axis, Point, line_chart
+    from rarevote.study.figures import Axis, Mark, line_chart
 
     orders = {"gain": "--max-review", "lowest_confidence": "lowest confidence", "random": "random"}
     prefix = "cost 1:20: mean realised cost, "
@@ -268,7 +268,7 @@ def draw_chart(rows: Iterable[Mapping[str, Any]]) -> Path:
             for budget in (0.0, *BUDGETS):
                 name = f"review_{order}_{budget:g}" if budget else "costs"
                 cost = costs[imbalance, n_tasks, name]
-                points.append(Point(panel, title, 100 * budget, cost, cost, cost))
+                points.append(Mark(panel, title, 100 * budget, cost, cost, cost))
     chart = line_chart(
         points,
         title="Realised cost after a review (a miss costs 20, a false alarm 1; mean of 100 simulated crowds)",

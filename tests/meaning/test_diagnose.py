@@ -8,7 +8,7 @@ from math import exp, isnan, log
 import numpy as np
 import pytest
 
-from rarevote import CCRasch, DawidSkene, MajorityVote, simulate_crowd
+from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch, simulate_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import calibrate_fit, calibrated
@@ -16,6 +16,7 @@ from rarevote.meaning.diagnose import Diagnosis, Profile, diagnose
 from rarevote.meaning.items import relative_entropy
 from rarevote.meaning.truth import calibration_groups, wilson
 from rarevote.meaning.workers import recognition
+from rarevote.methods.base import Estimator
 from tests.page.crowds import random_crowd
 
 CLASSES = [("no", "yes"), ("a", "b", "c")]
@@ -125,7 +126,7 @@ def test_many_workers_and_classes_are_calibrated_without_tables(monkeypatch: pyt
     crowd, _ = random_crowd(1)
     model = MajorityVote().fit(crowd)
     assert calibrate_fit(model).draws.size
-    monkeypatch.setattr("rarevote.meaning.diagnose._MOST_CELLS", 10)
+    monkeypatch.setattr("rarevote.meaning.diagnose._MAX_CELLS", 10)
     held = calibrate_fit(model)
     assert not held.draws.size
     assert diagnose(model).workers.accuracy.shape == (crowd.n_workers, 2)
@@ -161,6 +162,45 @@ def test_difficulty_is_that_of_the_label() -> None:
         assert items.typical_accuracy[i] == pytest.approx(odds / (1 + odds))
     assert diagnose(CCRasch(difficulty=None).fit(crowd)).items.difficulty is None
     assert diagnose(MajorityVote().fit(crowd)).items.typical_accuracy is None
+
+
+def test_difficulties_of_glad_are_what_an_average_worker_loses() -> None:
+    crowd, _ = random_crowd(1, classes=CLASSES[1])
+    model = GLAD().fit(crowd)
+    items = diagnose(model).items
+    alpha, b = list(model.alphas_.to_dict().values()), [model.betas_.to_dict()[name] for name in crowd.tasks.tolist()]
+    ability, mean_b = sum(alpha) / len(alpha), sum(b) / len(b)
+    assert items.difficulty is not None
+    for i in range(crowd.n_tasks):
+        # The model's own log odds, alpha exp(b), on a task of mean b and on this one.
+        assert items.difficulty[i] == pytest.approx(ability * exp(mean_b) - ability * exp(b[i]))
+
+
+def test_difficulties_of_rasch_stand_against_their_mean() -> None:
+    crowd, truth = random_crowd(0)
+    gold = dict(list(truth.items())[::2])
+    model = Rasch().fit(crowd, gold)
+    found = diagnose(model, gold=gold)
+    beta = model.difficulties_.to_dict()
+    # Tasks without gold have the mean difficulty: they are neither hard nor easy.
+    mean = next(beta[name] for name in crowd.tasks.tolist() if name not in gold)
+    assert found.items.difficulty is not None
+    assert found.items.typical_accuracy is not None
+    for i, name in enumerate(crowd.tasks.tolist()):
+        assert found.items.difficulty[i] == pytest.approx(beta[name] - mean, abs=1e-12)
+        typical = found.workers.typical_accuracy[found.items.label[i]]
+        odds = typical / (1 - typical) * exp(mean - beta[name])
+        assert found.items.typical_accuracy[i] == pytest.approx(odds / (1 + odds), abs=2e-3)
+
+
+@pytest.mark.parametrize(("method", "knows"), [(GLAD, True), (DawidSkene, False)])
+def test_items_are_hard_where_votes_disagree_with_their_label(method: type[Estimator], knows: bool) -> None:
+    made = simulate_crowd(200, 30, votes_per_task=15, hard_share=0.5, imbalance=1.5, p_bad=0.0, random_state=3)
+    items = diagnose(method().fit(Annotations.from_arrays(*made.arrays))).items
+    assert (items.typical_accuracy is not None) == knows
+    if items.typical_accuracy is not None:
+        agreeing = items.votes[np.arange(200), items.label] / items.votes.sum(axis=1)
+        assert np.corrcoef(items.typical_accuracy, agreeing)[0, 1] > 0.6
 
 
 def test_entropy_of_certain_even_and_single_classes() -> None:
@@ -281,7 +321,7 @@ def test_truth_that_does_not_fit() -> None:
         diagnose(model, truth={"elsewhere": "yes"})
     found = diagnose(model, truth={"t000": "unheard of", "elsewhere": "yes"})
     assert found.truth is not None
-    assert found.truth.n_strangers == 1
+    assert found.truth.n_unseen == 1
     assert found.truth.classes == ["no", "unheard of", "yes"]
     assert truth["t000"] in ("no", "yes")
 

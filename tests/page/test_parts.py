@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from rarevote import CCRasch, DawidSkene, MajorityVote
+from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
 from rarevote.charts.palette import COLOURS, style_variables
 from rarevote.charts.svg import inline_svg
 from rarevote.crowd.annotations import Annotations
@@ -126,6 +126,13 @@ def test_the_item_list_says_what_the_records_say() -> None:
         assert Flag.KNOWN not in flags
 
 
+def test_the_item_list_has_the_ease_of_every_method_that_knows_difficulties() -> None:
+    crowd, truth = random_crowd(1)
+    for method, knows in ((GLAD(), True), (Rasch(), True), (DawidSkene(), False)):
+        made = item_list(diagnose(method.fit(crowd, truth if isinstance(method, Rasch) else None)), {})
+        assert ("Ease" in [column["title"] for column in made.columns]) == knows
+
+
 def test_long_lists_keep_the_most_telling_and_say_so() -> None:
     found = described()
     made = item_list(found, {}, limit=7)
@@ -231,7 +238,7 @@ def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
     crowd, truth = random_crowd(5, n_tasks=200, classes=names)
     many = diagnose(MajorityVote().fit(crowd), truth=truth)
     mistakes = small_tables.confusion(many)
-    assert isinstance(mistakes, small_tables.Table)
+    assert isinstance(mistakes, small_tables.SmallTable)
     counts = [int(row[1]) for row in mistakes.rows]
     assert counts == sorted(counts, reverse=True)
     assert len(small_tables.proportion_table(many).rows) == 12

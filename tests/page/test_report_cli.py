@@ -58,8 +58,8 @@ def test_truth_gold_charts_and_json(labels: Path, tmp_path: Path) -> None:
     assert {Path(path).suffix for path in said["charts"]} == {".svg", ".png"}
     assert all(Path(path).is_file() for path in said["charts"])
     text = out.read_text(encoding="utf-8")
-    assert "Against known answers" in text
-    assert "1 known answer not counted: the fit was given them" in text
+    assert "Against the truth" in text
+    assert "1 true label not counted: the fit was given them as gold" in text
 
 
 def test_settings_are_told(labels: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from rarevote.meaning.metrics import score
 from rarevote.study import cells
-from rarevote.study.cells import Cell, Outcome, Problem, StudyProgress, Variant, fit_cell, run_cells, unavailable
+from rarevote.study.cells import Cell, CellOutcome, Problem, StudyProgress, Variant, fit_cell, run_cells, unavailable
 from tests.study.small_data import register_fakes, small_problem
 
 VOTE, RASCH = Variant("majority-vote"), Variant("cc-rasch")
@@ -40,7 +40,7 @@ def test_a_cell_has_the_scores_of_its_fit() -> None:
 def test_finished_cells_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path, VOTE, RASCH)
 
-    def never(*_: object) -> Outcome:
+    def never(*_: object) -> CellOutcome:
         raise AssertionError("ran a finished cell again")
 
     monkeypatch.setattr(cells, "fit_cell", never)
@@ -96,12 +96,12 @@ def test_more_seeds_only_run_the_new_ones(tmp_path: Path) -> None:
 def test_a_failure_is_recorded_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Variant("broken")
     outcomes = run(tmp_path, broken, VOTE)
-    assert outcomes["small", broken] == [Outcome("failed", "ZeroDivisionError: no such luck")]
+    assert outcomes["small", broken] == [CellOutcome("failed", "ZeroDivisionError: no such luck")]
     assert outcomes["small", VOTE][0].status == "done"
     assert len(list(tmp_path.iterdir())) == 2
 
-    monkeypatch.setattr(cells, "fit_cell", lambda *_: Outcome("done"))
-    assert run(tmp_path, broken)["small", broken] == [Outcome("done")]
+    monkeypatch.setattr(cells, "fit_cell", lambda *_: CellOutcome("done"))
+    assert run(tmp_path, broken)["small", broken] == [CellOutcome("done")]
 
 
 def test_a_method_that_does_not_apply_says_so(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_method_that_does_not_apply_says_so(tmp_path: Path) -> None:
     problems = [small_problem("two"), small_problem("three", n_classes=3)]
     outcomes = run_cells(problems, [variant], tmp_path, n_jobs=1)
     assert outcomes["two", variant][0].status == "done"
-    assert outcomes["three", variant] == [Outcome("not applicable", "only for two classes")]
+    assert outcomes["three", variant] == [CellOutcome("not applicable", "only for two classes")]
 
 
 def test_unavailable_methods_are_found_once() -> None:

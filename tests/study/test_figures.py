@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,23 +12,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rarevote.charts.palette import light
 from rarevote.charts.save import save, to_svg
 from rarevote.errors import InputError
 from rarevote.study import figures, intervals
 from rarevote.study.figures import (
     Axis,
     Dot,
-    Point,
+    Mark,
     Reference,
     dot_chart,
     line_chart,
-    points_with_intervals,
+    marks_with_intervals,
 )
 from rarevote.study.headline import read_results, write_headline
-from rarevote.study.page import PAGE, Figure, Section, build_page, inline_svg, publish
+from rarevote.study.page import PAGE, Figure, Section, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
-from rarevote.study.tables import Entry, TextTable
+from rarevote.study.tables import Entry, StudyTable
 from tests.study.small_data import write_dataset
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
@@ -65,9 +67,9 @@ def test_slope_of_a_line() -> None:
 # ---- charts ---------------------------------------------------------------------------------------------------------
 
 
-def example_points() -> list[Point]:
+def example_points() -> list[Mark]:
     return [
-        Point(panel, series, x, 0.5 + x / 10, 0.4 + x / 10, 0.6 + x / 10)
+        Mark(panel, series, x, 0.5 + x / 10, 0.4 + x / 10, 0.6 + x / 10)
         for panel in ("first", "second <script>alert(1)</script>")
         for series in ("Majority Vote", "CC-Rasch", "another")
         for x in (1.0, 2.0, 3.0)
@@ -104,23 +106,24 @@ def test_bare_lines_and_a_single_panel() -> None:
 
 
 def test_points_without_a_value_are_left_out() -> None:
-    nothing = Point("p", "s", 2.0, float("nan"), float("nan"), float("nan"))
-    svg = to_svg(line_chart([Point("p", "s", 1.0, 0.5, 0.4, 0.6), nothing], title="", x=Axis("x"), y=Axis("y")))
+    nothing = Mark("p", "s", 2.0, float("nan"), float("nan"), float("nan"))
+    svg = to_svg(line_chart([Mark("p", "s", 1.0, 0.5, 0.4, 0.6), nothing], title="", x=Axis("x"), y=Axis("y")))
     assert marks(svg, "point") == 1
 
 
-def test_points_with_intervals_group_and_stay_between_0_and_1() -> None:
+def test_marks_with_intervals_group_and_stay_between_0_and_1() -> None:
     values = [0.9, 1.0, 0.95, 1.0]
-    first, second = points_with_intervals([("p", "s", 1.0, value) for value in values] + [("p", "t", 1.0, 0.2)])
+    first, second = marks_with_intervals([("p", "s", 1.0, value) for value in values] + [("p", "t", 1.0, 0.2)])
     low, _ = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
     assert (first.y, first.low, first.high) == pytest.approx((np.mean(values), low, 1.0))
     assert (second.series, second.low, second.high) == ("t", 0.2, 0.2)
 
 
 def test_series_differ_in_colour_mark_and_dashes() -> None:
-    looks = figures.styles_for([*figures.STYLES, "another", "one more"])
-    for part in zip(*looks, strict=True):
-        assert len(set(part)) == len(looks)
+    keys = figures.keys_for([*figures.METHOD_KEYS, "another", "one more"])
+    for part in ("words", "colour", "shape", "dash"):
+        assert len({getattr(key, part) for key in keys}) == len(keys)
+    assert len({light(key.colour) for key in keys}) == len(keys)
 
 
 def test_dot_chart_shows_every_value() -> None:
@@ -139,7 +142,7 @@ def section(name: str, *stems: str) -> Section:
         title=f"About {name} {NASTY}",
         findings=[f"found {NASTY}"],
         figures=[Figure(stem, f"caption {NASTY}. More") for stem in stems],
-        tables=[TextTable(["Method", NASTY], [(NASTY, Entry("0.9", "best"))], caption=NASTY, notes=[NASTY])],
+        tables=[StudyTable(["Method", NASTY], [(NASTY, Entry("0.9", "best"))], caption=NASTY, notes=[NASTY])],
         settings=[NASTY],
         command=f"rarevote study {name} {NASTY}",
         seconds=1.5,
@@ -183,30 +186,30 @@ def test_a_section_survives_the_file_it_is_kept_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    "inside",
     [
-        '<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><rect onclick="1"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><a href="http://example.org"/></svg>',
-        "<svg",
+        "<script>1</script>",
+        '<rect x="1" transform="scale(1)" onclick="1"/>',
+        '<a href="http://example.org"/>',
+        '<clipPath id="c1"/><g clip-path="url(#c1)"><use href="#c1"/></g>',
     ],
 )
-def test_figures_that_could_act_are_refused(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "figure.svg"
+def test_what_could_act_in_a_figure_does_not_reach_the_page(tmp_path: Path, inside: str) -> None:
+    """Identifiers would not be unique among the figures of a page, so they stay behind too."""
+    text = f'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">{inside}</svg>'
+    (tmp_path / "one.svg").write_text(text, encoding="utf-8")
+    page = publish(tmp_path, section("gold", "one")).read_text(encoding="utf-8")
+    figure = page[page.index('<div class="plate">') : page.index("<figcaption>")]
+    assert not re.search(r"script>|onclick|href|url|id=|example", figure.partition("aria-label")[0])
+    assert '<svg viewBox="0 0 9 9"' in figure
+
+
+@pytest.mark.parametrize("content", ["<svg", '<svg xmlns="http://www.w3.org/2000/svg"><g fill="#123456"/></svg>'])
+def test_figures_that_are_not_ours_are_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "one.svg"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(str(path))):
-        inline_svg(path)
-
-
-def test_identifiers_of_a_figure_get_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "my figure.svg"
-    path.write_text(
-        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><clipPath id="c1"/>'
-        '<g clip-path="url(#c1)"><use href="#c1"/></g></svg>'
-    )
-    text = inline_svg(path)
-    assert text.startswith("<svg")
-    assert text.count("my-figure-c1") == 3
+        publish(tmp_path, section("gold", "one"))
 
 
 def test_broken_sections_and_absent_figures_are_named(tmp_path: Path) -> None:
@@ -265,7 +268,8 @@ def test_a_paper_study_joins_the_page(tmp_path: Path) -> None:
         write_dataset(tmp_path / "data", slug)
     out = tmp_path / "out"
     study = run_paper_study(out, data=tmp_path / "data", methods=["majority-vote", "cc-rasch"], n_jobs=1)
-    page = publish_paper(study, out, command="rarevote study paper", seconds=3).read_text(encoding="utf-8")
+    publish_paper(study, out, command="rarevote study paper", begin=time.perf_counter())
+    page = (out / PAGE).read_text(encoding="utf-8")
     assert "Performance on binary datasets" in page
     assert page.count("<svg ") == 1
     # The same means in the page, the headline and results.csv.

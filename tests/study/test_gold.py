@@ -15,7 +15,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 from rarevote.study import gold
 from rarevote.study.datasets import find_dataset
-from rarevote.study.gold import CONTENDERS, GoldRow, Trial
+from rarevote.study.gold import CONTENDERS, GoldRow, GoldStudy, GoldTrial
 
 N_TASKS = 240
 
@@ -50,7 +50,7 @@ def by_title(rows: list[GoldRow]) -> dict[str, GoldRow]:
 
 
 def test_contenders_against_computation_by_hand(data: Path) -> None:
-    rows = by_title(gold.run_trial(Trial("product", str(data), 0.2, 7, CONTENDERS)))
+    rows = by_title(GoldTrial("product", str(data), 0.2, 7, CONTENDERS).run())
     crowd = crowd_of(1)
     order = np.random.default_rng(7).permutation(N_TASKS)
     revealed, rest = order[:48], order[48:]
@@ -147,14 +147,14 @@ def test_a_lead_is_paired_by_draw() -> None:
 def test_the_study_writes_everything(data: Path, tmp_path: Path) -> None:
     chosen = gold.choose_datasets(data)
     out = tmp_path / "out"
-    section = gold.run_gold(out, chosen, data=data, n_seeds=2, shares=(0.1, 0.5), n_jobs=1)
+    section = GoldStudy(chosen, data=data, n_seeds=2, shares=(0.1, 0.5)).run(out, n_jobs=1)
     with (out / "gold.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     assert len(rows) == 2 * 2 * len(CONTENDERS)
     assert {row["contender"] for row in rows} == {one.title for one in CONTENDERS}
     assert any("no labels (first: 'nobody')" in setting for setting in section.settings)
     assert "With and without gold" in (out / "index.html").read_text(encoding="utf-8")
-    few = gold.run_gold(out, chosen, data=data, methods=["majority-vote"], n_seeds=1, shares=(0.5,), n_jobs=1)
+    few = GoldStudy(chosen, data=data, methods=["majority-vote"], n_seeds=1, shares=(0.5,)).run(out, n_jobs=1)
     assert few.findings == []
     with pytest.raises(ParameterError, match="compares majority-vote"):
-        gold.run_gold(out, chosen, data=data, methods=["glad"])
+        GoldStudy(chosen, data=data, methods=["glad"])

@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 
 from rarevote.cli.study import study_app
 from rarevote.errors import InputError, ParameterError
+from rarevote.methods.registry import METHODS as METHODS_BY_NAME
 from rarevote.study.cells import StudyProgress
 from rarevote.study.paper import PaperStudy, choose_datasets, choose_methods, run_paper_study
+from rarevote.study.printed import PAPER_METHODS
 from rarevote.study.results import RESULT_COLUMNS
 from tests.benchmark_data import PRINTED
 from tests.study.small_data import read_rows, register_fakes, write_dataset, write_rows
@@ -191,6 +193,12 @@ def test_unknown_names_suggest_the_nearest() -> None:
 def test_the_order_is_the_papers() -> None:
     assert choose_methods(["cc-rasch", "majority-vote", "cc-rasch"]) == ["majority-vote", "cc-rasch"]
     assert [one.slug for one in choose_datasets(["rte", "CF*", "cf"])] == ["cf", "cf-star", "rte"]
+
+
+def test_anchored_rasch_stands_beside_the_papers_once_it_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS_BY_NAME, "anchored-rasch", METHODS_BY_NAME["cc-rasch"])
+    assert choose_methods(None) == [*PAPER_METHODS, "anchored-rasch"]
+    assert choose_methods(["anchored-rasch", "mace", "glad"]) == ["glad", "anchored-rasch", "mace"]
 
 
 def test_data_folders_without_the_expected_files(data: Path, tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from rarevote.cli import study_more
+from rarevote.cli.study import study_app
 from rarevote.errors import InputError, ParameterError
 from rarevote.study import speed
 from rarevote.study.peers import one_fit
-from rarevote.study.speed import OURS, PEER, Runner, SpeedRow
+from rarevote.study.speed import OURS, PEER, Runner, SpeedRow, SpeedStudy
 
 
 def row(library: str, method: str, size: int, seconds: float | None, status: speed.Status = "done") -> SpeedRow:
@@ -61,11 +60,12 @@ def test_a_study_with_a_peer_that_fails_at_one_method(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "peer"))
     runners = [ours(), Runner(PEER, sys.executable, "9")]
     methods = ["majority-vote", "dawid-skene", "cc-rasch"]
-    section = speed.run_speed(tmp_path, runners, methods=methods, sizes=[500], time_limit=60)
+    study = SpeedStudy(runners, methods=methods, sizes=[500], time_limit=60)
+    section = study.run(tmp_path)
     with (tmp_path / "speed.csv").open(newline="") as handle:
         rows = {(line["library"], line["method"]): line for line in csv.DictReader(handle)}
     # CC-Rasch is not a method of the peer's.
-    assert len(rows) == speed.n_runs(runners, methods, [500]) == 5
+    assert len(rows) == len(study.trials()) == 5
     for library, method in [(OURS, "majority-vote"), (OURS, "cc-rasch"), (PEER, "majority-vote")]:
         line = rows[library, method]
         assert line["status"] == "done"
@@ -80,7 +80,7 @@ def test_a_study_with_a_peer_that_fails_at_one_method(tmp_path: Path, monkeypatc
 
 
 def test_what_exceeds_the_limit_is_marked_and_not_tried_again(tmp_path: Path) -> None:
-    section = speed.run_speed(tmp_path, [ours()], methods=["cc-rasch"], sizes=[200, 100], time_limit=0.05)
+    section = SpeedStudy([ours()], methods=["cc-rasch"], sizes=[200, 100], time_limit=0.05).run(tmp_path)
     with (tmp_path / "speed.csv").open(newline="") as handle:
         assert [one["status"] for one in csv.DictReader(handle)] == ["exceeded", "skipped"]
     assert any("exceeded 0.05 s" in sentence for sentence in section.findings)
@@ -102,8 +102,8 @@ def test_ratios_and_sentences() -> None:
     assert "no such method" in alone
     table = speed._table(rows, 60)
     assert [line[-1] for line in table.rows] == ["–", "40.0", "> 30"]
-    marked = [point for point in speed.points(rows, "seconds", 60) if "exceeded" in point.series]
-    assert [(point.x, point.y) for point in marked] == [(100, 60)]
+    marked = [mark for mark in speed.marks(rows, "seconds", 60) if "exceeded" in mark.series]
+    assert [(mark.x, mark.y) for mark in marked] == [(100, 60)]
 
 
 def test_axes_end_at_powers_of_ten() -> None:
@@ -148,13 +148,9 @@ def test_memory_of_this_process_grows_with_what_it_holds() -> None:
 
 # ---- the verbs ------------------------------------------------------------------------------------------------------
 
-app = typer.Typer()
-for verb in (study_more.synthetic, study_more.gold, study_more.theory, study_more.speed):
-    app.command(verb.__name__)(verb)
-
 
 def run(*arguments: str) -> object:
-    result = CliRunner().invoke(app, list(arguments))
+    result = CliRunner().invoke(study_app, list(arguments))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -13,14 +13,14 @@ from scipy import stats
 from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study import synthetic
 from rarevote.study.pool import run_jobs
-from rarevote.study.synthetic import SWEEPS, CrowdSettings, SyntheticRow, Trial
+from rarevote.study.synthetic import SWEEPS, CrowdSettings, SweepTrial, SyntheticRow, SyntheticStudy
 
 SMALL = CrowdSettings(n_tasks=150, n_workers=20)
 SPECIALISTS = SWEEPS[0]
 
 
 def test_a_trial_scores_what_majority_vote_answers() -> None:
-    row, _ = synthetic.run_trial(Trial(SPECIALISTS, 0.4, 3, ("majority-vote", "cc-rasch"), SMALL))
+    row, _ = SweepTrial(SPECIALISTS, 0.4, 3, ("majority-vote", "cc-rasch"), SMALL).run()
     crowd = simulate_crowd(
         150, 20, p_good=0.25, p_bad=0.25, p_majority=0.4, p_minority=0.1, imbalance=7, votes_per_task=8, random_state=3
     )
@@ -84,18 +84,18 @@ def test_points_carry_t_intervals() -> None:
     (example, *_) = made_up("glad", 0)
     values = (0.5, 0.6, 0.7, 0.6)
     rows = [replace(example, minority_recall=value, seed=seed) for seed, value in enumerate(values)]
-    point = next(point for point in synthetic.points(rows, "specialists") if point.panel == "Minority recall")
+    mark = next(mark for mark in synthetic.marks(rows, "specialists") if mark.panel == "Minority recall")
     low, high = stats.t.interval(0.95, 3, loc=0.6, scale=stats.sem(values))
-    assert (point.y, point.low, point.high) == pytest.approx((0.6, low, high))
+    assert (mark.y, mark.low, mark.high) == pytest.approx((0.6, low, high))
 
 
 def test_the_study_writes_everything(tmp_path: Path) -> None:
     sweeps = [replace(SWEEPS[0], values=(0.0, 0.5)), replace(SWEEPS[2], values=(2.0, 8.0))]
     done: list[int] = []
-    section = synthetic.run_synthetic(
-        tmp_path, ["majority-vote", "cc-rasch"], n_seeds=3, sweeps=sweeps, crowd=SMALL, n_jobs=1, report=done.append
-    )
-    assert done == list(range(synthetic.n_trials(3, sweeps) + 1))
+    study = SyntheticStudy(["majority-vote", "cc-rasch"], n_seeds=3, sweeps=sweeps, crowd=SMALL)
+    section = study.run(tmp_path, n_jobs=1, report=done.append)
+    assert done == list(range(2 * 2 * 3 + 1))
+    assert len(study.trials()) == 2 * 2 * 3
     with (tmp_path / "synthetic.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     assert len(rows) == 2 * 2 * 3 * 2
@@ -105,9 +105,7 @@ def test_the_study_writes_everything(tmp_path: Path) -> None:
         assert (tmp_path / f"{figure.stem}.svg").is_file()
         assert (tmp_path / f"{figure.stem}.png").is_file()
     assert "Synthetic crowds" in (tmp_path / "index.html").read_text(encoding="utf-8")
-    again = synthetic.run_synthetic(
-        tmp_path / "again", ["majority-vote"], n_seeds=3, sweeps=sweeps, crowd=SMALL, n_jobs=1
-    )
+    again = replace(study, methods=["majority-vote"]).run(tmp_path / "again", n_jobs=1)
     assert again.tables[0].rows[0] == section.tables[0].rows[0]
 
 

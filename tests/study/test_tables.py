@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rarevote.study.tables import (
     Entry,
-    TextTable,
+    StudyTable,
     escape_latex,
     escape_markdown,
     ranked,
@@ -14,13 +14,13 @@ from rarevote.study.tables import (
     write_csv,
 )
 
-TABLE = TextTable(
+TABLE = StudyTable(
     ("Method", "Recall ↑", "F1 ↑"),
     [("A & B_1", Entry("0.9 ± 0.1", "best"), "0.5"), ("50 % | more", "0.1", Entry("0.4", "second"))],
     caption="100 % {ours}",
     groups=[("Imb. ≥ 3", 2)],
     notes=("a < b",),
-    breaks=frozenset({1}),
+    breaks=(1,),
 )
 
 

@@ -11,17 +11,15 @@ import pytest
 from scipy import stats
 
 from rarevote.meaning.jury import jury_condition
-from rarevote.study import theory
 from rarevote.study.jury_trials import (
     JURIES,
     RARE_SHARE,
     SIZES,
     GrowthTrial,
     SpecialistTrial,
-    run_growth,
-    run_specialists,
     vote_error,
 )
+from rarevote.study.theory import TheoryStudy
 
 
 @pytest.mark.parametrize(("size", "accuracy"), [(1, 0.7), (3, 0.8), (25, 0.55), (101, 0.45)])
@@ -61,7 +59,7 @@ def test_shares_of_a_crowd_are_rounded_and_keep_its_size() -> None:
 
 
 def test_simulated_error_agrees_with_the_exact_one() -> None:
-    frequent, rare = run_growth(GrowthTrial(JURIES[2], 31, 8000, 5))
+    frequent, rare = GrowthTrial(JURIES[2], 31, 8000, 5).run()
     accuracies = JURIES[2].accuracies(31)
     assert rare.exact_error == pytest.approx(vote_error(accuracies[:, 1]))
     assert rare.n_items == 1000
@@ -82,7 +80,7 @@ def test_large_crowds_recover_the_rare_class_or_lose_it() -> None:
 
 def test_glad_cannot_tell_one_class_specialists_apart_and_cc_rasch_can() -> None:
     methods = ("majority-vote", "glad", "dawid-skene", "cc-rasch")
-    rows = [row for seed in range(2) for row in run_specialists(SpecialistTrial(0.6, seed, methods))]
+    rows = [row for seed in range(2) for row in SpecialistTrial(0.6, seed, methods).run()]
     rare = {
         name: np.mean([row.recall for row in rows if row.method == name and row.class_name == "rare class"])
         for name in methods
@@ -91,9 +89,8 @@ def test_glad_cannot_tell_one_class_specialists_apart_and_cc_rasch_can() -> None
 
 
 def test_the_study_writes_everything(tmp_path: Path) -> None:
-    section = theory.run_theory(
-        tmp_path, ["majority-vote", "cc-rasch"], n_seeds=2, n_items=400, sizes=(11, 31), shares=(0.4, 0.8), n_jobs=1
-    )
+    study = TheoryStudy(["majority-vote", "cc-rasch"], n_seeds=2, n_items=400, sizes=(11, 31), shares=(0.4, 0.8))
+    section = study.run(tmp_path, n_jobs=1)
     with (tmp_path / "theory_growth.csv").open(newline="") as handle:
         assert len(list(csv.DictReader(handle))) == len(JURIES) * 2 * 2
     with (tmp_path / "theory_specialists.csv").open(newline="") as handle:

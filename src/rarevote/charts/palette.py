@@ -1,8 +1,9 @@
 """The colours of page and charts: one table, from which the style sheet and the SVG classes are made.
 
 Charts are drawn in the light colours. In the page each of them becomes the name of a CSS variable, so that a chart
-follows the page into the dark. The hues are those of Okabe and Ito, which the colour-blind can tell apart; the light
-ones are darkened and the dark ones lightened until text-sized marks stand out (a contrast of 3 or more).
+follows the page into the dark. The hues are those of Okabe and Ito, which the colour-blind can tell apart; the page's
+light ones are darkened and its dark ones lightened until text-sized marks stand out (a contrast of 3 or more). The last
+nine are for the series of a study, whose lines also differ in mark and dashes.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ COLOURS: dict[str, Colour] = {
     "vote": Colour("#6a737d", "#98a2ad"),
     "good": Colour("#00795a", "#3ccf9f"),
     "odd": Colour("#a8447f", "#e79ac6"),
+    "black": Colour("#000000", "#f5f5f5"),
+    "orange": Colour("#e69f00", "#f0b73a"),
+    "sky": Colour("#56b4e9", "#8fd0f5"),
+    "green": Colour("#009e73", "#2fcf9f"),
+    "blue": Colour("#0072b2", "#5aa9e6"),
+    "vermillion": Colour("#d55e00", "#ff7f33"),
+    "purple": Colour("#cc79a7", "#e0a3c4"),
+    "grey": Colour("#666666", "#a0a0a0"),
+    "olive": Colour("#7a6a00", "#d2c25a"),
 }
 
 

@@ -23,12 +23,15 @@ class Key:
     Attributes:
         words: what it is called.
         colour: its name in the palette.
-        shape: "circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "line" or "dashes".
+        shape: "circle", "square", "diamond", "cross", "wedge", "triangle-" with "up", "down", "left" or "right", "line"
+            or "dashes".
+        dash: pixels on and off along the line of the series; empty for a solid line.
     """
 
     words: str
     colour: str
     shape: str
+    dash: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from rarevote.charts.palette import light
 _FONT = "Helvetica, Arial, sans-serif"
 
 
-def themed(chart: Any) -> Any:
-    """The chart in our fonts and colours."""
+def themed(chart: Any, *, legend_columns: int = 2, legend_width: int = 210) -> Any:
+    """The chart in our fonts and colours; ``legend_width`` is that of one of its names in pixels."""
     return (
         chart.configure(font=_FONT)
         .configure_title(fontSize=15, anchor="start", color=light("ink"), offset=10)
@@ -29,10 +29,10 @@ def themed(chart: Any) -> Any:
             title=None,
             orient="top",
             direction="horizontal",
-            columns=2,
+            columns=legend_columns,
             labelFontSize=12.5,
             labelColor=light("ink"),
-            labelLimit=210,
+            labelLimit=legend_width,
             symbolSize=80,
             symbolStrokeWidth=2,
             symbolOpacity=1,

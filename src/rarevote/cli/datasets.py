@@ -11,38 +11,19 @@ from typing import Annotated
 import typer
 
 from rarevote.cli.options.common import Json, Quiet, one_of
+from rarevote.cli.options.examples import examples
 from rarevote.cli.show import aligned, counting, say
 from rarevote.errors import ParameterError
 
-EXAMPLES = """Examples:
-
-rarevote datasets
-
-rarevote datasets show trec
-
-rarevote datasets fetch dog rte
-
-rarevote datasets import cifar10h cifar10h-raw.csv"""
-
-SHOW_EXAMPLES = """Examples:
-
-rarevote datasets show trec
-
-rarevote datasets show trec --json"""
-
-FETCH_EXAMPLES = """Examples:
-
-rarevote datasets fetch dog
-
-rarevote datasets fetch dog rte --cache benchmark-data"""
-
-IMPORT_EXAMPLES = """Examples:
-
-rarevote datasets import cifar10h cifar10h-raw.csv
-
-rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5"""
-
-datasets_app = typer.Typer(help="Benchmark datasets: list, fetch, import.", epilog=EXAMPLES)
+datasets_app = typer.Typer(
+    help="Benchmark datasets: list, fetch, import.",
+    epilog=examples(
+        "rarevote datasets",
+        "rarevote datasets show trec",
+        "rarevote datasets fetch dog rte",
+        "rarevote datasets import cifar10h cifar10h-raw.csv",
+    ),
+)
 
 CacheFolder = Annotated[
     Path | None, typer.Option("--cache", help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache.")
@@ -65,16 +46,13 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
         typer.echo(json.dumps(entries))
         return
 
-    def count(value: int | None) -> str:
-        return "?" if value is None else f"{value:,}"
-
     rows = [
         [
             info.slug,
-            count(info.n_items),
-            count(info.n_workers),
+            _count(info.n_items),
+            _count(info.n_workers),
             str(info.n_classes),
-            count(info.n_annotations),
+            _count(info.n_annotations),
             f"{info.imbalance:.2f}",
             f"{info.annotations_per_item:.2f}",
             info.source_group,
@@ -90,6 +68,10 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
     )
 
 
+def _count(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
 def dataset_names(incomplete: str) -> list[str]:
     """Datasets that begin so, for the shell's completion."""
     from rarevote.study.datasets import list_datasets
@@ -97,7 +79,7 @@ def dataset_names(incomplete: str) -> list[str]:
     return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
 
 
-@datasets_app.command("show", epilog=SHOW_EXAMPLES)
+@datasets_app.command("show", epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
 def show(
     name: Annotated[str, typer.Argument(help="Name of a dataset.", autocompletion=dataset_names)],
     as_json: Json = False,
@@ -117,7 +99,9 @@ def show(
     typer.echo(f"{'here':<22}{locate(info) or 'no'}")
 
 
-@datasets_app.command("fetch", epilog=FETCH_EXAMPLES)
+@datasets_app.command(
+    epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
+)
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Names of datasets.", autocompletion=dataset_names)],
     cache: CacheFolder = None,
@@ -131,17 +115,22 @@ def fetch(
     for info in chosen:
         total = sum(part.n_bytes for part in (info.labels, info.truth) if part is not None)
         with counting(f"fetching {info.slug}", total, quiet=quiet) as report:
-            folder = fetch_dataset(info, cache=cache, progress=_first_of_two(report))
+            folder = fetch_dataset(info, cache=cache, progress=_without_total(report))
         if not quiet:
             say(f"{info.slug}: {folder}")
 
 
-def _first_of_two(report: Callable[[int], None]) -> Callable[[int, int], None]:
-    """A report of what is done from one of what is done and of how much."""
+def _without_total(report: Callable[[int], None]) -> Callable[[int, int], None]:
     return lambda done, _total: report(done)
 
 
-@datasets_app.command("import", epilog=IMPORT_EXAMPLES)
+@datasets_app.command(
+    "import",
+    epilog=examples(
+        "rarevote datasets import cifar10h cifar10h-raw.csv",
+        "rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5",
+    ),
+)
 def import_file(
     name: Annotated[str, typer.Argument(help="cifar10h or jigsaw.", autocompletion=one_of("cifar10h", "jigsaw"))],
     file: Annotated[Path, typer.Argument(help="The file of individual annotations that you have.")],

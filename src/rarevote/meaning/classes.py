@@ -29,7 +29,7 @@ class Classes:
         n_labelled: items that got the class.
         n_majority: items that a majority vote gives it.
         n_expected: items that truly have it, by the probabilities: their sum.
-        expected_low: lower end of its 95 % interval.
+        expected_low: lower end of its 95% interval.
         expected_high: its upper end.
         n_votes: votes for the class.
         jury: whether a majority vote of this crowd can recover the class.
@@ -84,7 +84,7 @@ class TradeOff:
         precision: share of the flagged items that have the class.
         chosen: the items that got the label.
         majority: the items that a majority vote would have given it.
-        from_truth: whether recall and precision were counted on known answers, or else expected by the probabilities.
+        from_truth: whether recall and precision were counted on the truth, or else expected by the probabilities.
     """
 
     class_code: int

@@ -51,7 +51,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Each costs a sort of all items.
-_MOST_TRADE_OFFS = 8
+_MAX_TRADE_OFFS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ class Diagnosis:
         classes: about the classes.
         overruled: where the result differs from a majority vote.
         trade_offs: expected, of the rare class and up to seven others, those with the fewest expected items first.
-        true_trade_offs: the same counted on known answers; empty without them.
-        truth: the result against known answers, or None.
+        true_trade_offs: the same counted on the truth; empty without it.
+        truth: the result against the truth, or None.
         shares_from: how the shares of the classes were obtained, in words.
         history: the objective of the fit after each iteration.
         n_iter: iterations done.
@@ -109,8 +109,8 @@ def diagnose(
         calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
         rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.rare`).
-        truth: known answers to check the result against.
-        gold: known answers that the fit was given.
+        truth: true labels to check the result against.
+        gold: true labels that the fit was given.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
@@ -132,7 +132,7 @@ def diagnose(
     rare_code = rare_class(crowd, rare)
     others = [int(k) for k in np.argsort(expected, kind="stable") if k != rare_code]
     common = others[-1] if others else rare_code
-    drawn = [rare_code, *others[: _MOST_TRADE_OFFS - 1]]
+    drawn = [rare_code, *others[: _MAX_TRADE_OFFS - 1]]
     workers = describe_workers(crowd, decided, calibration, rare=rare_code, common=common)
     items = describe_items(
         estimator,

@@ -11,7 +11,7 @@ from rarevote.crowd.numerics import first_of_best
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.workers import logit, sigmoid
 from rarevote.methods.base import Estimator
-from rarevote.methods.cc_rasch.estimator import CCRasch
+from rarevote.methods.evidence import WeighsVotes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -120,9 +120,9 @@ def relative_entropy(shares: FloatArray) -> FloatArray:
 
 
 def _difficulty(estimator: Estimator, labels: IntArray) -> FloatArray | None:
-    """Difficulty of each item for its label, against the mean of that class; None where the method has none."""
-    if not isinstance(estimator, CCRasch) or estimator._model(estimator.annotations_).difficulty is None:
+    """Difficulty of each item for its label, against an average one; None where the method has none."""
+    difficulty = estimator.item_difficulty_ if isinstance(estimator, WeighsVotes) else None
+    if difficulty is None:
         return None
-    shape = estimator.posterior_.shape
-    deviation = np.broadcast_to(estimator._parameter("difficulty_deviation"), shape)
-    return np.array(deviation[np.arange(shape[0]), labels])
+    per_class = np.broadcast_to(difficulty.reshape(len(labels), -1), estimator.posterior_.shape)
+    return np.array(per_class[np.arange(len(labels)), labels])

@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 _BINS = 10
 # Stands for no answer: equal to no class, whatever the names in the data.
 _SILENT = object()
-# Two-sided 95 % of a normal distribution.
+# Two-sided 95% of a normal distribution.
 _NORMAL_95 = 1.959963984540054
 
 
@@ -32,7 +32,7 @@ class Calibration:
     Attributes:
         predicted: mean probability in the group.
         observed: share of the group that has the class.
-        low: lower end of the 95 % interval of that share (Wilson).
+        low: lower end of the 95% interval of that share (Wilson).
         high: its upper end.
         count: items in the group.
         error: mean distance of predicted and observed over all items.
@@ -48,12 +48,12 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class TruthCheck:
-    """The result against known answers, those that the fit was given left out.
+    """The result against the truth, labels that the fit was given as gold left out.
 
     Attributes:
-        items: numbers of the items with a known answer.
-        n_given: known answers left out because the fit was given them.
-        n_strangers: known answers for items without votes.
+        items: numbers of the items with a true label.
+        n_given: true labels left out because the fit was given them as gold.
+        n_unseen: true labels of items without votes.
         classes: names of all classes that were known or decided, sorted.
         truth: number of the true class in ``classes``, per item.
         label: number of the label in ``classes``, or -1 for no answer, per item.
@@ -66,7 +66,7 @@ class TruthCheck:
 
     items: IntArray
     n_given: int
-    n_strangers: int
+    n_unseen: int
     classes: list[Hashable]
     truth: IntArray
     label: IntArray
@@ -86,17 +86,17 @@ class TruthCheck:
 def check_truth(
     items: Items, names: NDArray[Any], truth: Mapping[Any, Any], *, rare: int, posterior: FloatArray
 ) -> TruthCheck:
-    """Compare the result with known answers.
+    """Compare the result with the truth.
 
     Args:
         items: all items.
         names: of the classes.
-        truth: known answers by item.
+        truth: true labels by item.
         rare: the class whose probabilities are checked.
         posterior: what the method itself calls its posterior, (n_tasks, n_classes).
 
     Raises:
-        InputError: no item with votes has a known answer, or all of them were given to the fit.
+        InputError: no item with votes has a true label, or all of these were given to the fit.
     """
     answers = [truth.get(name) for name in items.names.tolist()]
     has_answer = np.array([answer is not None for answer in answers], dtype=bool)
@@ -104,7 +104,7 @@ def check_truth(
         raise InputError(f"the truth names none of the tasks (which look like {items.names[0]!r}): check ids")
     numbers = np.flatnonzero(has_answer & ~items.is_known)
     if not numbers.size:
-        raise InputError("every task with a known answer was also given as gold: nothing is left to check against")
+        raise InputError("every task with a true label was also given as gold: nothing is left to check against")
     true_names = [answers[i] for i in numbers]
     majority_names = names[items.majority[numbers]].tolist()
     by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
@@ -119,7 +119,7 @@ def check_truth(
     return TruthCheck(
         items=numbers,
         n_given=int((has_answer & items.is_known).sum()),
-        n_strangers=len(truth) - int(has_answer.sum()),
+        n_unseen=len(truth) - int(has_answer.sum()),
         classes=classes,
         truth=codes(true_names),
         label=np.array([place.get(name, ABSTAINED) for name in label_names], dtype=np.int64),
@@ -150,7 +150,7 @@ def calibration_groups(probability: FloatArray, is_class: FloatArray) -> Calibra
 
 
 def wilson(share: FloatArray, count: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The 95 % score interval of a share, which stays between 0 and 1 and is never of width 0."""
+    """The 95% score interval of a share, which stays between 0 and 1 and is never of width 0."""
     squared = _NORMAL_95**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)
     half = _NORMAL_95 / (1 + squared / count) * np.sqrt(share * (1 - share) / count + squared / (4 * count**2))

@@ -19,8 +19,8 @@ PROFILE_WORDS: dict[Profile, str] = {
 }
 
 # A crowd that would have to grow beyond this many times its size is not going to.
-_MOST_NEWCOMERS = 10
-_MOST_LACKING = 3
+_MAX_NEWCOMERS = 10
+_MAX_LACKING = 3
 
 
 def profile_meanings(rare: Any, common: Any) -> dict[Profile, str]:
@@ -43,10 +43,10 @@ def jury_sentences(jury: JuryCondition, names: NDArray[Any]) -> list[str]:
             "them recognise it more often than not (the jury condition holds)."
         )
     lacking = [k for k in range(len(names)) if not jury.holds[k]]
-    for k in lacking[:_MOST_LACKING]:
+    for k in lacking[:_MAX_LACKING]:
         missing = jury.missing_specialists[k]
         cure = "Nobody here recognises it more often than not."
-        if isfinite(missing) and missing > _MOST_NEWCOMERS * jury.n_workers:
+        if isfinite(missing) and missing > _MAX_NEWCOMERS * jury.n_workers:
             cure = "Only newcomers far better at it than anybody here would change that."
         elif isfinite(missing):
             people, best = counted(missing, "more annotator"), counted(jury.n_good[k], "best person", "best people")
@@ -55,6 +55,6 @@ def jury_sentences(jury: JuryCondition, names: NDArray[Any]) -> list[str]:
             f"For {quoted(names[k])} that cannot be promised: the average annotator recognises only "
             f"{percent(jury.mean_margin[k] + 0.5)} of it. {cure}"
         )
-    if len(lacking) > _MOST_LACKING:
-        said.append(f"The same holds for {counted(len(lacking) - _MOST_LACKING, 'further class', 'further classes')}.")
+    if len(lacking) > _MAX_LACKING:
+        said.append(f"The same holds for {counted(len(lacking) - _MAX_LACKING, 'further class', 'further classes')}.")
     return said

@@ -8,7 +8,7 @@ Nobody knows the classes of the items for certain, so it is counted over many dr
 
 with the hits and misses of the draw and ``m_k`` the share that all annotators together recognise in it: as if everybody
 had answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
-kinds of :mod:`rarevote.simulate.crowds` had 92 to 100 % of the true accuracies inside the 95 % interval.
+kinds of :mod:`rarevote.simulate.crowds` had 92 to 100% of the true accuracies inside the 95% interval.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MADE_UP_VOTES = 4.0
-_MOST_DRAWS, _FEWEST_DRAWS = 200, 40
-_MOST_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
+_MAX_DRAWS, _MIN_DRAWS = 200, 40
+_MAX_VALUES = 40_000_000  # of all draws together, so that a large crowd does not fill the memory
 _TAILS = (0.025, 0.975)
 
 
@@ -53,7 +53,7 @@ class Workers:
         agreement: share of a worker's votes that equal the label of their item, among items that have one.
         seen: expected number of a worker's votes on items of each class, ``sum_i P(class of i is k)``.
         accuracy: probability to recognise a class.
-        low: lower end of the 95 % interval of the accuracy.
+        low: lower end of the 95% interval of the accuracy.
         high: its upper end.
         profile: a :class:`Profile` each.
     """
@@ -136,7 +136,7 @@ def recognition(crowd: Annotations, calibration: CalibratedPosterior) -> tuple[F
     """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each."""
     rng = np.random.default_rng(0)
     size = crowd.n_workers * crowd.n_classes
-    n_draws = int(np.clip(_MOST_VALUES // max(size, 1), _FEWEST_DRAWS, _MOST_DRAWS))
+    n_draws = int(np.clip(_MAX_VALUES // max(size, 1), _MIN_DRAWS, _MAX_DRAWS))
     mean = np.zeros((crowd.n_workers, crowd.n_classes))
     sampled = np.empty((n_draws, *mean.shape), dtype=np.float32)
     for number, (hits, seen) in enumerate(_counts(crowd, calibration, n_draws)):

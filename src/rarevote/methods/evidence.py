@@ -49,6 +49,14 @@ class WeighsVotes(Estimator):
         votes = slice(crowd.task_ptr[task], crowd.task_ptr[task + 1])
         return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
 
+    @property
+    def item_difficulty_(self) -> FloatArray | None:
+        """How much lower the log odds of an average worker to be right are than on an average task; larger is harder.
+
+        ``(n_tasks)``, or ``(n_tasks, n_classes)`` where it depends on the class; None where the method knows none.
+        """
+        return None
+
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         """The evidence of these votes; ``worker`` and ``label`` are numbers, (n_votes)."""
         raise NotImplementedError

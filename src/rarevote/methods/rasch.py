@@ -156,6 +156,11 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         """Difficulty of every task on the logit scale; the mean for tasks without a known label."""
         return self._series("task", self._parameter("difficulties"), "difficulty")
 
+    @property
+    def item_difficulty_(self) -> FloatArray:
+        """Difficulty of every task against their mean; 0 for tasks without a known label."""
+        return np.asarray(self._parameter("difficulties") - self._parameter("mu_beta"))
+
 
 def _right_or_wrong(
     annotations: Annotations, gold: NDArray[np.int32]

@@ -11,17 +11,16 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rarevote.charts.palette import style_variables
-from rarevote.charts.parts import Chart, Key
+from rarevote.charts.parts import Chart
 from rarevote.charts.save import save, to_svg
 from rarevote.charts.svg import inline_svg
+from rarevote.charts.templates import template
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.diagnose import Diagnosis
@@ -42,17 +41,6 @@ _KEY_PATHS = {
     "line": "M-8 0H8",
     "dashes": "M-8 0H-2M2 0H8",
 }
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart in the page."""
-
-    name: str
-    title: str
-    caption: str
-    keys: tuple[Key, ...]
-    svg: Markup
 
 
 def all_charts(found: Diagnosis) -> dict[str, list[Chart]]:
@@ -92,20 +80,14 @@ def build_page(
     lists = [item_list(found, shown or {}), worker_list(found)]
     style = f"\n{style_variables()}\n{_asset('report.css')}"
     script = f"\n{_asset('report.js')}"
-    environment = Environment(
-        loader=PackageLoader("rarevote.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     confusion = small_tables.confusion(found)
-    return environment.get_template("report.html.j2").render(
+    return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
         data=Markup(_as_script_data(found, lists)),
-        figures={name: [_figure(chart) for chart in group] for name, group in drawn.items()},
+        figures=drawn,
+        svg=_svg,
         lists={entry.name: entry for entry in lists},
         about=about,
         headline=sentences.headline(found),
@@ -154,9 +136,11 @@ def export_charts(folder: Path, drawn: Mapping[str, Sequence[Chart]]) -> list[Pa
     return written
 
 
-def _figure(chart: Chart) -> Figure:
-    svg = inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
-    return Figure(chart.name, chart.title, chart.caption, chart.keys, Markup(svg))
+def _svg(chart: Chart) -> Markup:
+    """The chart in the page, whose legend is HTML."""
+    return Markup(
+        inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
+    )
 
 
 def _asset(name: str) -> str:

@@ -32,10 +32,10 @@ from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
 from rarevote.meaning.words import PROFILE_WORDS
 from rarevote.meaning.workers import logit
 
-_MOST_CLASSES = 12
+_MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
-_MOST_INTERVALS = 80
-_MOST_WORKERS = 2_000
+_MAX_INTERVALS = 80
+_MAX_WORKERS = 2_000
 _TENFOLD_FROM = 8
 
 _PROFILE_KEYS = {
@@ -45,14 +45,14 @@ _PROFILE_KEYS = {
     Profile.NEITHER: Key(PROFILE_WORDS[Profile.NEITHER], "odd", "cross"),
 }
 _RESULT, _VOTE = Key("this result", "rare", "circle"), Key("majority vote", "vote", "square")
-_EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("known answers", "common", "triangle-up")
+_EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("truth", "common", "triangle-up")
 
 
 def class_counts(found: Diagnosis) -> Chart:
     """Items per class: decided, by majority vote, expected, and true where all answers are known."""
     classes = found.classes
     others = [int(k) for k in np.argsort(-classes.n_expected, kind="stable") if k != found.rare]
-    shown = [found.rare, *others[: _MOST_CLASSES - 1]]
+    shown = [found.rare, *others[: _MAX_CLASSES - 1]]
     keys = [_VOTE, _RESULT, _EXPECTED]
     columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
     if found.truth is not None and len(found.truth.items) == len(found.items.label):
@@ -88,7 +88,7 @@ def class_counts(found: Diagnosis) -> Chart:
     if (classes.expected_low < classes.expected_high).any():
         notes.append("Its line is the 95% interval.")
     if len(shown) < len(classes.names):
-        notes.append(f"Of {len(classes.names):,} classes, {_MOST_CLASSES} are shown.")
+        notes.append(f"Of {len(classes.names):,} classes, {_MAX_CLASSES} are shown.")
     return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers))
 
 
@@ -161,9 +161,9 @@ def ability_map(found: Diagnosis) -> Chart:
     """
     workers, rare, common = found.workers, found.rare, found.common
     # The busiest, who are known best and matter most.
-    chosen = np.argsort(-workers.n_votes, kind="stable")[:_MOST_WORKERS]
+    chosen = np.argsort(-workers.n_votes, kind="stable")[:_MAX_WORKERS]
     rare_name, common_name = str(found.classes.names[rare]), str(found.classes.names[common])
-    with_intervals = len(chosen) <= _MOST_INTERVALS
+    with_intervals = len(chosen) <= _MAX_INTERVALS
     rows, ends = [], {}
     for axis, k in (("x", common), ("y", rare)):
         ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
@@ -214,7 +214,7 @@ def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None)
     curves = [(Key("expected", "common", "line"), expected)]
     if true is not None:
         # What is known leads; what was expected is for comparison, and has no marks of its own.
-        curves = [(Key("by known answers", "common", "line"), true), (Key("expected", "common", "dashes"), expected)]
+        curves = [(Key("by the truth", "common", "line"), true), (Key("expected", "common", "dashes"), expected)]
     curves = [(key, curve) for key, curve in curves if np.isfinite(curve.recall).all()]
     if not curves:
         return None

@@ -68,8 +68,8 @@ def write_report(
         estimator: the fitted method.
         path: where to write; ends in ``.html``.
         source: what the page calls the data.
-        truth: known answers to check the result against.
-        gold: known answers that the fit was given.
+        truth: true labels to check the result against.
+        gold: true labels that the fit was given.
         rare: the class that matters; the one with the fewest votes if not given.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).

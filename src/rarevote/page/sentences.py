@@ -11,7 +11,7 @@ from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, TradeOff
 
-_MOST_TILES = 6
+_MAX_TILES = 6
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Tile:
 
 
 def leading_trade_off(found: Diagnosis) -> TradeOff:
-    """That of the rare class: by known answers where there are any, else as expected."""
+    """That of the rare class: by the truth where there is any, else as expected."""
     return found.true_trade_offs[0] if found.true_trade_offs else found.trade_offs[0]
 
 
@@ -86,7 +86,7 @@ def lead(found: Diagnosis) -> str:
         return f"By the model, about {count(right)} of these labels are right and {alarms} {precision}."
     assert found.truth is not None
     checked = counted(len(found.truth.items), "item")
-    return f"By the known answers of {checked}, {count(right)} of these labels are right and {alarms} {precision}."
+    return f"By the truth of {checked}, {count(right)} of these labels are right and {alarms} {precision}."
 
 
 def tiles(found: Diagnosis) -> list[Tile]:
@@ -94,7 +94,7 @@ def tiles(found: Diagnosis) -> list[Tile]:
     classes, total = found.classes, len(found.items.label)
     others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k != found.rare]
     made = []
-    for k in [found.rare, *others[: _MOST_TILES - 1]]:
+    for k in [found.rare, *others[: _MAX_TILES - 1]]:
         expected = f"about {count(classes.n_expected[k])} truly are"
         if classes.expected_low[k] < classes.expected_high[k]:
             expected += f" ({count(classes.expected_low[k])} to {count(classes.expected_high[k])})"
@@ -132,7 +132,7 @@ def cautions(found: Diagnosis) -> list[str]:
     if n_classes > 1 and found.workers.accuracy.mean() < 1 / n_classes:
         said.append(
             "The average annotator does worse than guessing: such votes can as well be explained the other way round. "
-            "Known answers (--gold) settle it."
+            "Gold (--gold) settles it."
         )
     return said
 
@@ -160,7 +160,7 @@ def losses(found: Diagnosis) -> list[str]:
         if true_items:
             theirs, ours = (count(point.recall * true_items) for point in (best.majority, best.chosen))
             said.append(
-                f"Known answers: of {counted(true_items, f'true {rare} item')}, a majority vote finds {theirs} and "
+                f"By the truth, of {counted(true_items, f'true {rare} item')} a majority vote finds {theirs} and "
                 f"this result {ours}."
             )
     return said
@@ -182,7 +182,7 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
     if n_silent:
         pairs.append(("No answer", f"{counted(n_silent, 'item')} of which no class is probable enough"))
     if about.n_gold:
-        pairs.append(("Gold", f"{counted(about.n_gold, 'known label')} given to the fit"))
+        pairs.append(("Gold", f"{counted(about.n_gold, 'label')} given to the fit"))
     if crowd.abstentions:
         pairs.append(("Abstentions", count(sum(crowd.abstentions.values()))))
     if len(crowd.unanswered):
@@ -190,6 +190,8 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
     if crowd.n_dropped:
         pairs.append(("Left out", f"{counted(crowd.n_dropped, 'row')} (missing values or repeated pairs)"))
     if found.truth is not None and found.truth.n_given:
-        pairs.append(("Check", f"{counted(found.truth.n_given, 'known answer')} not counted: the fit was given them"))
+        pairs.append(
+            ("Check", f"{counted(found.truth.n_given, 'true label')} not counted: the fit was given them as gold")
+        )
     pairs.append(("Made", f"{about.date} by rarevote {about.version}"))
     return pairs

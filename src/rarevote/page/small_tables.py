@@ -14,15 +14,15 @@ from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.words import PROFILE_WORDS, profile_meanings
 from rarevote.page.sentences import leading_trade_off
 
-_MOST_ROWS = 12
-_MOST_MOVES = 8
+_MAX_ROWS = 12
+_MAX_MOVES = 8
 # Up to this many classes a confusion matrix fits a page.
-_LARGEST_MATRIX = 10
+_MAX_MATRIX = 10
 _SHADES = 6
 
 
 @dataclass(frozen=True)
-class Table:
+class SmallTable:
     """A small table; the first column is words, the others numbers."""
 
     caption: str
@@ -50,7 +50,7 @@ class Matrix:
     rows: list[list[Shaded]]
 
 
-def moves_table(found: Diagnosis) -> Table | None:
+def moves_table(found: Diagnosis) -> SmallTable | None:
     """From which class to which items were moved."""
     moved = found.overruled
     if not moved.items.size:
@@ -59,16 +59,16 @@ def moves_table(found: Diagnosis) -> Table | None:
     rows = [
         [f"{names[a]} → {names[b]}", count(number), count(expected)]
         for a, b, number, expected in zip(
-            moved.majority[:_MOST_MOVES], moved.label[:_MOST_MOVES], moved.count, moved.expected, strict=False
+            moved.majority[:_MAX_MOVES], moved.label[:_MAX_MOVES], moved.count, moved.expected, strict=False
         )
     ]
-    left = int(moved.count[_MOST_MOVES:].sum())
+    left = int(moved.count[_MAX_MOVES:].sum())
     if left:
-        rows.append(["all other moves", count(left), count(moved.expected[_MOST_MOVES:].sum())])
-    return Table("Majority vote → this result", ["move", "items", "expected right"], rows)
+        rows.append(["all other moves", count(left), count(moved.expected[_MAX_MOVES:].sum())])
+    return SmallTable("Majority vote → this result", ["move", "items", "expected right"], rows)
 
 
-def profile_table(found: Diagnosis) -> Table:
+def profile_table(found: Diagnosis) -> SmallTable:
     """How many annotators recognise what."""
     n_workers = len(found.workers.names)
     meaning = profile_meanings(found.classes.names[found.rare], found.classes.names[found.common])
@@ -77,14 +77,14 @@ def profile_table(found: Diagnosis) -> Table:
         for profile, words in PROFILE_WORDS.items()
         for people in [found.workers.count(profile)]
     ]
-    return Table("What annotators recognise more often than not", ["profile", "people", "share"], rows)
+    return SmallTable("What annotators recognise more often than not", ["profile", "people", "share"], rows)
 
 
-def trade_off_table(found: Diagnosis) -> Table:
+def trade_off_table(found: Diagnosis) -> SmallTable:
     """Recall and precision of every class: expected, and as it turned out where answers are known."""
     header = ["class", "labelled", "recall", "precision", "majority vote"]
     rows = []
-    for curves, words in ((found.trade_offs, "expected"), (found.true_trade_offs, "known answers")):
+    for curves, words in ((found.trade_offs, "expected"), (found.true_trade_offs, "truth")):
         for curve in curves:
             chosen, majority = curve.chosen, curve.majority
             rows.append(
@@ -96,10 +96,10 @@ def trade_off_table(found: Diagnosis) -> Table:
                     f"{percent(majority.recall)}, {percent(majority.precision)}",
                 ]
             )
-    return Table("Recall and precision", header, rows)
+    return SmallTable("Recall and precision", header, rows)
 
 
-def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> Table | None:
+def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)) -> SmallTable | None:
     """How many items would have to be labelled rare for a wanted recall."""
     curve = leading_trade_off(found)
     if not np.isfinite(curve.recall).all():
@@ -112,34 +112,34 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
             flagged = int(curve.n_flagged[first])
             rows.append([percent(wanted), count(flagged), percent(curve.precision[first])])
     rare = quoted(found.classes.names[found.rare])
-    how = "by the known answers" if curve.from_truth else "expected"
-    return Table(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
+    how = "by the truth" if curve.from_truth else "expected"
+    return SmallTable(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
 
 
-def proportion_table(found: Diagnosis) -> Table:
+def proportion_table(found: Diagnosis) -> SmallTable:
     """Shares of the classes by every account of them."""
     classes, total = found.classes, len(found.items.label)
     votes = max(int(classes.n_votes.sum()), 1)
     header = ["class", "this result", "majority vote", "expected", "share of votes"]
     counts: dict[Any, int] = {}
     if found.truth is not None:
-        header.append("known answers")
+        header.append("truth")
         numbers = np.bincount(found.truth.truth, minlength=len(found.truth.classes))
         counts = {name: int(number) for name, number in zip(found.truth.classes, numbers, strict=True)}
     order = [int(k) for k in np.argsort(classes.n_expected, kind="stable")]
     rows = []
-    for k in order[:_MOST_ROWS]:
+    for k in order[:_MAX_ROWS]:
         shares = [classes.n_labelled[k] / total, classes.n_majority[k] / total, classes.n_expected[k] / total]
         row = [str(classes.names[k]), *(percent(share) for share in shares), percent(classes.n_votes[k] / votes)]
         if found.truth is not None:
             row.append(percent(counts[classes.names[k]] / len(found.truth.items)))
         rows.append(row)
-    more = f"; the {_MOST_ROWS} rarest of {len(order):,} classes" if len(order) > _MOST_ROWS else ""
-    return Table(f"Share of each class{more}", header, rows)
+    more = f"; the {_MAX_ROWS} rarest of {len(order):,} classes" if len(order) > _MAX_ROWS else ""
+    return SmallTable(f"Share of each class{more}", header, rows)
 
 
-def score_table(found: Diagnosis) -> Table | None:
-    """The usual figures of result and majority vote against known answers."""
+def score_table(found: Diagnosis) -> SmallTable | None:
+    """The usual figures of result and majority vote against the truth."""
     if found.truth is None:
         return None
     ours, theirs = found.truth.scores, found.truth.majority_scores
@@ -150,20 +150,22 @@ def score_table(found: Diagnosis) -> Table | None:
         ["accuracy", ours.accuracy, theirs.accuracy],
     ]
     words = [[str(name), f"{one:.3f}", f"{two:.3f}"] for name, one, two in rows]
-    return Table(f"Against {counted(ours.n_items, 'known answer')}", ["figure", "this result", "majority vote"], words)
+    return SmallTable(
+        f"Against {counted(ours.n_items, 'true label')}", ["figure", "this result", "majority vote"], words
+    )
 
 
-def confusion(found: Diagnosis) -> Matrix | Table | None:
-    """Labels against known answers: a matrix, or the commonest mistakes where that would be too large."""
+def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
+    """Labels against the truth: a matrix, or the commonest mistakes where that would be too large."""
     if found.truth is None:
         return None
     names, cells = [str(name) for name in found.truth.classes], found.truth.confusion()
     # Last, where an index of -1 finds it.
     across = [*names, NO_ANSWER] if (found.truth.label == ABSTAINED).any() else names
-    if len(names) > _LARGEST_MATRIX:
-        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:_MOST_ROWS]
+    if len(names) > _MAX_MATRIX:
+        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:_MAX_ROWS]
         rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
-        return Table("The commonest mistakes", ["mistake", "items"], rows)
+        return SmallTable("The commonest mistakes", ["mistake", "items"], rows)
     table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number

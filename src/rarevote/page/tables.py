@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.words import NO_ANSWER
+from rarevote.crowd.words import NO_ANSWER, percent
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, Profile
 from rarevote.meaning.words import PROFILE_WORDS
@@ -22,11 +22,11 @@ from rarevote.meaning.words import PROFILE_WORDS
 #: columns that say what an item shows, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]
 
-MOST_ITEMS = 5_000
-MOST_WORKERS = 5_000
+MAX_ITEMS = 5_000
+MAX_WORKERS = 5_000
 # Enough of a text to recognise an item by; a page of novels would load no more.
-_LONGEST_TEXT = 400
-_MOST_VOTED_CLASSES = 4
+_MAX_TEXT = 400
+_MAX_VOTED_CLASSES = 4
 _UNSURE_BELOW = 0.8
 
 
@@ -65,7 +65,7 @@ class ListTable:
         return {"columns": self.columns, "rows": self.rows, "choices": self.choices, "groups": self.groups}
 
 
-def item_list(found: Diagnosis, shown: Shown, limit: int = MOST_ITEMS) -> ListTable:
+def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
     """The items to look at first.
 
     Args:
@@ -94,7 +94,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MOST_ITEMS) -> ListTa
     add(_column(f"P({rare})", "share", f"probability that the item is {rare}"), _rounded(probability))
     add(_column("Majority", "class", "what a majority vote says"), items.majority[chosen].tolist())
     add(_column("Votes", "votes", "how the votes fell"), [_votes(items.votes[i]) for i in chosen])
-    add(_column("Dispute", "share", "0 % unanimous, 100 % evenly split"), _rounded(items.disputed[chosen]))
+    add(_column("Dispute", "share", "0% unanimous, 100% evenly split"), _rounded(items.disputed[chosen]))
     if items.typical_accuracy is not None:
         help_text = "chance that an average annotator gets this item right, if its label is right"
         add(_column("Ease", "share", help_text), _rounded(items.typical_accuracy[chosen]))
@@ -105,9 +105,9 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MOST_ITEMS) -> ListTa
         answers = [found.truth.classes[code] for code in found.truth.truth.tolist()]
         known = dict(zip(found.truth.items.tolist(), answers, strict=True))
         told = [names.get(known[i], _text(known[i])) if i in known else None for i in chosen.tolist()]
-        add(_column("Truth", "class", "the known answer"), told)
+        add(_column("Truth", "class", "the true label"), told)
     choices = [("All items", 0), ("Majority vote overruled", Flag.OVERRULED), ("Votes split", Flag.SPLIT)]
-    choices.append((f"Label less than {_UNSURE_BELOW:.0%} sure", Flag.UNSURE))
+    choices.append((f"Label less than {percent(_UNSURE_BELOW)} sure", Flag.UNSURE))
     if found.truth is not None:
         choices.append(("Label wrong", Flag.WRONG))
     if items.is_known.any():
@@ -117,7 +117,7 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MOST_ITEMS) -> ListTa
     return ListTable("items", columns, rows, [(w, int(f)) for w, f in choices], label_column, len(items.label))
 
 
-def worker_list(found: Diagnosis, limit: int = MOST_WORKERS) -> ListTable:
+def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     """The annotators, the busiest first."""
     workers, names = found.workers, found.classes.names
     chosen = np.argsort(-workers.n_votes, kind="stable")[:limit]
@@ -159,12 +159,12 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
 
 def _text(value: Any) -> str:
     text = "" if value is None else str(value)
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _votes(votes: NDArray[np.int64]) -> list[list[int]]:
     """Pairs (class, votes), most votes first; a long tail is one pair with the class -1."""
     order = [int(k) for k in np.argsort(-votes, kind="stable") if votes[k]]
-    pairs = [[k, int(votes[k])] for k in order[:_MOST_VOTED_CLASSES]]
-    rest = sum(int(votes[k]) for k in order[_MOST_VOTED_CLASSES:])
+    pairs = [[k, int(votes[k])] for k in order[:_MAX_VOTED_CLASSES]]
+    rest = sum(int(votes[k]) for k in order[_MAX_VOTED_CLASSES:])
     return [*pairs, [-1, rest]] if rest else pairs

@@ -9,25 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
+from rarevote.methods.registry import method_title
 from rarevote.study.cells import Outcomes, Variant
 from rarevote.study.datasets import DatasetInfo
-from rarevote.study.results import put_together
-from rarevote.study.summaries import BINARY, MULTICLASS, members
-from rarevote.study.tables import ABSENT, TextTable, ranked
+from rarevote.study.printed import METRIC_TITLES
+from rarevote.study.results import Results, put_together
+from rarevote.study.summaries import BINARY, MULTICLASS, SummaryRow, SummaryTable, mean_columns, summary_rows
+from rarevote.study.tables import StudyTable
 
-_METRICS = ("minority_recall", "balanced_accuracy", "macro_f1")
-_GROUPS = {"binary": BINARY.regimes[0], "multiclass": MULTICLASS.regimes[0]}
-
-ABLATION_COLUMNS = ("model", "method", "prior", "change", "sets_of", "sets", *_METRICS)
+#: all datasets of two classes and all others, with every metric
+ABLATION = SummaryTable(
+    "ablation",
+    "Class prior against model",
+    tuple(METRIC_TITLES),
+    tuple(table.regimes[0]._replace(key=table.key, title=table.key.capitalize()) for table in (BINARY, MULTICLASS)),
+)
+ABLATION_COLUMNS = ("model", "method", "prior", "change", "sets_of", "sets", *ABLATION.metrics)
 
 
 @dataclass(frozen=True)
 class Ablation:
     """A row of the ablation: a method, its class prior, and what is taken away from it."""
 
-    model: str
     method: str
     prior: str
     change: str
@@ -40,71 +44,56 @@ class Ablation:
 
 
 ABLATIONS = (
-    *(
-        Ablation(model, method, prior, "")
-        for model, method in (("Dawid–Skene", "dawid-skene"), ("GLAD", "glad"), ("CC-Rasch", "cc-rasch"))
-        for prior in ("estimate", "uniform")
-    ),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "no difficulty", (("difficulty", None),)),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "one difficulty for all classes", (("difficulty", "shared"),)),
-    Ablation("CC-Rasch", "cc-rasch", "uniform", "one ability for all classes", (("ability", "shared"),)),
+    *(Ablation(name, prior, "") for name in ("dawid-skene", "glad", "cc-rasch") for prior in ("estimate", "uniform")),
+    Ablation("cc-rasch", "uniform", "no difficulty", (("difficulty", None),)),
+    Ablation("cc-rasch", "uniform", "one difficulty for all classes", (("difficulty", "shared"),)),
+    Ablation("cc-rasch", "uniform", "one ability for all classes", (("ability", "shared"),)),
 )
 
-
-@dataclass(frozen=True)
-class AblationMean:
-    """Mean scores of a row over the datasets of one kind."""
-
-    ablation: Ablation
-    sets_of: str
-    sets: int
-    minority_recall: float
-    balanced_accuracy: float
-    macro_f1: float
-
-    def record(self) -> dict[str, object]:
-        """As a row of ``ablation.csv``."""
-        row: dict[str, object] = {name: getattr(self, name) for name in ("sets_of", "sets", *_METRICS)}
-        return row | {name: getattr(self.ablation, name) for name in ("model", "method", "prior", "change")}
+#: the rows of the ablation with their means over binary and over multiclass datasets
+AblationRows = list[tuple[Ablation, SummaryRow]]
 
 
-def ablation_means(
-    outcomes: Outcomes, ablations: Sequence[Ablation], sets: Sequence[DatasetInfo]
-) -> list[AblationMean]:
-    """Means over binary and over multiclass datasets; a row that failed on a dataset has none."""
+def ablation_rows(outcomes: Outcomes, ablations: Sequence[Ablation], sets: Sequence[DatasetInfo]) -> AblationRows:
+    """The rows that have a mean; one that failed on a dataset has none over its kind."""
     found = []
     for ablation in ablations:
-        for kind, regime in _GROUPS.items():
-            results = [
-                put_together(one.slug, ablation.method, outcomes[one.slug, ablation.variant])
-                for one in members(regime, sets)
-                if (one.slug, ablation.variant) in outcomes
-            ]
-            if results and all(result.status == "done" for result in results):
-                means = (fmean(float(getattr(result, metric)) for result in results) for metric in _METRICS)
-                found.append(AblationMean(ablation, kind, len(results), *means))
+        results: Results = {
+            (one.slug, ablation.method): put_together(one.slug, ablation.method, outcomes[one.slug, ablation.variant])
+            for one in sets
+            if (one.slug, ablation.variant) in outcomes
+        }
+        found += [(ablation, row) for row in summary_rows(ABLATION, results, sets, [ablation.method])]
     return found
 
 
-def ablation_text(means: Sequence[AblationMean]) -> TextTable:
+def ablation_records(rows: AblationRows) -> list[dict[str, object]]:
+    """The rows of ``ablation.csv``: one per ablation and kind of datasets."""
+    records = []
+    for ablation, row in rows:
+        for regime in ABLATION.regimes:
+            means = {metric: mean for metric in ABLATION.metrics if (mean := row.means[regime.key, metric])}
+            for sets in {mean.n_sets for mean in means.values()}:
+                record = {**vars(ablation), "model": method_title(ablation.method), "sets_of": regime.key, "sets": sets}
+                records.append(record | {metric: mean.mean for metric, mean in means.items()})
+    return records
+
+
+def ablation_text(rows: AblationRows) -> StudyTable:
     """The ablation to read: one row per model, prior and change."""
-    ablations = list(dict.fromkeys(one.ablation for one in means))
-    place = {(one.ablation, one.sets_of): one for one in means}
-    columns, notes = [], []
-    for kind in _GROUPS:
-        found = [place.get((ablation, kind)) for ablation in ablations]
-        for metric in _METRICS:
-            values = [getattr(one, metric) if one else None for one in found]
-            columns.append(ranked(values, [ABSENT if value is None else f"{value:.3f}" for value in values]))
-        notes.append(f"{kind} sets: {max((one.sets for one in found if one), default=0)}")
-    return TextTable(
-        ("Model", "Prior", "Change", *("Recall", "Bal.-Acc.", "F1") * len(_GROUPS)),
+    columns = mean_columns(ABLATION, [row for _, row in rows])
+    counts = []
+    for regime in ABLATION.regimes:
+        sets = [mean.n_sets for _, row in rows if (mean := row.means[regime.key, "macro_f1"])]
+        counts.append(f"{regime.key} sets: {max(sets, default=0)}")
+    return StudyTable(
+        ("Model", "Prior", "Change", *tuple(METRIC_TITLES.values()) * len(ABLATION.regimes)),
         [
-            (one.model, "estimated" if one.prior == "estimate" else one.prior, one.change, *(c[row] for c in columns))
-            for row, one in enumerate(ablations)
+            (method_title(one.method), "estimated" if one.prior == "estimate" else one.prior, one.change, *cells)
+            for (one, _), cells in zip(rows, zip(*columns, strict=True), strict=True)
         ],
-        caption="Class prior against model",
-        groups=[(kind.capitalize(), len(_METRICS)) for kind in _GROUPS],
-        notes=[f"Means over datasets ({', '.join(notes)})."],
+        caption=ABLATION.caption,
+        groups=[(regime.title, len(ABLATION.metrics)) for regime in ABLATION.regimes],
+        notes=[f"Means over datasets ({', '.join(counts)})."],
         n_text_columns=3,
     )

@@ -2,7 +2,7 @@
 
 A finished cell is a small JSON file, written whole or not at all and named after everything that decides its content:
 dataset, method, parameters, seed, version of the package and a digest of the data. A study that is stopped at any
-point, however rudely, therefore goes on where it was, and asking for it again only reads files. Cells that failed are
+point, however rudely, is therefore resumed, and asking for it again only reads files. Cells that failed are
 tried again.
 """
 
@@ -27,6 +27,9 @@ from rarevote.meaning.metrics import score
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
 from rarevote.study.pool import run_jobs
+
+#: what a fit is marked by
+SCORES = ("minority_recall", "balanced_accuracy", "macro_f1", "accuracy")
 
 Status = Literal["done", "not applicable", "failed"]
 
@@ -91,7 +94,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What came out of a cell; figures are None unless ``status`` is "done"."""
 
     status: Status
@@ -151,7 +154,7 @@ class StudyProgress:
 
 
 Report = Callable[[StudyProgress], None]
-Outcomes = dict[tuple[str, Variant], list[Outcome]]
+Outcomes = dict[tuple[str, Variant], list[CellOutcome]]
 
 
 def run_cells(
@@ -214,17 +217,17 @@ def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
 # files
 
 
-def _read(path: Path, cell: Cell) -> Outcome | None:
+def _read(path: Path, cell: Cell) -> CellOutcome | None:
     """The outcome kept for exactly this cell, or None."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        outcome = Outcome(**{field.name: kept[field.name] for field in fields(Outcome)})
+        outcome = CellOutcome(**{field.name: kept[field.name] for field in fields(CellOutcome)})
     except (OSError, ValueError, KeyError, TypeError):
         return None  # absent, or changed by someone else: it is run again
     return outcome if kept.get("key") == cell.key and outcome.status != "failed" else None
 
 
-def _write(path: Path, cell: Cell, outcome: Outcome) -> None:
+def _write(path: Path, cell: Cell, outcome: CellOutcome) -> None:
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({"key": cell.key, **asdict(outcome)}, indent=1) + "\n", encoding="utf-8")
 
@@ -233,7 +236,7 @@ def _write(path: Path, cell: Cell, outcome: Outcome) -> None:
 # running
 
 
-def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> Outcome:
+def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> CellOutcome:
     """Fit and score once. Whatever goes wrong becomes part of the outcome, so that a study survives it."""
     try:
         with warnings.catch_warnings():
@@ -244,9 +247,9 @@ def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> Outcome:
             fitted, seconds = _timed(problem, variant, seed)
         return _scored(problem, fitted, seconds)
     except InputError as error:
-        return Outcome("not applicable", str(error))
+        return CellOutcome("not applicable", str(error))
     except Exception as error:
-        return Outcome("failed", f"{type(error).__name__}: {error}")
+        return CellOutcome("failed", f"{type(error).__name__}: {error}")
 
 
 # What this process has fitted so far, by everything that compiled code is specialised for.
@@ -269,24 +272,21 @@ def _timed(problem: Problem, variant: Variant, seed: int | None) -> tuple[Estima
     return estimator, time.perf_counter() - begin
 
 
-def _scored(problem: Problem, fitted: Estimator, seconds: float) -> Outcome:
+def _scored(problem: Problem, fitted: Estimator, seconds: float) -> CellOutcome:
     crowd = fitted.annotations_
     labels = dict(zip(crowd.tasks.tolist(), crowd.classes[fitted.label_codes()].tolist(), strict=True))
     tasks = [task for task in problem.truth if task in labels]
     found = score([problem.truth[task] for task in tasks], [labels[task] for task in tasks])
-    return Outcome(
+    return CellOutcome(
         "done",
-        minority_recall=found.minority_recall,
-        balanced_accuracy=found.balanced_accuracy,
-        macro_f1=found.macro_f1,
-        accuracy=found.accuracy,
         seconds=seconds,
         n_iter=int(fitted.n_iter_),
         converged=bool(fitted.converged_),
+        **{name: getattr(found, name) for name in SCORES},
     )
 
 
-def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, Outcome]]:
+def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, CellOutcome]]:
     """Run a cell and keep its outcome at once, so that nothing is lost if the study ends here."""
     cell, folder = job
     outcome = fit_cell(cell.problem, cell.variant, cell.seed)

@@ -23,7 +23,8 @@ import csv
 import difflib
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cache as cached
 from importlib import resources
 from pathlib import Path
@@ -40,6 +41,12 @@ from rarevote.study.download import TIMEOUT, ByteProgress, download
 COLUMNS = {"labels": ("task", "worker", "label"), "truth": ("task", "label")}
 RAW_FILES = "https://raw.githubusercontent.com"
 
+#: how to get a dataset, by its access
+HOW_TO_GET = {
+    "download": "rarevote datasets fetch {}",
+    "import": "rarevote datasets import {} FILE",
+    "folder": "a folder {} with labels.csv and truth.csv in that of --data",
+}
 _IMPORTED = {"cifar10h": "cifar10h-raw.csv", "jigsaw": "toxicity_individual_annotations.csv"}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -149,39 +156,24 @@ def _registry() -> dict[str, DatasetInfo]:
     return {row["slug"]: _info_of_row(row) for row in csv.DictReader(table.splitlines())}
 
 
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "int | None": lambda text: int(text) if text else None,
+}
+
+
 def _info_of_row(row: dict[str, str]) -> DatasetInfo:
-    def size(name: str) -> int | None:
-        return int(row[name]) if row[name] else None
+    known = {
+        entry.name: _PARSERS[str(entry.type)](row[entry.name]) for entry in fields(DatasetInfo) if entry.name in row
+    }
+    return DatasetInfo(**known, labels=_source(row, "labels"), truth=_source(row, "truth"))
 
-    def source(part: str) -> SourceFile | None:
-        if not row[f"{part}_path"]:
-            return None
-        return SourceFile(
-            row[f"{part}_path"],
-            int(row[f"{part}_bytes"]),
-            row[f"{part}_sha256"],
-            tuple(row[f"{part}_columns"].split(",")),
-        )
 
-    return DatasetInfo(
-        slug=row["slug"],
-        paper_name=row["paper_name"],
-        n_items=size("n_items"),
-        n_items_truth=size("n_items_truth"),
-        n_workers=size("n_workers"),
-        n_classes=int(row["n_classes"]),
-        n_annotations=size("n_annotations"),
-        imbalance=float(row["imbalance"]),
-        annotations_per_item=float(row["annotations_per_item"]),
-        source_repository=row["source_repository"],
-        licence=row["licence"],
-        source_group=row["source_group"],
-        note=row["note"],
-        commit=row["commit"],
-        format=row["format"],
-        labels=source("labels"),
-        truth=source("truth"),
-    )
+def _source(row: dict[str, str], part: str) -> SourceFile | None:
+    path, n_bytes, sha256, columns = (row[f"{part}_{name}"] for name in ("path", "bytes", "sha256", "columns"))
+    return SourceFile(path, int(n_bytes), sha256, tuple(columns.split(","))) if path else None
 
 
 def _info(name: str | DatasetInfo) -> DatasetInfo:
@@ -291,14 +283,14 @@ def _restricted(known: dict[str, str], crowd: Annotations, file: Path, stackleve
     labelled = set(crowd.tasks.tolist())
     used = {task: label for task, label in known.items() if task in labelled}
     if len(used) < len(known):
-        stranger = next(task for task in known if task not in labelled)
+        unseen = next(task for task in known if task not in labelled)
         if not used:
             raise InputError(
-                f"{file}: none of its {len(known):,} tasks has labels (first: {stranger!r}); check that the ids match"
+                f"{file}: none of its {len(known):,} tasks has labels (first: {unseen!r}); check that the ids match"
             )
         warnings.warn(
             f"{file}: the truth of {len(known) - len(used):,} of {len(known):,} tasks is left out, because they have "
-            f"no labels (first: {stranger!r})",
+            f"no labels (first: {unseen!r})",
             RarevoteWarning,
             stacklevel=stacklevel,
         )

@@ -12,13 +12,10 @@ from rarevote.study.datasets import DatasetInfo
 from rarevote.study.printed import DOUBTFUL_ROWS, dataset_title, printed_results, printed_summaries
 from rarevote.study.results import Results
 from rarevote.study.summaries import SUMMARY_TABLES, members, regime_mean
-from rarevote.study.tables import TextTable, signed
+from rarevote.study.tables import StudyTable, signed
 
 #: what the paper prints per dataset; balanced accuracy is in its summary tables only
 ROW_METRICS = ("minority_recall", "macro_f1")
-
-DEVIATION_COLUMNS = ("dataset", "method", "metric", "ours", "paper", "difference", "printed_sd", "note")
-SUMMARY_COLUMNS = ("table", "regime", "method", "metric", "against", "sets", "ours", "paper", "difference")
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,10 @@ def deviations(results: Results, sets: Sequence[DatasetInfo]) -> list[Deviation]
 
 def mean_deviations(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[MeanDeviation]:
     """Every mean of the summary tables, against the paper's rows and against its printed table."""
-    return [
-        found
-        for method in methods
-        for found in (*_against_rows(results, sets, method), *_against_tables(results, sets, method))
-    ]
-
-
-def _against_rows(results: Results, sets: Sequence[DatasetInfo], method: str) -> list[MeanDeviation]:
+    columns = [(table, regime) for table in SUMMARY_TABLES for regime in table.regimes]
     found = []
-    for table in SUMMARY_TABLES:
-        for regime in table.regimes:
+    for method in methods:
+        for table, regime in columns:
             for metric in ROW_METRICS:
                 pairs = [
                     (ours, float(getattr(printed_results()[one.paper_name, method], metric)))
@@ -101,34 +91,32 @@ def _against_rows(results: Results, sets: Sequence[DatasetInfo], method: str) ->
                     if (ours := results[one.slug, method].figure(metric)) is not None
                 ]
                 if pairs:
-                    ours, paper = (fmean(side) for side in zip(*pairs, strict=True))
-                    place = (table.key, regime.key, method, metric)
-                    found.append(MeanDeviation(*place, "rows", len(pairs), ours, paper, ours - paper))
-    return found
-
-
-def _against_tables(results: Results, sets: Sequence[DatasetInfo], method: str) -> list[MeanDeviation]:
-    found = []
-    for table in SUMMARY_TABLES:
-        for regime in table.regimes:
+                    means = (fmean(side) for side in zip(*pairs, strict=True))
+                    found.append(_mean_deviation((table.key, regime.key, method, metric), "rows", len(pairs), *means))
+        for table, regime in columns:
             for metric in table.metrics:
                 place = (table.key, regime.key, method, metric)
-                ours, paper = regime_mean(results, regime, sets, method, metric), printed_summaries().get(place)
-                if ours and paper:
-                    gap = ours.mean - paper.mean
-                    found.append(MeanDeviation(*place, "table", ours.n_sets, ours.mean, paper.mean, gap))
+                mean, printed = regime_mean(results, regime, sets, method, metric), printed_summaries().get(place)
+                if mean and printed:
+                    found.append(_mean_deviation(place, "table", mean.n_sets, mean.mean, printed.mean))
     return found
+
+
+def _mean_deviation(
+    place: tuple[str, str, str, str], against: Literal["rows", "table"], sets: int, ours: float, paper: float
+) -> MeanDeviation:
+    return MeanDeviation(*place, against, sets, ours, paper, ours - paper)
 
 
 def deviation_texts(
     rows: Sequence[Deviation], means: Sequence[MeanDeviation], sets: Sequence[DatasetInfo]
-) -> list[TextTable]:
+) -> list[StudyTable]:
     """Three tables to read: means over the same datasets, means against the printed tables, single rows."""
     titles = {one.slug: dataset_title(one) for one in sets}
     figures = ("ours", "paper", "difference")
 
-    def of_means(against: str, caption: str, note: str) -> TextTable:
-        return TextTable(
+    def of_means(against: str, caption: str, note: str) -> StudyTable:
+        return StudyTable(
             ("Table", "Regime", "Method", "Metric", "Sets", *figures),
             [
                 (one.table, one.regime, method_title(one.method), one.metric, str(one.sets), *_shown(one))
@@ -151,7 +139,7 @@ def deviation_texts(
             "Means against the paper's summary tables",
             "Our means are over the datasets at hand, the paper's include those that are absent here.",
         ),
-        TextTable(
+        StudyTable(
             ("Dataset", "Method", "Metric", *figures, "printed sd"),
             [
                 (titles[one.dataset], method_title(one.method), one.metric, *_shown(one), f"{one.printed_sd:.3f}")

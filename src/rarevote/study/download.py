@@ -1,7 +1,7 @@
 """One file over HTTP, verified: it appears under its name whole and with the right checksum, or not at all.
 
-What has arrived when a connection breaks is kept in a ``.part`` file, from which the next attempt goes on if the
-server can send a part of a file (HTTP ranges); else it starts anew. A file from an old part that turns out wrong is
+What has arrived when a connection breaks is kept in a ``.part`` file, which the next attempt resumes if the server can
+send a part of a file (HTTP ranges); else it starts from the beginning. A file from an old part that turns out wrong is
 thrown away and fetched once more from the beginning. A full disk leaves nothing behind.
 """
 
@@ -156,5 +156,5 @@ def _read(response: Any, url: str, done: int, n_bytes: int) -> bytes:
 
 def _broken(url: str, done: int, n_bytes: int, reason: str) -> InputError:
     return InputError(
-        f"{url}: broke off after {done:,} of {n_bytes:,} bytes ({reason}); run it again to go on from there"
+        f"{url}: broke off after {done:,} of {n_bytes:,} bytes ({reason}); run it again to resume from there"
     )

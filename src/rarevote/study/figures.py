@@ -1,67 +1,63 @@
 """Charts of the study from typed records.
 
-Every series keeps its colour (from the palette of Okabe and Ito, which the colour-blind can tell apart), its mark and
-its dashes in all charts, so that a print in grey can be read too.
+Every series keeps its colour, its mark and its dashes in all charts, so that a print in grey can be read too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 
 from rarevote.charts.palette import light
+from rarevote.charts.parts import Key, colours, shapes
 from rarevote.charts.theme import themed
 from rarevote.methods.registry import method_title
 from rarevote.study.intervals import mean_interval
 
-_INK = light("ink")
 # Pixels between neighbouring series.
 _SHIFT = 2.0
 
-
-class Style(NamedTuple):
-    """How a series looks."""
-
-    colour: str
-    shape: str
-    dash: tuple[int, ...]
-
-
-_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-_BLUE, _VERMILLION, _PURPLE, _GREY = "#0072B2", "#D55E00", "#CC79A7", "#666666"
-_SOLID = (1, 0)
-
-#: looks of the methods, by their titles
-STYLES: dict[str, Style] = {
-    method_title(name): style
-    for name, style in {
-        "majority-vote": Style(_BLACK, "square", (2, 2)),
-        "dawid-skene": Style(_BLUE, "triangle-up", (8, 3)),
-        "glad": Style(_GREEN, "diamond", (5, 2)),
-        "plat": Style(_PURPLE, "cross", (8, 2, 2, 2)),
-        "crowdfm": Style(_ORANGE, "triangle-down", (3, 3)),
-        "cc-rasch": Style(_VERMILLION, "circle", _SOLID),
-    }.items()
-}
-# For series of other names, in the order in which they come.
-_OTHERS = (
-    Style(_BLUE, "triangle-up", (8, 3)),
-    Style(_VERMILLION, "circle", _SOLID),
-    Style(_GREEN, "diamond", (5, 2)),
-    Style(_PURPLE, "cross", (8, 2, 2, 2)),
-    Style(_ORANGE, "triangle-down", (3, 3)),
-    Style(_SKY, "triangle-right", (6, 2, 1, 2)),
-    Style(_GREY, "triangle-left", (1, 2)),
-    Style(_BLACK, "square", (2, 2)),
+# Looks from which series without one of their own choose, in this order.
+_LOOKS = (
+    Key("", "blue", "triangle-up", (8, 3)),
+    Key("", "vermillion", "circle"),
+    Key("", "green", "diamond", (5, 2)),
+    Key("", "purple", "cross", (8, 2, 2, 2)),
+    Key("", "orange", "triangle-down", (3, 3)),
+    Key("", "sky", "triangle-right", (6, 2, 1, 2)),
+    Key("", "grey", "triangle-left", (1, 2)),
+    Key("", "black", "square", (2, 2)),
+    Key("", "olive", "wedge", (10, 4)),
 )
 
 
+def look(words: str, colour: str) -> Key:
+    """The look of that colour for a series of that name."""
+    return next(replace(key, words=words) for key in _LOOKS if key.colour == colour)
+
+
+#: looks of the methods, by their titles
+METHOD_KEYS: dict[str, Key] = {
+    title: look(title, colour)
+    for name, colour in {
+        "majority-vote": "black",
+        "dawid-skene": "blue",
+        "glad": "green",
+        "plat": "purple",
+        "crowdfm": "orange",
+        "cc-rasch": "vermillion",
+        "anchored-rasch": "sky",
+    }.items()
+    for title in [method_title(name)]
+}
+
+
 @dataclass(frozen=True)
-class Point:
+class Mark:
     """A mark of a line chart.
 
     Attributes:
@@ -83,8 +79,8 @@ class Point:
     line: float | None = None
 
 
-def points_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> list[Point]:
-    """Means with 95 % intervals of all scores that share panel, series and x, in the order of first appearance.
+def marks_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> list[Mark]:
+    """Means with 95% intervals of all scores that share panel, series and x, in the order of first appearance.
 
     Scores lie between 0 and 1, and so does what is drawn of their intervals.
     """
@@ -92,7 +88,7 @@ def points_with_intervals(values: Iterable[tuple[str, str, float, float]]) -> li
     for panel, series, x, value in values:
         groups.setdefault((panel, series, x), []).append(value)
     found = {place: mean_interval(of_place) for place, of_place in groups.items()}
-    return [Point(*place, one.mean, max(one.low, 0.0), min(one.high, 1.0)) for place, one in found.items()]
+    return [Mark(*place, one.mean, max(one.low, 0.0), min(one.high, 1.0)) for place, one in found.items()]
 
 
 @dataclass(frozen=True)
@@ -122,21 +118,21 @@ class Reference:
     words: str
 
 
-def styles_for(series: Sequence[str], given: dict[str, Style] | None = None) -> list[Style]:
-    """The styles of all series: their own where they have one, else one that nobody else uses."""
-    known = {**STYLES, **(given or {})}
-    taken = {known[name] for name in series if name in known}
-    free = [style for style in _OTHERS if style not in taken]
-    return [known[name] if name in known else free.pop(0) for name in series]
+def keys_for(series: Sequence[str], given: Sequence[Key] = ()) -> list[Key]:
+    """The looks of all series: their own where they have one, else one that nobody else uses."""
+    known = {**METHOD_KEYS, **{key.words: key for key in given}}
+    taken = {known[name].colour for name in series if name in known}
+    free = [key for key in _LOOKS if key.colour not in taken]
+    return [known[name] if name in known else replace(free.pop(0), words=name) for name in series]
 
 
 def line_chart(
-    points: Sequence[Point],
+    marks: Sequence[Mark],
     *,
     title: str,
     x: Axis,
     y: Axis,
-    styles: dict[str, Style] | None = None,
+    keys: Sequence[Key] = (),
     without_marks: Sequence[str] = (),
     reference: Reference | None = None,
     columns: int = 3,
@@ -146,39 +142,35 @@ def line_chart(
     """Lines with marks and error bars, one small chart per panel.
 
     Args:
-        points: what to draw; panels and series come in the order of first appearance.
+        marks: what to draw; panels and series come in the order of first appearance.
         title: stands above everything.
         x: the horizontal axis.
         y: the vertical axis.
-        styles: looks of series that have none of their own.
+        keys: looks of series that have none of their own.
         without_marks: series drawn as bare lines, such as a reference.
         reference: a level to compare with.
         columns: panels in a row.
         size: width and height of a panel in pixels.
         same_y: whether all panels share the vertical scale.
     """
-    drawn = [point for point in points if isfinite(point.y)]
-    series = list(dict.fromkeys(point.series for point in drawn))
-    panels = list(dict.fromkeys(point.panel for point in drawn))
-    looks = styles_for(series, styles)
-    rows = [{**asdict(point), "line": point.y if point.line is None else point.line} for point in drawn]
+    drawn = [mark for mark in marks if isfinite(mark.y)]
+    panels = list(dict.fromkeys(mark.panel for mark in drawn))
+    chosen = keys_for(list(dict.fromkeys(mark.series for mark in drawn)), keys)
+    rows = [{**asdict(mark), "line": mark.y if mark.line is None else mark.line} for mark in drawn]
     blank = alt.Chart(alt.InlineData(values=rows))
     base = blank.encode(
         x=alt.X("x:Q", title=x.title, scale=_scale(x, padding=12), axis=_axis(x)),
-        color=_by_series(series, [look.colour for look in looks]),
+        color=colours("series", chosen),
     )
-    shape = alt.Shape(
-        "series:N", scale=alt.Scale(domain=series, range=[look.shape for look in looks]), legend=_legend(series)
-    )
-    y_scale = _scale(y)
+    y_scale, shape = _scale(y), shapes("series", chosen)
     line = alt.Y("line:Q", title=y.title or None, scale=y_scale, axis=_axis(y))
     layers: list[Any] = []
-    for place, (name, look) in enumerate(zip(series, looks, strict=True)):
+    for place, key in enumerate(chosen):
         # Series stand a little apart, so that the error bars of one x do not hide each other.
-        shift = _SHIFT * (place - (len(series) - 1) / 2)
-        own = base.transform_filter(alt.FieldEqualPredicate(name, "series"))
-        layers.append(own.mark_line(strokeWidth=1.8, strokeDash=list(look.dash), xOffset=shift).encode(y=line))
-        if name not in without_marks:
+        shift = _SHIFT * (place - (len(chosen) - 1) / 2)
+        own = base.transform_filter(alt.FieldEqualPredicate(key.words, "series"))
+        layers.append(own.mark_line(strokeWidth=1.8, strokeDash=list(key.dash), xOffset=shift).encode(y=line))
+        if key.words not in without_marks:
             layers += [
                 own.mark_rule(strokeWidth=1.4, xOffset=shift).encode(y=alt.Y("low:Q", scale=y_scale), y2="high:Q"),
                 own.mark_point(filled=True, size=46, opacity=1, xOffset=shift).encode(
@@ -189,14 +181,11 @@ def line_chart(
         layers += _reference_layers(blank, reference, y_scale)
     small = alt.layer(*layers).properties(width=size[0], height=size[1])
     if len(panels) == 1:
-        return _dressed(small, title)
-    header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=_INK)
-    many = small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=columns, spacing=18)
+        return _dressed(small, title, chosen)
+    many = _facets(small, panels, columns=columns, spacing=18)
     # A number under every panel, so that each can be read alone.
     many = many.resolve_axis(x="independent", y="independent")
-    if not same_y:
-        many = many.resolve_scale(y="independent")
-    return _dressed(many, title)
+    return _dressed(many if same_y else many.resolve_scale(y="independent"), title, chosen)
 
 
 @dataclass(frozen=True)
@@ -210,41 +199,28 @@ class Dot:
 
 
 def dot_chart(
-    dots: Sequence[Dot],
-    *,
-    title: str,
-    x: Axis,
-    styles: dict[str, Style] | None = None,
-    width: int = 250,
-    step: int = 24,
+    dots: Sequence[Dot], *, title: str, x: Axis, keys: Sequence[Key] = (), width: int = 250, step: int = 24
 ) -> alt.TopLevelMixin:
     """One line per row with a mark and a number for every measure: a table that can be seen."""
     rows = list(dict.fromkeys(dot.row for dot in dots))
     panels = list(dict.fromkeys(dot.panel for dot in dots))
-    measures = list(dict.fromkeys(dot.measure for dot in dots))
-    looks = styles_for(measures, styles)
+    chosen = keys_for(list(dict.fromkeys(dot.measure for dot in dots)), keys)
     base = alt.Chart(alt.InlineData(values=[asdict(dot) for dot in dots])).encode(
         y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(grid=True, ticks=False, domain=False, labelLimit=220)),
         x=alt.X("value:Q", title=x.title, scale=_scale(x), axis=_axis(x)),
     )
-    colour = _by_series(measures, [look.colour for look in looks], field="measure")
-    shape = alt.Shape(
-        "measure:N",
-        scale=alt.Scale(domain=measures, range=[look.shape for look in looks]),
-        legend=_legend(measures),
+    span = base.mark_line(color=light("rule"), strokeWidth=2).encode(detail="row:N")
+    marks = base.mark_point(filled=True, size=80, opacity=1).encode(
+        color=colours("measure", chosen), shape=shapes("measure", chosen)
     )
-    span = base.mark_line(color="#bbbbbb", strokeWidth=2).encode(detail="row:N")
-    marks = base.mark_point(filled=True, size=80, opacity=1).encode(color=colour, shape=shape)
     small = alt.layer(span, marks).properties(width=width, height=alt.Step(step))
-    header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=_INK)
-    many = small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=len(panels), spacing=34)
-    return _dressed(many, title)
+    return _dressed(_facets(small, panels, columns=len(panels), spacing=34), title, chosen)
 
 
 def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> list[Any]:
     # One row per panel, at its smallest x, where the words begin.
     level = blank.transform_aggregate(x="min(x)", groupby=["panel"]).encode(
-        y=alt.YDatum(reference.y, scale=scale), color=alt.value(_GREY)
+        y=alt.YDatum(reference.y, scale=scale), color=alt.value(light("grey"))
     )
     rule = level.mark_rule(strokeWidth=1, strokeDash=[1, 2])
     words = level.mark_text(align="left", baseline="bottom", dx=3, dy=-2, fontSize=10)
@@ -267,14 +243,11 @@ def _axis(axis: Axis) -> alt.Axis:
     return alt.Axis(values=values, format=axis.format, labelFlush=False, labelOverlap=axis.ticks is None)
 
 
-def _by_series(series: Sequence[str], colours: Sequence[str], field: str = "series") -> alt.Color:
-    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(series), range=list(colours)), legend=_legend(series))
+def _facets(small: Any, panels: Sequence[str], *, columns: int, spacing: int) -> Any:
+    header = alt.Header(title=None, labelFontSize=12, labelFontWeight="bold", labelColor=light("ink"))
+    return small.facet(facet=alt.Facet("panel:N", sort=panels, header=header), columns=columns, spacing=spacing)
 
 
-def _legend(series: Sequence[str]) -> alt.Legend:
-    return alt.Legend(title=None, orient="top", direction="horizontal", columns=min(len(series), 6), labelLimit=260)
-
-
-def _dressed(chart: Any, title: str) -> alt.TopLevelMixin:
-    dressed: alt.TopLevelMixin = themed(chart.properties(title=title, background="white"))
-    return dressed
+def _dressed(chart: Any, title: str, keys: Sequence[Key]) -> alt.TopLevelMixin:
+    whole = chart.properties(title=title, background="white")
+    return themed(whole, legend_columns=min(len(keys), 6), legend_width=260)  # type: ignore[no-any-return]

@@ -8,36 +8,32 @@ are marked on the same rest.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.charts.save import save
+from rarevote.charts.parts import Chart
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.words import percent
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.metrics import minority_class, score
-from rarevote.study.cells import Variant
 from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
-from rarevote.study.figures import Axis, Point, Style, line_chart, points_with_intervals
+from rarevote.study.experiment import METRICS, Account, Experiment, fit_quietly
+from rarevote.study.figures import Axis, Mark, line_chart, look, marks_with_intervals
 from rarevote.study.intervals import Interval, mean_interval
-from rarevote.study.page import Figure, Section, publish
-from rarevote.study.pool import Report, run_jobs
-from rarevote.study.tables import TextTable, ranked, write_csv
+from rarevote.study.tables import StudyTable, ranked
 
 SHARES = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
 BALANCED, IMBALANCED = 1.3, 3.0
 PER_SIDE = 4
 # Below this the rest has too few rare items for a recall that means anything.
-SMALLEST = 200
-
-METRICS = {"minority_recall": "Minority recall", "balanced_accuracy": "Balanced accuracy"}
+MIN_ITEMS = 200
 
 
 @dataclass(frozen=True)
@@ -56,13 +52,11 @@ CONTENDERS = (
     Contender("CC-Rasch without gold", "cc-rasch", False),
     Contender("CC-Rasch with gold", "cc-rasch", True),
 )
-_STYLES = {
-    "Majority vote (no gold)": Style("#000000", "square", (2, 2)),
-    "Gold majority vote": Style("#E69F00", "triangle-down", (3, 3)),
-    "Gold Dawid–Skene": Style("#0072B2", "triangle-up", (8, 3)),
-    "CC-Rasch without gold": Style("#D55E00", "circle", (1, 0)),
-    "CC-Rasch with gold": Style("#CC79A7", "diamond", (8, 2, 2, 2)),
-}
+_KEYS = [
+    look(one.title, colour)
+    for one, colour in zip(CONTENDERS, ("black", "orange", "blue", "vermillion", "purple"), strict=True)
+]
+_CC_RASCH_ALONE = "CC-Rasch without gold"
 
 
 @dataclass(frozen=True)
@@ -78,17 +72,6 @@ class GoldRow:
     minority_recall: float
     balanced_accuracy: float
     accuracy: float
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One draw of gold items."""
-
-    dataset: str
-    data: str | None
-    share: float
-    seed: int
-    contenders: tuple[Contender, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +92,9 @@ def number(crowd: Annotations, truth: dict[Any, Any]) -> NumberedCrowd:
     classes = [*crowd.classes.tolist(), *sorted(set(truth.values()) - set(crowd.classes.tolist()))]
     code = {name: place for place, name in enumerate(classes)}
     known = np.array([code[truth[task]] if task in truth else -1 for task in crowd.tasks.tolist()], dtype=np.int64)
-    rare = code[minority_class(list(truth.values()))]
-    return NumberedCrowd(
-        crowd.task_of_annotation().astype(np.int64),
-        crowd.worker.astype(np.int64),
-        crowd.label.astype(np.int64),
-        known,
-        len(classes),
-        rare,
-    )
+    votes = (crowd.task_of_annotation(), crowd.worker, crowd.label)
+    task, worker, label = (column.astype(np.int64) for column in votes)
+    return NumberedCrowd(task, worker, label, known, len(classes), code[minority_class(list(truth.values()))])
 
 
 @cache
@@ -128,48 +105,48 @@ def _load(dataset: str, data: str | None) -> NumberedCrowd:
         return number(*load_annotations(dataset, data=data))
 
 
-def run_trial(trial: Trial) -> list[GoldRow]:
-    """Reveal a share of the truth and mark every contender on the rest."""
-    crowd = _load(trial.dataset, trial.data)
-    known = np.flatnonzero(crowd.truth >= 0)
-    # The gold of a smaller share is part of that of a larger one: less chance between the points of a line.
-    order = np.random.default_rng(trial.seed).permutation(known)
-    n_gold = max(1, int(trial.share * len(known)))
-    gold, scored = order[:n_gold], order[n_gold:]
-    is_gold = np.zeros(len(crowd.truth), dtype=bool)
-    is_gold[gold] = True
-    of_rest = ~is_gold[crowd.task]
-    rows = []
-    for contender in trial.contenders:
-        estimator = Variant(contender.method).estimator(trial.seed)
-        classes = list(range(crowd.n_classes))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if contender.gold:
-                told = {int(task): int(crowd.truth[task]) for task in gold}
-                estimator.fit((crowd.task, crowd.worker, crowd.label), true_labels=told, classes=classes)
-            else:
-                rest = (crowd.task[of_rest], crowd.worker[of_rest], crowd.label[of_rest])
-                estimator.fit(rest, classes=classes)
-        answer = np.full(len(crowd.truth), -1, dtype=np.int64)
-        answer[estimator.annotations_.task_names().astype(np.int64)] = estimator.label_codes()
-        found = score(crowd.truth[scored], answer[scored])
-        # Rare in the whole dataset: in a balanced one the rest may tip to another class from draw to draw.
-        recall = found.recall.get(crowd.rare, float("nan"))
-        rows.append(
-            GoldRow(
-                trial.dataset,
-                trial.share,
-                trial.seed,
-                contender.title,
-                n_gold,
-                len(scored),
-                recall,
-                found.balanced_accuracy,
-                found.accuracy,
-            )
-        )
-    return rows
+@dataclass(frozen=True)
+class GoldTrial:
+    """One draw of gold items."""
+
+    dataset: str
+    data: str | None
+    share: float
+    seed: int
+    contenders: tuple[Contender, ...]
+
+    def run(self) -> list[GoldRow]:
+        """Reveal a share of the truth and mark every contender on the rest."""
+        crowd = _load(self.dataset, self.data)
+        known = np.flatnonzero(crowd.truth >= 0)
+        # The gold of a smaller share is part of that of a larger one: less chance between the points of a line.
+        order = np.random.default_rng(self.seed).permutation(known)
+        n_gold = max(1, int(self.share * len(known)))
+        scored = order[n_gold:]
+        rows = []
+        for contender in self.contenders:
+            answer = _answers(crowd, contender, order[:n_gold], self.seed)
+            found = score(crowd.truth[scored], answer[scored])
+            # Rare in the whole dataset: in a balanced one the rest may tip to another class from draw to draw.
+            scores = (found.recall.get(crowd.rare, float("nan")), found.balanced_accuracy, found.accuracy)
+            place = (self.dataset, self.share, self.seed, contender.title)
+            rows.append(GoldRow(*place, n_gold, len(scored), *scores))
+        return rows
+
+
+def _answers(crowd: NumberedCrowd, contender: Contender, gold: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """The class that a contender gives each task, or -1: with the gold told, or from the votes on the rest alone."""
+    classes = list(range(crowd.n_classes))
+    votes = (crowd.task, crowd.worker, crowd.label)
+    if contender.gold:
+        told = {int(task): int(crowd.truth[task]) for task in gold}
+        fitted = fit_quietly(contender.method, seed, votes, true_labels=told, classes=classes)
+    else:
+        of_rest = ~np.isin(crowd.task, gold)
+        fitted = fit_quietly(contender.method, seed, tuple(column[of_rest] for column in votes), classes=classes)
+    answer = np.full(len(crowd.truth), -1, dtype=np.int64)
+    answer[fitted.annotations_.task_names().astype(np.int64)] = fitted.label_codes()
+    return answer
 
 
 def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None) -> list[DatasetInfo]:
@@ -186,7 +163,7 @@ def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None
             if locate(info, data=data) is None:
                 raise InputError(f"dataset {info.slug} is not here: give its folder with --data, or fetch it first")
         return chosen
-    at_hand = [info for info in list_datasets() if (info.n_items_truth or 0) >= SMALLEST]
+    at_hand = [info for info in list_datasets() if (info.n_items_truth or 0) >= MIN_ITEMS]
     at_hand = [info for info in at_hand if info.paper_name and locate(info, data=data) is not None]
     if not at_hand:
         raise InputError("no benchmark dataset is here: give their folder with --data or RAREVOTE_DATA, or fetch some")
@@ -201,71 +178,78 @@ def choose_datasets(data: Path | None = None, names: Sequence[str] | None = None
     return chosen
 
 
-def run_gold(
-    out: Path,
-    datasets: Sequence[DatasetInfo],
-    *,
-    data: Path | None = None,
-    methods: Sequence[str] | None = None,
-    n_seeds: int = 20,
-    shares: Sequence[float] = SHARES,
-    n_jobs: int | None = None,
-    report: Report | None = None,
-    command: str = "rarevote study gold",
-) -> Section:
-    """Run the comparison and write ``gold.csv``, the figures, the summary and the page into ``out``."""
-    begin = time.perf_counter()
-    contenders = tuple(one for one in CONTENDERS if methods is None or one.method in methods)
-    if not contenders:
-        raise ParameterError(f"this study compares {', '.join(dict.fromkeys(one.method for one in CONTENDERS))}")
-    folder = None if data is None else str(data)
-    notes = _oddities(datasets, folder)
-    # The longest first, so that no core is left alone with one at the end.
-    largest_first = sorted(datasets, key=lambda info: -(info.n_annotations or 0))
-    trials = [
-        Trial(info.slug, folder, share, seed, contenders)
-        for info in largest_first
-        for share in shares
-        for seed in range(n_seeds)
-    ]
-    rows = run_jobs(run_trial, trials, n_jobs=n_jobs, report=report)
-    place = {info.slug: number for number, info in enumerate(datasets)}
-    rows.sort(key=lambda row: place[row.dataset])
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(out / "gold.csv", [entry.name for entry in fields(GoldRow)], map(asdict, rows))
-    figures = []
-    for metric, title in METRICS.items():
-        stem = f"gold_{metric}"
-        save(_chart(points(rows, datasets, metric), title), out / stem)
-        figures.append(
-            Figure(
-                stem,
-                f"{title} on the items without gold. Mean and 95 % interval (t) over {n_seeds} draws of the gold "
-                "items; every panel has its own vertical scale. The rare class is that of the whole dataset.",
-            )
+@dataclass(frozen=True)
+class GoldStudy(Experiment):
+    """The comparison.
+
+    Attributes:
+        datasets: on which.
+        data: folder of datasets, see :mod:`rarevote.study.datasets`.
+        methods: only contenders of these methods; all if None.
+        n_seeds: draws of gold at every share.
+        shares: of items with gold.
+
+    Raises:
+        ParameterError: no contender is of these methods.
+    """
+
+    name = "gold"
+    title = "With and without gold (Figure 2)"
+    unit = "draws of gold"
+    kinds: ClassVar = {"gold": GoldRow}
+
+    datasets: Sequence[DatasetInfo]
+    data: Path | None = None
+    methods: Sequence[str] | None = None
+    n_seeds: int = 20
+    shares: Sequence[float] = SHARES
+
+    def __post_init__(self) -> None:
+        if not self.contenders:
+            raise ParameterError(f"this study compares {', '.join(dict.fromkeys(one.method for one in CONTENDERS))}")
+
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Those that take part."""
+        return tuple(one for one in CONTENDERS if self.methods is None or one.method in self.methods)
+
+    def trials(self) -> list[GoldTrial]:
+        """Every draw of every share; the largest datasets first, so that no core is left alone with one at the end."""
+        folder = None if self.data is None else str(self.data)
+        return [
+            GoldTrial(info.slug, folder, share, seed, self.contenders)
+            for info in sorted(self.datasets, key=lambda info: -(info.n_annotations or 0))
+            for share in self.shares
+            for seed in range(self.n_seeds)
+        ]
+
+    def rows(self, n_jobs: int | None = None, report: Any = None) -> list[GoldRow]:
+        """The rows in the order of the datasets."""
+        place = {info.slug: number for number, info in enumerate(self.datasets)}
+        return sorted(super().rows(n_jobs, report), key=lambda row: place[row.dataset])
+
+    def account(self, rows: Sequence[GoldRow]) -> Account:
+        """A chart and a table per metric."""
+        caption = (
+            f"Mean and 95% interval (t) over {self.n_seeds} draws of the gold items; every panel has its own vertical "
+            "scale. The rare class is that of the whole dataset."
         )
-    section = Section(
-        name="gold",
-        title="With and without gold (Figure 2)",
-        findings=findings(rows, datasets),
-        figures=figures,
-        tables=[_table(rows, datasets, metric, title) for metric, title in METRICS.items()],
-        settings=[
-            f"Datasets: {', '.join(f'{info.slug} (Imb {info.imbalance:g})' for info in datasets)}. Chosen without "
-            f"names: the {PER_SIDE} with most known items on either side (Imb < {BALANCED:g}, Imb > {IMBALANCED:g}), "
-            f"one per source, at least {SMALLEST} known items.",
-            "Majority vote and CC-Rasch without gold see only the items that are not gold; the others see all votes. "
-            "The gold of a smaller share is part of that of a larger one.",
-            *notes,
-        ],
-        command=command,
-        seconds=time.perf_counter() - begin,
-    )
-    publish(out, section)
-    return section
+        return Account(
+            findings=findings(rows, self.datasets),
+            charts=[_chart(marks(rows, self.datasets, name), name, caption) for name in METRICS],
+            tables=[_table(rows, self.datasets, metric) for metric in METRICS],
+            settings=[
+                f"Datasets: {', '.join(map(_panel, self.datasets))}. Chosen without names: the {PER_SIDE} with most "
+                f"known items on either side (Imb < {BALANCED:g}, Imb > {IMBALANCED:g}), one per source, at least "
+                f"{MIN_ITEMS} known items.",
+                "Majority vote and CC-Rasch without gold see only the items that are not gold; the others see all "
+                "votes. The gold of a smaller share is part of that of a larger one.",
+                *_oddities(self.datasets, self.data),
+            ],
+        )
 
 
-def _oddities(datasets: Sequence[DatasetInfo], data: str | None) -> list[str]:
+def _oddities(datasets: Sequence[DatasetInfo], data: Path | None) -> list[str]:
     """What loading the datasets has to say, such as truth of tasks that nobody voted on."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -274,43 +258,35 @@ def _oddities(datasets: Sequence[DatasetInfo], data: str | None) -> list[str]:
     return [str(warning.message) for warning in told]
 
 
-def n_trials(datasets: Sequence[DatasetInfo], n_seeds: int, shares: Sequence[float] = SHARES) -> int:
-    """How many draws of gold :func:`run_gold` makes and reports on."""
-    return len(datasets) * len(shares) * n_seeds
+def _panel(info: DatasetInfo) -> str:
+    return f"{info.slug} (Imb {info.imbalance:g})"
 
 
-def points(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str) -> list[Point]:
+def marks(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str) -> list[Mark]:
     """Means and intervals over seeds, a panel per dataset."""
-    panel = {info.slug: f"{info.slug} (Imb {info.imbalance:g})" for info in datasets}
-    return points_with_intervals(
+    panel = {info.slug: _panel(info) for info in datasets}
+    return marks_with_intervals(
         (panel[row.dataset], row.contender, row.share, float(getattr(row, metric))) for row in rows
     )
 
 
-def _chart(found: Sequence[Point], title: str) -> Any:
-    shares = sorted({point.x for point in found})
-    return line_chart(
+def _chart(found: Sequence[Mark], metric: str, caption: str) -> Chart:
+    shares = sorted({mark.x for mark in found})
+    spec = line_chart(
         found,
-        title=f"{title}, with and without gold",
+        title=f"{METRICS[metric]}, with and without gold",
         x=Axis("share of items with gold", log=True, ticks=shares, format=".0%", domain=(shares[0], shares[-1])),
         y=Axis(""),
-        styles=_STYLES,
+        keys=_KEYS,
         columns=4,
         size=(215, 180),
         same_y=False,
     )
+    return Chart(f"gold_{metric}", f"{METRICS[metric]} on the items without gold", caption, (), spec)
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # what it says
-
-
-def _means(rows: Sequence[GoldRow], metric: str) -> dict[tuple[str, float, str], float]:
-    """Mean over seeds by dataset, share and contender."""
-    groups: dict[tuple[str, float, str], list[float]] = {}
-    for row in rows:
-        groups.setdefault((row.dataset, row.share, row.contender), []).append(float(getattr(row, metric)))
-    return {place: float(np.nanmean(values)) for place, values in groups.items()}
 
 
 def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
@@ -338,9 +314,8 @@ def lead(
 def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[str]:
     """From which share on gold beats CC-Rasch without gold, and what clamping adds; in sentences from the numbers."""
     shown = {row.contender for row in rows}
-    base = "CC-Rasch without gold"
-    rivals = [title for title in ("Gold majority vote", "Gold Dawid–Skene", "CC-Rasch with gold") if title in shown]
-    if base not in shown or not rivals:
+    rivals = [one.title for one in CONTENDERS if one.gold and one.title in shown]
+    if _CC_RASCH_ALONE not in shown or not rivals:
         return []
     sentences: list[str] = []
     shares = sorted({row.share for row in rows})
@@ -348,11 +323,11 @@ def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[s
         for side, members in _sides(datasets).items():
             said = []
             for rival in rivals:
-                leads = {share: lead(rows, members, metric, share, rival, base) for share in shares}
+                leads = {share: lead(rows, members, metric, share, rival, _CC_RASCH_ALONE) for share in shares}
                 # The share from which the rival stays ahead.
                 lasting = [x for x in shares if all(leads[later].low > 0 for later in shares if later >= x)]
-                where = f"from {lasting[0]:.0%} gold on" if lasting else "at no share tried"
-                said.append(f"{rival} {where} ({leads[shares[-1]].mean:+.3f} at {shares[-1]:.0%})")
+                where = f"from {percent(lasting[0])} gold on" if lasting else "at no share tried"
+                said.append(f"{rival} {where} ({leads[shares[-1]].mean:+.3f} at {percent(shares[-1])})")
             sentences.append(
                 f"{metric_title}, mean over the {len(members)} datasets with {side}: CC-Rasch without gold is beaten, "
                 f"beyond chance, by {'; by '.join(said)}."
@@ -360,21 +335,22 @@ def findings(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo]) -> list[s
     return sentences
 
 
-def _table(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str, title: str) -> TextTable:
-    means = _means(rows, metric)
+def _table(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str) -> StudyTable:
+    groups: dict[tuple[str, float, str], list[float]] = {}
+    for row in rows:
+        groups.setdefault((row.dataset, row.share, row.contender), []).append(float(getattr(row, metric)))
+    means = {place: float(np.nanmean(values)) for place, values in groups.items()}
     shares = sorted({row.share for row in rows})
     contenders = list(dict.fromkeys(row.contender for row in rows))
     sides = _sides(datasets)
-    columns = []
-    for members in sides.values():
-        for share in shares:
-            values: list[float | None] = [
-                float(np.mean([means[info.slug, share, name] for info in members])) for name in contenders
-            ]
-            columns.append(ranked(values, [f"{value:.3f}" for value in values]))
-    return TextTable(
-        ["Method", *(f"{share:.0%}" for _ in sides for share in shares)],
+    columns = [
+        ranked([float(np.mean([means[info.slug, share, name] for info in members])) for name in contenders])
+        for members in sides.values()
+        for share in shares
+    ]
+    return StudyTable(
+        ["Method", *(percent(share) for _ in sides for share in shares)],
         [(name, *(column[place] for column in columns)) for place, name in enumerate(contenders)],
-        caption=f"{title} by share of gold, mean over datasets.",
+        caption=f"{METRICS[metric]} by share of gold, mean over datasets.",
         groups=[(f"{side} ({len(members)} datasets)", len(shares)) for side, members in sides.items()],
     )

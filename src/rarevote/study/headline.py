@@ -9,21 +9,19 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
+from rarevote.charts.parts import Key
 from rarevote.charts.save import to_svg
 from rarevote.errors import InputError
 from rarevote.methods.registry import method_title
-from rarevote.study.datasets import DatasetInfo, list_datasets
-from rarevote.study.figures import Axis, Dot, Style, dot_chart
+from rarevote.study.datasets import list_datasets
+from rarevote.study.experiment import METRICS
+from rarevote.study.figures import Axis, Dot, dot_chart
 from rarevote.study.page import as_code, today
 from rarevote.study.results import Result, Results
-from rarevote.study.summaries import BINARY, Regime, SummaryRow, SummaryTable, members, summary_rows
-from rarevote.study.tables import ABSENT, TextTable, escape_markdown, ranked, to_markdown, write_text
+from rarevote.study.summaries import BINARY, SummaryRow, SummaryTable, mean_columns, n_at_hand, summary_rows
+from rarevote.study.tables import StudyTable, escape_markdown, to_markdown, write_text
 
-METRICS = {"minority_recall": "Minority recall", "balanced_accuracy": "Balanced accuracy"}
-_STYLES = {
-    "Minority recall": Style("#D55E00", "circle", (1, 0)),
-    "Balanced accuracy": Style("#0072B2", "diamond", (1, 0)),
-}
+_KEYS = (Key("Minority recall", "vermillion", "circle"), Key("Balanced accuracy", "blue", "diamond"))
 #: of the paper's table of binary datasets, all of them and those in which one class is rare
 HEADLINE = SummaryTable("headline", BINARY.caption, tuple(METRICS), BINARY.regimes[:2])
 
@@ -76,7 +74,9 @@ def write_headline(study: Path, svg: Path, *, command: str | None = None, date: 
     rows = summary_rows(HEADLINE, results, sets, methods)
     if not rows:
         raise InputError(f"{study / 'results.csv'}: has no method with figures for all binary datasets at hand")
-    counts = {regime.key: _n_sets(results, regime, sets) for regime in HEADLINE.regimes}
+    present = {slug for (slug, _), result in results.items() if result.status != "absent"}
+    absent = {one.slug for one in sets} - present
+    counts = {regime.key: n_at_hand(regime, sets, absent) for regime in HEADLINE.regimes}
     write_text(svg, to_svg(headline_chart(rows, counts)))
     when, how = date or recorded.get("date") or today(), command or recorded.get("command") or "rarevote study paper"
     return f"{to_markdown(headline_table(rows, counts))}\nMade on {escape_markdown(when)} by {as_code(how)}.\n"
@@ -88,11 +88,6 @@ def _recorded(path: Path) -> dict[str, str]:
         return {name: str(kept[name]) for name in ("date", "command")}
     except (OSError, ValueError, KeyError):
         return {}
-
-
-def _n_sets(results: Results, regime: Regime, sets: Sequence[DatasetInfo]) -> int:
-    present = {slug for (slug, _), result in results.items() if result.status != "absent"}
-    return sum(one.slug in present for one in members(regime, sets))
 
 
 def _titles(counts: dict[str, int]) -> dict[str, str]:
@@ -120,18 +115,14 @@ def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
         format=".2f",
         domain=(first / 20, last / 20),
     )
-    return dot_chart(dots, title="How much of the rare class is found", x=x, styles=_STYLES)
+    return dot_chart(dots, title="How much of the rare class is found", x=x, keys=_KEYS)
 
 
-def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> TextTable:
+def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> StudyTable:
     """The numbers of the chart."""
     ordered = _best_first(rows)
-    columns = []
-    for regime in HEADLINE.regimes:
-        for metric in METRICS:
-            values = [mean.mean if (mean := row.means[regime.key, metric]) else None for row in ordered]
-            columns.append(ranked(values, [ABSENT if value is None else f"{value:.3f}" for value in values]))
-    return TextTable(
+    columns = mean_columns(HEADLINE, ordered)
+    return StudyTable(
         ["Method", *(title for _ in HEADLINE.regimes for title in METRICS.values())],
         [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(ordered)],
         groups=[(title, len(METRICS)) for title in _titles(counts).values()],

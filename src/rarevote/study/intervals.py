@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import cos, nan, pi, sin, sqrt, tan
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+
+from rarevote.meaning.truth import wilson
 
 CONFIDENCE = 0.95
 
@@ -42,13 +43,10 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     return Interval(mean, mean - half, mean + half)
 
 
-def share_interval(hits: int, total: int, *, confidence: float = CONFIDENCE) -> Interval:
-    """A share ``hits / total`` with Wilson's score interval, which also works at 0 and at 1."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = hits / total
-    centre = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z / (1 + z * z / total) * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
+def share_interval(hits: int, total: int) -> Interval:
+    """A share ``hits / total`` with Wilson's 95% score interval, which also works at 0 and at 1."""
+    low, high = wilson(np.array(hits / total), np.array(total))
+    return Interval(hits / total, float(low), float(high))
 
 
 @lru_cache(maxsize=256)

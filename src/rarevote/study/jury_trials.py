@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.meaning.jury import jury_condition
-from rarevote.meaning.metrics import score
 from rarevote.simulate.crowds import simulate_crowd
-from rarevote.study.cells import Variant
+from rarevote.study.experiment import fit_quietly, fit_simulated
 
 FREQUENT, RARE = 0, 1
 CLASS_TITLES = ("frequent class", "rare class")
@@ -89,36 +87,35 @@ class GrowthTrial:
     n_items: int
     seed: int
 
-
-def run_growth(trial: GrowthTrial) -> list[GrowthRow]:
-    """Let every worker label every item, vote, and compare with the exact error."""
-    stream = np.random.default_rng([trial.seed, trial.size])
-    accuracy = trial.jury.accuracies(trial.size)
-    n_rare = round(RARE_SHARE * trial.n_items)
-    truth = (np.arange(trial.n_items) < n_rare).astype(np.int64)
-    right = stream.random((trial.n_items, trial.size)) < accuracy[:, truth].T
-    labels = np.where(right, truth[:, None], 1 - truth[:, None])
-    task, worker = np.divmod(np.arange(labels.size), trial.size)
-    answers = Variant("majority-vote").estimator().fit((task, worker, labels.ravel()), classes=[0, 1]).label_codes()
-    exact = [vote_error(accuracy[:, k]) for k in (FREQUENT, RARE)]
-    answered_rare = RARE_SHARE * (1 - exact[RARE]) + (1 - RARE_SHARE) * exact[FREQUENT]
-    jury = jury_condition(accuracy)
-    return [
-        GrowthRow(
-            trial.jury.title,
-            trial.size,
-            CLASS_TITLES[k],
-            float(jury.left_side[k]),
-            float(jury.mean_margin[k]) + 0.5,
-            float(jury.missing_specialists[k]),
-            int((truth == k).sum()),
-            float((answers[truth == k] != k).mean()),
-            exact[k],
-            float((answers == k).mean()),
-            answered_rare if k == RARE else 1 - answered_rare,
-        )
-        for k in (FREQUENT, RARE)
-    ]
+    def run(self) -> list[GrowthRow]:
+        """Let every worker label every item, vote, and compare with the exact error."""
+        accuracy = self.jury.accuracies(self.size)
+        n_rare = round(RARE_SHARE * self.n_items)
+        truth = (np.arange(self.n_items) < n_rare).astype(np.int64)
+        right = np.random.default_rng([self.seed, self.size]).random((self.n_items, self.size)) < accuracy[:, truth].T
+        labels = np.where(right, truth[:, None], 1 - truth[:, None])
+        task, worker = np.divmod(np.arange(labels.size), self.size)
+        votes = (task, worker, labels.ravel())
+        answers = fit_quietly("majority-vote", self.seed, votes, classes=[FREQUENT, RARE]).label_codes()
+        exact = [vote_error(accuracy[:, k]) for k in (FREQUENT, RARE)]
+        answered_rare = RARE_SHARE * (1 - exact[RARE]) + (1 - RARE_SHARE) * exact[FREQUENT]
+        jury = jury_condition(accuracy)
+        return [
+            GrowthRow(
+                jury=self.jury.title,
+                size=self.size,
+                class_name=CLASS_TITLES[k],
+                left_side=float(jury.left_side[k]),
+                mean_accuracy=float(jury.mean_margin[k]) + 0.5,
+                missing_specialists=float(jury.missing_specialists[k]),
+                n_items=int((truth == k).sum()),
+                error=float((answers[truth == k] != k).mean()),
+                exact_error=exact[k],
+                answered_share=float((answers == k).mean()),
+                exact_answered_share=answered_rare if k == RARE else 1 - answered_rare,
+            )
+            for k in (FREQUENT, RARE)
+        ]
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -150,27 +147,23 @@ class SpecialistTrial:
     seed: int
     methods: tuple[str, ...]
 
-
-def run_specialists(trial: SpecialistTrial) -> list[SpecialistRow]:
-    """Draw the crowd and take the recall of both classes under every method."""
-    crowd = simulate_crowd(
-        **SPECIALIST_CROWD,  # type: ignore[arg-type]
-        p_good=0.0,
-        p_bad=0.0,
-        p_majority=trial.share,
-        p_minority=1 - trial.share,
-        accuracies=SPECIALIST_ACCURACIES,
-        hard_share=0.0,
-        random_state=trial.seed,
-    )
-    rows = []
-    for name in trial.methods:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = Variant(name).estimator(trial.seed).fit(crowd.arrays, classes=[FREQUENT, RARE])
-        recall = score(crowd.truth[model.annotations_.tasks], model.annotations_.classes[model.label_codes()]).recall
-        rows += [
-            SpecialistRow(trial.share, trial.seed, name, CLASS_TITLES[k], recall.get(k, float("nan")))
-            for k in (FREQUENT, RARE)
-        ]
-    return rows
+    def run(self) -> list[SpecialistRow]:
+        """Draw the crowd and take the recall of both classes under every method."""
+        crowd = simulate_crowd(
+            **SPECIALIST_CROWD,  # type: ignore[arg-type]
+            p_good=0.0,
+            p_bad=0.0,
+            p_majority=self.share,
+            p_minority=1 - self.share,
+            accuracies=SPECIALIST_ACCURACIES,
+            hard_share=0.0,
+            random_state=self.seed,
+        )
+        rows = []
+        for name in self.methods:
+            _, found = fit_simulated(name, self.seed, crowd, [FREQUENT, RARE])
+            rows += [
+                SpecialistRow(self.share, self.seed, name, CLASS_TITLES[k], found.recall.get(k, float("nan")))
+                for k in (FREQUENT, RARE)
+            ]
+        return rows

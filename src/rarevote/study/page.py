@@ -8,17 +8,19 @@ script, no network, figures inline.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+
+from markupsafe import Markup
 
 from rarevote import __version__
-from rarevote.errors import InputError
-from rarevote.study.tables import Entry, TextTable, escape_markdown, to_markdown, write_text
+from rarevote.charts.palette import style_variables
+from rarevote.charts.svg import inline_svg
+from rarevote.charts.templates import template
+from rarevote.errors import InputError, RarevoteError
+from rarevote.study.tables import Entry, StudyTable, escape_markdown, to_markdown, write_text
 
 PAGE = "index.html"
 _SUFFIX = ".section.json"
@@ -54,7 +56,7 @@ class Section:
     title: str
     findings: Sequence[str]
     figures: Sequence[Figure]
-    tables: Sequence[TextTable]
+    tables: Sequence[StudyTable]
     settings: Sequence[str]
     command: str
     seconds: float
@@ -67,11 +69,11 @@ def today() -> str:
 
 
 def publish(out: Path, section: Section) -> Path:
-    """Write a section's Markdown, keep it for the page, and build the page anew; returns the page."""
+    """Write a section's Markdown, keep it for the page, and rebuild the page; returns the page."""
     if not section.date:
         section = replace(section, date=today())
     write_text(out / f"{section.name}.md", section_markdown(section))
-    write_text(out / f"{section.name}{_SUFFIX}", json.dumps(_as_json(section), indent=1, ensure_ascii=False) + "\n")
+    write_text(out / f"{section.name}{_SUFFIX}", json.dumps(asdict(section), indent=1, ensure_ascii=False) + "\n")
     return build_page(out)
 
 
@@ -101,56 +103,22 @@ def build_page(out: Path) -> Path:
     Raises:
         InputError: a section or a figure cannot be read.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
     sections = sorted((_read(path) for path in out.glob(f"*{_SUFFIX}")), key=_place)
-    figures = {
-        figure.stem: Markup(inline_svg(out / f"{figure.stem}.svg"))
-        for section in sections
-        for figure in section.figures
-    }
-    environment = Environment(
-        loader=PackageLoader("rarevote.study"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    drawn = {figure.stem: _drawn(out, figure) for section in sections for figure in section.figures}
+    page = template("rarevote.study", "study.html.j2").render(
+        sections=sections, figures=drawn, style=Markup(style_variables()), date=today(), version=__version__, cell=_cell
     )
-    template = environment.get_template("study.html.j2")
-    page = template.render(sections=sections, figures=figures, date=today(), version=__version__, cell=_cell)
     return write_text(out / PAGE, page)
 
 
-def inline_svg(path: Path) -> str:
-    """The SVG as a part of a page: identifiers made unique, width left to the page, and nothing that could run.
-
-    Raises:
-        InputError: the file is absent, broken, or holds a script or a link.
-    """
+def _drawn(out: Path, figure: Figure) -> Markup:
+    path = out / f"{figure.stem}.svg"
     try:
-        text = path.read_text(encoding="utf-8")
-        harmless = not any(_could_act(element) for element in ElementTree.fromstring(text).iter())
+        return Markup(inline_svg(path.read_text(encoding="utf-8"), label=figure.caption))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except ElementTree.ParseError as error:
-        raise InputError(f"{path}: is no SVG ({error}); delete it and run the study again") from None
-    if not harmless:
-        raise InputError(f"{path}: could run or load something, which no figure of ours does; run the study again")
-    text = re.sub(r"^.*?(?=<svg\b)", "", text, count=1, flags=re.DOTALL)
-    prefix = re.sub(r"\W", "-", path.stem)
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
-
-
-def _could_act(element: ElementTree.Element) -> bool:
-    """Whether an element is or has something that runs or loads."""
-    local = element.tag.rpartition("}")[2].lower()
-    return local in ("script", "foreignobject", "image", "style") or any(
-        name.lower().startswith("on") or (name.rpartition("}")[2] == "href" and not value.startswith("#"))
-        for name, value in element.attrib.items()
-    )
+    except RarevoteError as error:
+        raise InputError(f"{path}: {error}; delete it and run the study again") from None
 
 
 def _cell(value: str | Entry) -> Entry:
@@ -161,27 +129,12 @@ def _place(section: Section) -> tuple[int, str]:
     return (_ORDER.index(section.name) if section.name in _ORDER else len(_ORDER)), section.name
 
 
-def _as_json(section: Section) -> dict[str, Any]:
-    content = asdict(section)
-    for table, kept in zip(section.tables, content["tables"], strict=True):
-        kept["breaks"] = sorted(table.breaks)
-        kept["rows"] = [[list(_cell(cell)) for cell in row] for row in table.rows]
-    return content
-
-
 def _read(path: Path) -> Section:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        tables = [
-            TextTable(
-                **{
-                    **table,
-                    "rows": [[Entry(*cell) for cell in row] for row in table["rows"]],
-                    "breaks": frozenset(table["breaks"]),
-                }
-            )
-            for table in content["tables"]
-        ]
+        for table in content["tables"]:
+            table["rows"] = [[cell if isinstance(cell, str) else Entry(*cell) for cell in row] for row in table["rows"]]
+        tables = [StudyTable(**table) for table in content["tables"]]
         figures = [Figure(**figure) for figure in content["figures"]]
         return Section(**{**content, "tables": tables, "figures": figures})
     except (OSError, ValueError, KeyError, TypeError) as error:

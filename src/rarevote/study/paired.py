@@ -17,7 +17,7 @@ from rarevote.study.datasets import DatasetInfo
 from rarevote.study.printed import METRIC_TITLES
 from rarevote.study.results import Results
 from rarevote.study.summaries import BINARY, MULTICLASS, members
-from rarevote.study.tables import TextTable, signed
+from rarevote.study.tables import StudyTable, signed
 
 N_DRAWS = 10_000
 SEED = 20_270_101
@@ -25,20 +25,6 @@ CONFIDENCE = 0.95
 # Scores are ratios of small whole numbers: what differs by less is rounding.
 _TIE = 1e-9
 
-PAIRED_COLUMNS = (
-    "method",
-    "rival",
-    "sets_of",
-    "metric",
-    "sets",
-    "source_groups",
-    "mean_difference",
-    "low",
-    "high",
-    "wins",
-    "ties",
-    "losses",
-)
 _METRICS = ("minority_recall", "balanced_accuracy", "macro_f1")
 
 
@@ -54,7 +40,7 @@ class Paired:
         sets: datasets that both have a figure for.
         source_groups: groups of related datasets among them.
         mean_difference: mean over datasets of method less rival.
-        low: lower end of the 95 % bootstrap interval.
+        low: lower end of the 95% bootstrap interval.
         high: upper end.
         wins: datasets where the method is better.
         ties: datasets where both are the same.
@@ -109,19 +95,18 @@ def paired_differences(
     """``method`` against each of the others, over binary, multiclass and all datasets of the paper."""
     kinds = {"binary": members(BINARY.regimes[0], sets), "multiclass": members(MULTICLASS.regimes[0], sets)}
     kinds["all"] = kinds["binary"] + kinds["multiclass"]
-    found = []
-    for rival in methods:
-        for kind, counted in kinds.items():
-            for metric in _METRICS:
-                one = _compared(results, counted, method, rival, kind, metric) if rival != method else None
-                if one is not None:
-                    found.append(one)
-    return found
+    compared = (
+        _compared(results, counted, (method, rival, kind, metric))
+        for rival in methods
+        if rival != method
+        for kind, counted in kinds.items()
+        for metric in _METRICS
+    )
+    return [one for one in compared if one is not None]
 
 
-def _compared(
-    results: Results, sets: Sequence[DatasetInfo], method: str, rival: str, kind: str, metric: str
-) -> Paired | None:
+def _compared(results: Results, sets: Sequence[DatasetInfo], place: tuple[str, str, str, str]) -> Paired | None:
+    method, rival, _, metric = place
     differences, groups = [], []
     for one in sets:
         pair = [results[one.slug, name].figure(metric) for name in (method, rival) if (one.slug, name) in results]
@@ -130,28 +115,16 @@ def _compared(
             groups.append(one.source_group)
     if not differences:
         return None
-    low, high = bootstrap_interval(differences, groups)
-    wins, losses = sum(gap > _TIE for gap in differences), sum(gap < -_TIE for gap in differences)
-    return Paired(
-        method,
-        rival,
-        kind,
-        metric,
-        len(differences),
-        len(set(groups)),
-        float(np.mean(differences)),
-        low,
-        high,
-        wins,
-        len(differences) - wins - losses,
-        losses,
-    )
+    size, wins, losses = len(differences), sum(d > _TIE for d in differences), sum(d < -_TIE for d in differences)
+    interval = bootstrap_interval(differences, groups)
+    counts = (wins, size - wins - losses, losses)
+    return Paired(*place, size, len(set(groups)), float(np.mean(differences)), *interval, *counts)
 
 
-def paired_text(rows: Sequence[Paired]) -> TextTable:
+def paired_text(rows: Sequence[Paired]) -> StudyTable:
     """The comparisons to read."""
-    return TextTable(
-        ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95 % interval", "Wins/ties/losses"),
+    return StudyTable(
+        ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95% interval", "Wins/ties/losses"),
         [
             (
                 method_title(one.rival),

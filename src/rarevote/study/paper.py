@@ -10,31 +10,32 @@ from typing import Any
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS, find_method, method_title
-from rarevote.study.ablation import ABLATION_COLUMNS, ABLATIONS, AblationMean, ablation_means, ablation_text
-from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
-from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
-from rarevote.study.deviation import (
-    DEVIATION_COLUMNS,
-    ROW_METRICS,
-    SUMMARY_COLUMNS,
-    MeanDeviation,
-    deviation_texts,
-    deviations,
-    mean_deviations,
+from rarevote.study.ablation import (
+    ABLATION_COLUMNS,
+    ABLATIONS,
+    AblationRows,
+    ablation_records,
+    ablation_rows,
+    ablation_text,
 )
-from rarevote.study.paired import PAIRED_COLUMNS, paired_differences, paired_text
+from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
+from rarevote.study.datasets import HOW_TO_GET, DatasetInfo, find_dataset, list_datasets, load_annotations, locate
+from rarevote.study.deviation import ROW_METRICS, Deviation, MeanDeviation, deviation_texts, deviations, mean_deviations
+from rarevote.study.experiment import make_folder
+from rarevote.study.paired import Paired, paired_differences, paired_text
 from rarevote.study.printed import PAPER_METHODS, dataset_title
 from rarevote.study.results import RESULT_COLUMNS, Result, Results, put_together
 from rarevote.study.summaries import SUMMARY_TABLES, summary_records, summary_rows, summary_text
 from rarevote.study.tables import (
     ABSENT,
     Entry,
-    TextTable,
+    StudyTable,
     mean_and_sd,
     ranked,
     to_latex,
     to_markdown,
     write_csv,
+    write_records,
     write_text,
 )
 
@@ -43,22 +44,12 @@ N_SEEDS = 4
 # CrowdFM would average the draws of its option vectors by itself; the paper scores each draw and averages the scores.
 _AS_IN_THE_PAPER: dict[str, tuple[tuple[str, Any], ...]] = {"crowdfm": (("n_seeds", 1),)}
 
-_HOW_TO_GET = {
-    "download": "rarevote datasets fetch {}",
-    "import": "rarevote datasets import {} FILE",
-    "folder": "a folder {} with labels.csv and truth.csv in that of --data",
-}
+# Ours beside the paper's, where it is registered.
+_BESIDE = ("anchored-rasch",)
+
 _PER_DATASET_COLUMNS = (
-    "dataset",
-    "paper_name",
-    "method",
-    "status",
-    "imbalance",
-    "annotations_per_item",
-    "minority_recall",
-    "minority_recall_sd",
-    "macro_f1",
-    "macro_f1_sd",
+    *("dataset", "paper_name", "method", "status", "imbalance", "annotations_per_item"),
+    *(f"{metric}{ending}" for metric in ROW_METRICS for ending in ("", "_sd")),
 )
 
 
@@ -80,7 +71,7 @@ class PaperStudy:
     sets: list[DatasetInfo]
     methods: list[str]
     results: Results
-    ablation: list[AblationMean]
+    ablation: AblationRows
     absent: dict[str, str]
     not_run: dict[str, str]
     failures: list[str]
@@ -89,6 +80,23 @@ class PaperStudy:
     def means(self) -> list[MeanDeviation]:
         """Means over datasets beside the paper's."""
         return mean_deviations(self.results, self.sets, self.methods)
+
+    def paired(self) -> list[Paired]:
+        """CC-Rasch against each of the others."""
+        return paired_differences(self.results, self.sets, self.methods)
+
+    def texts(self) -> dict[str, list[StudyTable]]:
+        """All tables to read, by the name of their file, in the order of the page."""
+        texts = {}
+        for table in SUMMARY_TABLES:
+            rows = summary_rows(table, self.results, self.sets, self.methods)
+            texts[table.file_name] = [summary_text(table, rows, self.sets, self.absent)]
+        texts["paired"] = [paired_text(self.paired())]
+        if self.ablation:
+            texts["ablation"] = [ablation_text(self.ablation)]
+        texts["deviation"] = deviation_texts(deviations(self.results, self.sets), self.means(), self.sets)
+        texts["per_dataset"] = [per_dataset_text(self)]
+        return texts
 
 
 def run_paper_study(
@@ -123,7 +131,7 @@ def run_paper_study(
     if n_seeds < 1:
         raise ParameterError(f"the number of seeds must be at least 1, got {n_seeds}")
     chosen, sets = choose_methods(methods), choose_datasets(datasets)
-    _make_folder(out)
+    make_folder(out)
     problems, absent, notes = load_problems(sets, data, cache, required=datasets is not None)
     reasons = unavailable([study_variant(name) for name in chosen])
     not_run = {variant.method: reason for variant, reason in reasons.items()}
@@ -141,8 +149,8 @@ def run_paper_study(
         for one in sets
         for name in runnable
     }
-    means = ablation_means(outcomes, ablations, sets)
-    study = PaperStudy(sets, runnable, results, means, absent, not_run, _failures(outcomes), notes)
+    rows = ablation_rows(outcomes, ablations, sets)
+    study = PaperStudy(sets, runnable, results, rows, absent, not_run, _failures(outcomes), notes)
     write_paper_study(study, out)
     return study
 
@@ -153,12 +161,12 @@ def study_variant(name: str) -> Variant:
 
 
 def choose_methods(names: Sequence[str] | None) -> list[str]:
-    """The methods of these names, the paper's first and in its order; None for all of the paper's that exist here."""
-    if names is not None:
-        for name in names:
-            find_method(name)
-    wanted = [*PAPER_METHODS, *(name for name in names or () if name not in PAPER_METHODS)]
-    return list(dict.fromkeys(name for name in wanted if name in (METHODS if names is None else names)))
+    """The methods of these names, the paper's first and in its order, then ours; None for all of these that exist."""
+    wanted = list(names or ())
+    for name in wanted:
+        find_method(name)
+    order = dict.fromkeys((*PAPER_METHODS, *_BESIDE, *wanted))
+    return [name for name in order if name in (METHODS if names is None else names)]
 
 
 def choose_datasets(names: Sequence[str] | None) -> list[DatasetInfo]:
@@ -181,7 +189,7 @@ def load_problems(
     for one in sets:
         is_here = locate(one, data=data, cache=cache) is not None
         if not is_here and not required and (data is not None or one.access != "download"):
-            absent[one.slug] = _HOW_TO_GET[one.access].format(one.slug)
+            absent[one.slug] = HOW_TO_GET[one.access].format(one.slug)
             continue
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -191,13 +199,6 @@ def load_problems(
     if not problems:
         raise InputError(f"none of the datasets is here: {', '.join(absent)}. Name their folder with --data")
     return problems, absent, notes
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be made a folder ({error.strerror})") from None
 
 
 def _failures(outcomes: Outcomes) -> list[str]:
@@ -216,33 +217,23 @@ def _failures(outcomes: Outcomes) -> list[str]:
 
 def write_paper_study(study: PaperStudy, out: Path) -> None:
     """Write results.csv, the paper's four tables, deviations, paired differences and the ablation."""
-    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, study.results.values()))
-
+    results, sets = study.results, study.sets
+    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, results.values()))
     write_csv(out / "per_dataset.csv", _PER_DATASET_COLUMNS, _per_dataset_records(study))
-    _write_table(out / "per_dataset", per_dataset_text(study), long=True)
     for table in SUMMARY_TABLES:
-        rows = summary_rows(table, study.results, study.sets, study.methods)
+        rows = summary_rows(table, results, sets, study.methods)
         write_csv(out / f"{table.file_name}.csv", *summary_records(table, rows))
-        _write_table(out / table.file_name, summary_text(table, rows, study.sets, list(study.absent)))
-
-    differences, means = deviations(study.results, study.sets), study.means()
-    write_csv(out / "deviation.csv", DEVIATION_COLUMNS, map(asdict, differences))
-    write_csv(out / "deviation_summary.csv", SUMMARY_COLUMNS, map(asdict, means))
-    texts = deviation_texts(differences, means, study.sets)
-    write_text(out / "deviation.md", "\n".join(f"## {text.caption}\n\n{to_markdown(text)}" for text in texts))
-
-    paired = paired_differences(study.results, study.sets, study.methods)
-    write_csv(out / "paired.csv", PAIRED_COLUMNS, map(asdict, paired))
-    write_text(out / "paired.md", to_markdown(paired_text(paired)))
-
+    write_records(out / "deviation.csv", Deviation, deviations(results, sets))
+    write_records(out / "deviation_summary.csv", MeanDeviation, study.means())
+    write_records(out / "paired.csv", Paired, study.paired())
     if study.ablation:
-        write_csv(out / "ablation.csv", ABLATION_COLUMNS, (one.record() for one in study.ablation))
-        write_text(out / "ablation.md", to_markdown(ablation_text(study.ablation)))
-
-
-def _write_table(path: Path, table: TextTable, *, long: bool = False) -> None:
-    write_text(path.with_suffix(".md"), to_markdown(table))
-    write_text(path.with_suffix(".tex"), to_latex(table, label=path.name.replace("_", "-"), long=long))
+        write_csv(out / "ablation.csv", ABLATION_COLUMNS, ablation_records(study.ablation))
+    for name, texts in study.texts().items():
+        parts = [(f"## {text.caption}\n\n" if len(texts) > 1 else "") + to_markdown(text) for text in texts]
+        write_text(out / f"{name}.md", "\n".join(parts))
+        if name == "per_dataset" or name.startswith("table_"):
+            label, is_long = name.replace("_", "-"), name == "per_dataset"
+            write_text(out / f"{name}.tex", to_latex(texts[0], label=label, long=is_long))
 
 
 def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
@@ -252,24 +243,24 @@ def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
 
 def _per_dataset_records(study: PaperStudy) -> list[dict[str, object]]:
     return [
-        asdict(row)
-        | {
-            "paper_name": one.paper_name,
-            "imbalance": f"{one.imbalance:.2f}",
-            "annotations_per_item": f"{one.annotations_per_item:.2f}",
-        }
+        {**asdict(row), "paper_name": one.paper_name, "imbalance": imbalance, "annotations_per_item": per_item}
         for one in study.sets
+        for imbalance, per_item in [_facts(one)]
         for row in _rows_of(study, one)
     ]
 
 
-def per_dataset_text(study: PaperStudy) -> TextTable:
+def _facts(one: DatasetInfo) -> tuple[str, str]:
+    return f"{one.imbalance:.2f}", f"{one.annotations_per_item:.2f}"
+
+
+def per_dataset_text(study: PaperStudy) -> StudyTable:
     """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
     rows: list[tuple[str | Entry, ...]] = []
-    breaks = set()
+    breaks = []
     for one in study.sets:
-        breaks.add(len(rows))
-        title, facts = dataset_title(one), (f"{one.imbalance:.2f}", f"{one.annotations_per_item:.2f}")
+        breaks.append(len(rows))
+        title, facts = dataset_title(one), _facts(one)
         if one.slug in study.absent:
             rows.append((title, "absent", *facts, ABSENT, ABSENT))
             continue
@@ -285,10 +276,10 @@ def per_dataset_text(study: PaperStudy) -> TextTable:
         for place, row in enumerate(results):
             name = method_title(row.method) + (" (failed)" if row.status == "failed" else "")
             rows.append((title if place == 0 else "", name, *facts, *(column[place] for column in columns)))
-    return TextTable(
+    return StudyTable(
         ("Dataset", "Method", "Imb.", "Ann./item", "Min. Recall ↑", "Macro F1 ↑"),
         rows,
         caption="Every dataset. Mean ± standard deviation over seeds.",
         n_text_columns=2,
-        breaks=frozenset(breaks - {0}),
+        breaks=breaks[1:],
     )

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean, stdev
-from typing import Literal
+from typing import Any, Literal
 
-from rarevote.study.cells import Outcome
-
-RESULT_COLUMNS = (
-    "dataset",
-    "method",
-    "seeds",
-    "minority_recall",
-    "minority_recall_sd",
-    "balanced_accuracy",
-    "macro_f1",
-    "accuracy",
-    "seconds",
-    "n_iter",
-    "converged",
-)
+from rarevote.study.cells import SCORES, CellOutcome
 
 
 @dataclass(frozen=True)
@@ -60,11 +46,14 @@ class Result:
         return value
 
 
+#: what ``results.csv`` has of them
+RESULT_COLUMNS = tuple(field.name for field in fields(Result) if field.name not in ("status", "reason", "macro_f1_sd"))
+
 #: results by slug of the dataset and name of the method
 Results = dict[tuple[str, str], Result]
 
 
-def put_together(dataset: str, method: str, outcomes: Sequence[Outcome]) -> Result:
+def put_together(dataset: str, method: str, outcomes: Sequence[CellOutcome]) -> Result:
     """The seeds of one dataset and method as one result; one failed seed spoils it."""
     for outcome in outcomes:
         if outcome.status != "done":
@@ -76,18 +65,15 @@ def put_together(dataset: str, method: str, outcomes: Sequence[Outcome]) -> Resu
     def spread(name: str) -> float:
         return stdev(values(name)) if len(outcomes) > 1 else 0.0
 
+    means: dict[str, Any] = {name: fmean(values(name)) for name in (*SCORES, "seconds")}
     return Result(
         dataset,
         method,
         "done",
         seeds=len(outcomes),
-        minority_recall=fmean(values("minority_recall")),
         minority_recall_sd=spread("minority_recall"),
-        balanced_accuracy=fmean(values("balanced_accuracy")),
-        macro_f1=fmean(values("macro_f1")),
         macro_f1_sd=spread("macro_f1"),
-        accuracy=fmean(values("accuracy")),
-        seconds=fmean(values("seconds")),
         n_iter=int(max(values("n_iter"))),
         converged=all(outcome.converged for outcome in outcomes),
+        **means,
     )

@@ -11,24 +11,23 @@ import os
 import platform
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rarevote.charts.save import save
+from rarevote.charts.parts import Chart, Key
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import simulate_crowd
-from rarevote.study.figures import Axis, Point, Style, line_chart
-from rarevote.study.page import Figure, Section, publish
+from rarevote.study.experiment import Account, Experiment
+from rarevote.study.figures import Axis, Mark, line_chart, look
 from rarevote.study.peers.one_fit import CROWD_KIT_CLASSES
 from rarevote.study.pool import Report
-from rarevote.study.tables import ABSENT, TextTable, write_csv
+from rarevote.study.tables import ABSENT, StudyTable
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch")
@@ -37,12 +36,11 @@ VOTES_PER_TASK = 5
 TIME_LIMIT = 120.0
 
 _EXCEEDED = "exceeded the time limit"
-_STYLES = {
-    OURS: Style("#D55E00", "circle", (1, 0)),
-    PEER: Style("#0072B2", "triangle-up", (8, 3)),
-    f"{PEER}, {_EXCEEDED}": Style("#0072B2", "cross", (1, 4)),
-    f"{OURS}, {_EXCEEDED}": Style("#D55E00", "cross", (1, 4)),
-}
+_KEYS = [
+    key
+    for library, colour in ((OURS, "vermillion"), (PEER, "blue"))
+    for key in (look(library, colour), Key(f"{library}, {_EXCEEDED}", colour, "cross", (1, 4)))
+]
 
 Status = Literal["done", "exceeded", "failed", "skipped"]
 
@@ -128,74 +126,90 @@ def run_one(runner: Runner, method: str, labels: Path, time_limit: float) -> dic
     return {"status": "done", **json.loads(done.stdout.splitlines()[-1])}
 
 
-def n_runs(runners: Sequence[Runner], methods: Sequence[str], sizes: Sequence[int]) -> int:
-    """How many fits :func:`run_speed` reports on."""
-    return len(sizes) * sum(runner.has(method) for runner in runners for method in methods)
+@dataclass(frozen=True)
+class SpeedStudy(Experiment):
+    """The comparison.
+
+    Attributes:
+        runners: libraries, ours first.
+        methods: which.
+        sizes: numbers of annotations.
+        time_limit: seconds after which a fit is ended.
+
+    Raises:
+        ParameterError: a size or the time limit is not above 0.
+    """
+
+    name = "speed"
+    title = "Speed and memory"
+    unit = "fits"
+    kinds: ClassVar = {"speed": SpeedRow}
+
+    runners: Sequence[Runner]
+    methods: Sequence[str] = METHODS
+    sizes: Sequence[int] = SIZES
+    time_limit: float = TIME_LIMIT
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1 or not self.time_limit > 0:
+            raise ParameterError("sizes and the time limit must be above 0")
+
+    def trials(self) -> list[tuple[int, str, Runner]]:
+        """Every method of every library that has it, the small sizes first."""
+        return [
+            (size, method, runner)
+            for size in sorted(self.sizes)
+            for method in self.methods
+            for runner in self.runners
+            if runner.has(method)
+        ]
+
+    def rows(self, n_jobs: int | None = None, report: Report | None = None) -> list[SpeedRow]:
+        """One fit after the other, whatever ``n_jobs``; what exceeded the limit is not tried at larger sizes."""
+        rows: list[SpeedRow] = []
+        too_slow: set[tuple[str, str]] = set()
+        with tempfile.TemporaryDirectory(prefix="rarevote-speed-") as folder:
+            labels, drawn, facts = Path(folder) / "labels.npz", 0, (0, 0, 0)
+            for size, method, runner in self.trials():
+                if size != drawn:
+                    drawn, facts = size, draw_labels(size, labels)
+                place = (runner.library, method)
+                found = {"status": "skipped"} if place in too_slow else run_one(runner, method, labels, self.time_limit)
+                if found["status"] == "exceeded":
+                    too_slow.add(place)
+                rows.append(SpeedRow(runner.library, runner.version, method, *facts, **found))
+                if report:
+                    report(len(rows))
+        return rows
+
+    def account(self, rows: Sequence[SpeedRow]) -> Account:
+        """Seconds and memory as charts and as a table."""
+        return Account(
+            findings=findings(rows, self.time_limit),
+            charts=_charts(rows, self.time_limit),
+            tables=[_table(rows, self.time_limit)],
+            settings=[
+                f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
+                f"{platform.python_version()}; "
+                + ", ".join(f"{runner.library} {runner.version}" for runner in self.runners)
+                + f". Two classes, {VOTES_PER_TASK} votes per task, one worker per 100 tasks (at least 50). Every fit "
+                "in a process of its own, one at a time; the clock covers fit alone, after a first fit on a few votes; "
+                "ours from integer arrays, the peer's from a data frame of the same integers. Peak memory is that of "
+                f"the whole process. Time limit {self.time_limit:g} s for the whole process."
+            ],
+        )
 
 
-def run_speed(
-    out: Path,
-    runners: Sequence[Runner],
-    *,
-    methods: Sequence[str] = METHODS,
-    sizes: Sequence[int] = SIZES,
-    time_limit: float = TIME_LIMIT,
-    report: Report | None = None,
-    command: str = "rarevote study speed",
-) -> Section:
-    """Run all fits and write ``speed.csv``, the figures, the summary and the page into ``out``."""
-    if not sizes or min(sizes) < 1 or not time_limit > 0:
-        raise ParameterError("sizes and the time limit must be above 0")
-    begin = time.perf_counter()
-    rows: list[SpeedRow] = []
-    too_slow: set[tuple[str, str]] = set()
-    with tempfile.TemporaryDirectory(prefix="rarevote-speed-") as folder:
-        for size in sorted(sizes):
-            labels = Path(folder) / f"{size}.npz"
-            facts = draw_labels(size, labels)
-            for method in methods:
-                for runner in (one for one in runners if one.has(method)):
-                    place = (runner.library, method)
-                    found = {"status": "skipped"} if place in too_slow else run_one(runner, method, labels, time_limit)
-                    if found["status"] == "exceeded":
-                        too_slow.add(place)
-                    rows.append(SpeedRow(runner.library, runner.version, method, *facts, **found))
-                    if report:
-                        report(len(rows))
-            labels.unlink()
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(out / "speed.csv", [entry.name for entry in fields(SpeedRow)], map(asdict, rows))
-    section = Section(
-        name="speed",
-        title="Speed and memory",
-        findings=findings(rows, time_limit),
-        figures=_figures(out, rows, time_limit),
-        tables=[_table(rows, time_limit)],
-        settings=[
-            f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}; "
-            + ", ".join(f"{runner.library} {runner.version}" for runner in runners)
-            + f". Two classes, {VOTES_PER_TASK} votes per task, one worker per 100 tasks (at least 50). Every fit in a "
-            "process of its own, one at a time; the clock covers fit alone, after a first fit on a few votes; ours "
-            "from integer arrays, the peer's from a data frame of the same integers. Peak memory is that of the whole "
-            f"process. Time limit {time_limit:g} s for the whole process."
-        ],
-        command=command,
-        seconds=time.perf_counter() - begin,
-    )
-    publish(out, section)
-    return section
-
-
-def points(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Point]:
+def marks(rows: Sequence[SpeedRow], value: str, time_limit: float) -> list[Mark]:
     """Seconds or memory by size, a panel per method; the first fit that exceeded the limit stands at the limit."""
     found = []
     for row in rows:
         panel, y = method_title(row.method), getattr(row, value)
         if row.status == "done" and y is not None:
-            found.append(Point(panel, row.library, row.n_annotations, y, y, y))
+            found.append(Mark(panel, row.library, row.n_annotations, y, y, y))
         elif row.status == "exceeded" and value == "seconds":
             series = f"{row.library}, {_EXCEEDED}"
-            found.append(Point(panel, series, row.n_annotations, time_limit, time_limit, time_limit))
+            found.append(Mark(panel, series, row.n_annotations, time_limit, time_limit, time_limit))
     return found
 
 
@@ -207,21 +221,19 @@ def _decades(title: str, values: Sequence[float], *, format: str) -> Axis:
     return Axis(title, log=True, ticks=ticks, format=format, domain=(ticks[0], ticks[-1]))
 
 
-def _figures(out: Path, rows: Sequence[SpeedRow], time_limit: float) -> list[Figure]:
+def _charts(rows: Sequence[SpeedRow], time_limit: float) -> list[Chart]:
     x = _decades("annotations", [row.n_annotations for row in rows], format="~s")
-    figures = []
+    charts = []
     for value, title, unit, number, caption in (
         ("seconds", "Time of a fit", "seconds", "~g", "Both axes are logarithmic: a straight line is a power."),
         ("peak_mb", "Peak memory of the process", "MB", ",", "Libraries and data included."),
     ):
-        found = points(rows, value, time_limit)
-        if not found:
-            continue
-        y = _decades(unit, [point.y for point in found], format=number)
-        chart = line_chart(found, title=title, x=x, y=y, styles=_STYLES, columns=4, size=(210, 210))
-        save(chart, out / f"speed_{value}")
-        figures.append(Figure(f"speed_{value}", f"{title}. {caption}"))
-    return figures
+        found = marks(rows, value, time_limit)
+        if found:
+            y = _decades(unit, [mark.y for mark in found], format=number)
+            spec = line_chart(found, title=title, x=x, y=y, keys=_KEYS, columns=4, size=(210, 210))
+            charts.append(Chart(f"speed_{value}", title, caption, (), spec))
+    return charts
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -238,31 +250,28 @@ def findings(rows: Sequence[SpeedRow], time_limit: float) -> list[str]:
     """Per method, the largest size at which both finished, and from where the peer did not."""
     sentences = []
     for method in dict.fromkeys(row.method for row in rows):
+        title = method_title(method)
         pairs = [(ours, peer) for ours, peer in _pairs(rows) if ours.method == method and ours.status == "done"]
-        both = [
-            (ours, peer) for ours, peer in pairs if peer and peer.status == "done" and peer.seconds and ours.seconds
+        both = [(ours, peer) for ours, peer in pairs if peer and peer.status == "done" and peer.seconds]
+        if pairs:
+            ours, peer = (both or pairs)[-1]
+            start = f"{title}, {ours.n_annotations:,} annotations: {_in_words(ours)}"
+            if both and peer:
+                ratio = _ratio(ours, peer, time_limit)
+                sentences.append(f"{start} against {_in_words(peer)} of {peer.library}: {ratio} times as fast.")
+            else:
+                why = "has no such method" if peer is None else "finished at no size"
+                sentences.append(f"{start}; the peer {why}.")
+        sentences += [
+            f"{row.library}'s {title} exceeded {time_limit:g} s at {row.n_annotations:,} annotations."
+            for row in rows
+            if row.method == method and row.status == "exceeded"
         ]
-        if both:
-            ours, peer = both[-1]
-            sentences.append(
-                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
-                f"{ours.peak_mb:,.0f} MB against {peer.seconds:.3g} s and {peer.peak_mb:,.0f} MB of {peer.library}: "
-                f"{_ratio(ours, peer, time_limit)} times as fast."
-            )
-        elif pairs:
-            ours, peer_row = pairs[-1]
-            why = "the peer has no such method" if peer_row is None else "the peer finished at no size"
-            sentences.append(
-                f"{method_title(method)}, {ours.n_annotations:,} annotations: {ours.seconds:.3g} s and "
-                f"{ours.peak_mb:,.0f} MB; {why}."
-            )
-        for row in rows:
-            if row.method == method and row.status == "exceeded":
-                sentences.append(
-                    f"{row.library}'s {method_title(method)} exceeded {time_limit:g} s at {row.n_annotations:,} "
-                    "annotations."
-                )
     return sentences
+
+
+def _in_words(row: SpeedRow) -> str:
+    return f"{row.seconds:.3g} s and {row.peak_mb:,.0f} MB"
 
 
 def _ratio(ours: SpeedRow, peer: SpeedRow | None, time_limit: float) -> str:
@@ -273,7 +282,7 @@ def _ratio(ours: SpeedRow, peer: SpeedRow | None, time_limit: float) -> str:
     return f"{peer.seconds / ours.seconds:,.1f}" if peer.seconds else ABSENT
 
 
-def _table(rows: Sequence[SpeedRow], time_limit: float) -> TextTable:
+def _table(rows: Sequence[SpeedRow], time_limit: float) -> StudyTable:
     def seconds(row: SpeedRow | None) -> str:
         if row is None:
             return "has none"
@@ -285,7 +294,7 @@ def _table(rows: Sequence[SpeedRow], time_limit: float) -> TextTable:
         return ABSENT if row is None or row.peak_mb is None else f"{row.peak_mb:,.0f}"
 
     libraries = list(dict.fromkeys(row.library for row in rows if row.library != OURS)) or ["no peer"]
-    return TextTable(
+    return StudyTable(
         ["Method", "Annotations", "Seconds", "Peak MB", "Seconds", "Peak MB", "Ratio of seconds"],
         [
             (

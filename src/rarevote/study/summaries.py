@@ -6,7 +6,7 @@ deviations from the per-dataset rows: all 22 two-class sets, all 11 others, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.printed import METRIC_TITLES, dataset_title
 from rarevote.study.results import Results
-from rarevote.study.tables import ABSENT, TextTable, mean_and_sd, ranked
+from rarevote.study.tables import Entry, StudyTable, mean_and_sd, ranked
 
 LARGE_ANNOTATIONS = 20_000
 LARGE_ITEMS = 4_000
@@ -75,6 +75,11 @@ def members(regime: Regime, sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
     return [one for one in sets if one.paper_name and regime.contains(one)]
 
 
+def n_at_hand(regime: Regime, sets: Sequence[DatasetInfo], absent: Collection[str]) -> int:
+    """How many of them are not among the slugs of those that are absent."""
+    return sum(one.slug not in absent for one in members(regime, sets))
+
+
 class Mean(NamedTuple):
     """Mean and sample standard deviation over ``n_sets`` datasets."""
 
@@ -123,9 +128,20 @@ def summary_rows(
     return [row for row in rows if any(row.means.values())]
 
 
+def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[Entry]]:
+    """The columns of a table, by regime and metric, the best of each marked."""
+    columns = []
+    for regime in table.regimes:
+        for metric in table.metrics:
+            means = [row.means[regime.key, metric] for row in rows]
+            texts = [mean_and_sd(one and one.mean, one and one.sd) for one in means] if with_sd else None
+            columns.append(ranked([one and one.mean for one in means], texts))
+    return columns
+
+
 def summary_text(
-    table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Sequence[str]
-) -> TextTable:
+    table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Collection[str]
+) -> StudyTable:
     """A summary table in the paper's layout, with a note on what is absent from it.
 
     Args:
@@ -134,22 +150,15 @@ def summary_text(
         sets: the datasets of the study, absent ones included.
         absent: slugs of those that are not at hand.
     """
-    columns = []
-    for regime in table.regimes:
-        for metric in table.metrics:
-            means = [row.means[regime.key, metric] for row in rows]
-            texts = [mean_and_sd(one.mean, one.sd) if one else ABSENT for one in means]
-            columns.append(ranked([one.mean if one else None for one in means], texts))
-    counts = []
-    for regime in table.regimes:
-        counted = members(regime, sets)
-        at_hand = sum(one.slug not in absent for one in counted)
-        counts.append(f"{regime.title}: {at_hand} of {len(counted)}")
+    columns = mean_columns(table, rows, with_sd=True)
+    counts = [
+        f"{regime.title}: {n_at_hand(regime, sets, absent)} of {len(members(regime, sets))}" for regime in table.regimes
+    ]
     notes = [f"Mean ± standard deviation over datasets. Datasets at hand: {'; '.join(counts)}."]
     missing = {dataset_title(one) for regime in table.regimes for one in members(regime, sets) if one.slug in absent}
     if missing:
         notes.append(f"Absent, and in none of these figures: {', '.join(sorted(missing))}.")
-    return TextTable(
+    return StudyTable(
         ["Method", *(f"{METRIC_TITLES[metric]} ↑" for _ in table.regimes for metric in table.metrics)],
         [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
         caption=f"{table.caption}.",

@@ -7,27 +7,21 @@ moves from specialists of the rare class to specialists of the frequent one. *Im
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from math import floor
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from rarevote.charts.save import save
-from rarevote.meaning.metrics import score
+from rarevote.charts.parts import Chart
+from rarevote.crowd.words import percent
 from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd
-from rarevote.study.cells import Variant
-from rarevote.study.figures import Axis, Point, line_chart, points_with_intervals
+from rarevote.study.experiment import METRICS, Account, Experiment, fit_simulated
+from rarevote.study.figures import Axis, Mark, line_chart, marks_with_intervals
 from rarevote.study.intervals import Interval, mean_interval, slope
-from rarevote.study.page import Figure, Section, publish
-from rarevote.study.pool import Report, run_jobs
-from rarevote.study.tables import TextTable, write_csv
+from rarevote.study.tables import StudyTable
 
 RARE, FREQUENT = 1, 0
-METRICS = {"minority_recall": "Minority recall", "balanced_accuracy": "Balanced accuracy"}
 #: methods whose recall the paper says falls more steeply than that of CC-Rasch
 RIVALS = ("majority-vote", "dawid-skene", "glad")
 
@@ -53,10 +47,11 @@ class CrowdSettings:
         accuracies = "; ".join(f"{name} {row[FREQUENT]:g} / {row[RARE]:g}" for name, row in self.accuracies.items())
         return (
             f"{self.n_tasks:,} tasks, {self.n_workers} workers, imbalance {self.imbalance:g}, "
-            f"1 + Poisson({self.votes_per_task - 1:g}) votes per task; workers {self.p_good:.0%} good, "
-            f"{self.p_majority:.0%} majority specialists, {self.p_minority:.0%} minority specialists, "
-            f"{self.p_bad:.0%} bad, unless the figure says otherwise. Accuracy on easy tasks of the frequent / rare "
-            f"class: {accuracies}. {self.hard_share:.0%} of the tasks are hard, which takes {self.hard_penalty:g} off."
+            f"1 + Poisson({self.votes_per_task - 1:g}) votes per task; workers {percent(self.p_good)} good, "
+            f"{percent(self.p_majority)} majority specialists, {percent(self.p_minority)} minority specialists, "
+            f"{percent(self.p_bad)} bad, unless the figure says otherwise. Accuracy on easy tasks of the frequent / "
+            f"rare class: {accuracies}. {percent(self.hard_share)} of the tasks are hard, which takes "
+            f"{self.hard_penalty:g} off."
         )
 
 
@@ -82,6 +77,12 @@ class Sweep:
             return {"p_majority": x, "p_minority": 0.5 - x, "p_good": 0.25, "p_bad": 0.25}
         return {"imbalance": x} if self.name == "imbalance" else {"votes_per_task": x}
 
+    def in_words(self, x: float) -> str:
+        """The crowd at ``x``."""
+        if self.name == "specialists":
+            return f"{percent(x)} majority specialists and no minority specialists"
+        return f"an imbalance of {x:g}" if self.name == "imbalance" else f"{x:g} votes per task"
+
 
 def _log_axis(title: str, values: Sequence[float]) -> Axis:
     return Axis(title, log=True, ticks=values, domain=(values[0], values[-1]))
@@ -94,23 +95,12 @@ SWEEPS = (
     Sweep(
         "specialists",
         "As minority specialists give way to majority specialists",
-        Axis("share of majority specialists (the rest of 50 %: minority specialists)", format=".0%"),
+        Axis("share of majority specialists (rest of 50%: minority specialists)", format=".0%"),
         _SHARES,
     ),
     Sweep("imbalance", "As the rare class gets rarer", _log_axis("largest class / smallest class", _RATIOS), _RATIOS),
     Sweep("votes", "As tasks get more votes", _log_axis("mean votes per task", _VOTES), _VOTES),
 )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One crowd to draw, and the methods to run on it."""
-
-    sweep: Sweep
-    x: float
-    seed: int
-    methods: tuple[str, ...]
-    crowd: CrowdSettings
 
 
 @dataclass(frozen=True)
@@ -128,89 +118,74 @@ class SyntheticRow:
     converged: bool
 
 
-def run_trial(trial: Trial) -> list[SyntheticRow]:
-    """Draw the crowd and mark every method on it."""
-    crowd = simulate_crowd(
-        **{**vars(trial.crowd), **trial.sweep.settings_at(trial.x)},
-        random_state=trial.seed,
-    )
-    rows = []
-    for name in trial.methods:
-        with warnings.catch_warnings():
-            # Whether a fit converged is a column of the results.
-            warnings.simplefilter("ignore")
-            model = Variant(name).estimator(trial.seed).fit(crowd.arrays, classes=[FREQUENT, RARE])
-        found = score(crowd.truth[model.annotations_.tasks], model.annotations_.classes[model.label_codes()])
-        # The recall of the rare class by name: in a balanced crowd chance decides which class is rarer.
-        recall = found.recall.get(RARE, float("nan"))
-        rows.append(
-            SyntheticRow(
-                trial.sweep.name,
-                trial.x,
-                trial.seed,
-                name,
-                recall,
-                found.balanced_accuracy,
-                found.macro_f1,
-                found.accuracy,
-                bool(model.converged_),
-            )
+@dataclass(frozen=True)
+class SweepTrial:
+    """One crowd to draw, and the methods to run on it."""
+
+    sweep: Sweep
+    x: float
+    seed: int
+    methods: tuple[str, ...]
+    crowd: CrowdSettings
+
+    def run(self) -> list[SyntheticRow]:
+        """Draw the crowd and mark every method on it."""
+        settings = {**vars(self.crowd), **self.sweep.settings_at(self.x)}
+        crowd = simulate_crowd(**settings, random_state=self.seed)
+        rows = []
+        for name in self.methods:
+            model, found = fit_simulated(name, self.seed, crowd, [FREQUENT, RARE])
+            # The recall of the rare class by name: in a balanced crowd chance decides which class is rarer.
+            scores = (found.recall.get(RARE, float("nan")), found.balanced_accuracy, found.macro_f1, found.accuracy)
+            rows.append(SyntheticRow(self.sweep.name, self.x, self.seed, name, *scores, bool(model.converged_)))
+        return rows
+
+
+@dataclass(frozen=True)
+class SyntheticStudy(Experiment):
+    """The sweeps.
+
+    Attributes:
+        methods: what is compared.
+        n_seeds: crowds at every stop.
+        sweeps: which of them.
+        crowd: what they do not change.
+    """
+
+    name = "synthetic"
+    title = "Synthetic crowds (Figure 1, and two sweeps more)"
+    unit = "simulated crowds"
+    kinds: ClassVar = {"synthetic": SyntheticRow}
+
+    methods: Sequence[str]
+    n_seeds: int = 20
+    sweeps: Sequence[Sweep] = SWEEPS
+    crowd: CrowdSettings = field(default_factory=CrowdSettings)
+
+    def trials(self) -> list[SweepTrial]:
+        """Every seed at every stop of every sweep."""
+        return [
+            SweepTrial(sweep, x, seed, tuple(self.methods), self.crowd)
+            for sweep in self.sweeps
+            for x in sweep.values
+            for seed in range(self.n_seeds)
+        ]
+
+    def account(self, rows: Sequence[SyntheticRow]) -> Account:
+        """A chart per sweep, and how flat the methods are over that of the specialists."""
+        caption = f"Mean and 95% interval (t) over {self.n_seeds} crowds. {self.crowd.in_words()}"
+        has_specialists = any(sweep.name == "specialists" for sweep in self.sweeps)
+        return Account(
+            findings=findings(rows, self.methods, self.sweeps),
+            charts=[_chart(sweep, marks(rows, sweep.name), caption) for sweep in self.sweeps],
+            tables=[_flatness_table(rows, self.methods)] if has_specialists else [],
+            settings=["Seeds are shared by all methods, so that differences between methods are paired."],
         )
-    return rows
 
 
-def run_synthetic(
-    out: Path,
-    methods: Sequence[str],
-    *,
-    n_seeds: int = 20,
-    sweeps: Sequence[Sweep] = SWEEPS,
-    crowd: CrowdSettings | None = None,
-    n_jobs: int | None = None,
-    report: Report | None = None,
-    command: str = "rarevote study synthetic",
-) -> Section:
-    """Run the sweeps and write ``synthetic.csv``, the figures, the summary and the page into ``out``."""
-    begin = time.perf_counter()
-    crowd = crowd or CrowdSettings()
-    trials = [
-        Trial(sweep, x, seed, tuple(methods), crowd)
-        for sweep in sweeps
-        for x in sweep.values
-        for seed in range(n_seeds)
-    ]
-    rows = run_jobs(run_trial, trials, n_jobs=n_jobs, report=report)
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(out / "synthetic.csv", [entry.name for entry in fields(SyntheticRow)], map(asdict, rows))
-    figures = []
-    for sweep in sweeps:
-        stem = f"synthetic_{sweep.name}"
-        save(_chart(sweep, points(rows, sweep.name)), out / stem)
-        figures.append(
-            Figure(stem, f"{sweep.title}. Mean and 95 % interval (t) over {n_seeds} crowds. {crowd.in_words()}")
-        )
-    section = Section(
-        name="synthetic",
-        title="Synthetic crowds (Figure 1, and two sweeps more)",
-        findings=findings(rows, methods, sweeps),
-        figures=figures,
-        tables=[_flatness_table(rows, methods)] if any(sweep.name == "specialists" for sweep in sweeps) else [],
-        settings=["Seeds are shared by all methods, so that differences between methods are paired."],
-        command=command,
-        seconds=time.perf_counter() - begin,
-    )
-    publish(out, section)
-    return section
-
-
-def n_trials(n_seeds: int, sweeps: Sequence[Sweep] = SWEEPS) -> int:
-    """How many crowds :func:`run_synthetic` draws and reports on."""
-    return n_seeds * sum(len(sweep.values) for sweep in sweeps)
-
-
-def points(rows: Sequence[SyntheticRow], sweep: str) -> list[Point]:
+def marks(rows: Sequence[SyntheticRow], sweep: str) -> list[Mark]:
     """Means and intervals of a sweep, minority recall and balanced accuracy as panels."""
-    return points_with_intervals(
+    return marks_with_intervals(
         (title, method_title(row.method), row.x, float(getattr(row, metric)))
         for metric, title in METRICS.items()
         for row in rows
@@ -218,10 +193,10 @@ def points(rows: Sequence[SyntheticRow], sweep: str) -> list[Point]:
     )
 
 
-def _chart(sweep: Sweep, found: Sequence[Point]) -> Any:
-    lowest = min(point.low for point in found)
-    y = Axis("", domain=(floor(10 * lowest) / 10, 1.0))
-    return line_chart(found, title=sweep.title, x=sweep.axis, y=y, columns=2, size=(380, 300))
+def _chart(sweep: Sweep, found: Sequence[Mark], caption: str) -> Chart:
+    y = Axis("", domain=(floor(10 * min(mark.low for mark in found)) / 10, 1.0))
+    spec = line_chart(found, title=sweep.title, x=sweep.axis, y=y, columns=2, size=(380, 300))
+    return Chart(f"synthetic_{sweep.name}", sweep.title, caption, (), spec)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -273,17 +248,12 @@ def findings(rows: Sequence[SyntheticRow], methods: Sequence[str], sweeps: Seque
         if sweep.name == "specialists" and "cc-rasch" in methods:
             sentences += _on_flatness(rows, [name for name in RIVALS if name in methods])
         end = sweep.values[-1]
-        found = [point for point in points(rows, sweep.name) if point.x == end]
-        parts = []
-        for title in METRICS.values():
-            order = sorted((point for point in found if point.panel == title), key=lambda point: -point.y)
-            parts.append(f"{title.lower()} " + ", ".join(f"{point.series} {point.y:.3f}" for point in order))
-        where = (
-            f"{end:.0%} majority specialists and no minority specialists"
-            if sweep.name == "specialists"
-            else (f"an imbalance of {end:g}" if sweep.name == "imbalance" else f"{end:g} votes per task")
-        )
-        sentences.append(f"With {where}: {'; '.join(parts)}.")
+        found = sorted((mark for mark in marks(rows, sweep.name) if mark.x == end), key=lambda mark: -mark.y)
+        parts = [
+            f"{title.lower()} " + ", ".join(f"{mark.series} {mark.y:.3f}" for mark in found if mark.panel == title)
+            for title in METRICS.values()
+        ]
+        sentences.append(f"With {sweep.in_words(end)}: {'; '.join(parts)}.")
     return sentences
 
 
@@ -306,21 +276,15 @@ def _on_flatness(rows: Sequence[SyntheticRow], rivals: Sequence[str]) -> list[st
     ]
 
 
-def _flatness_table(rows: Sequence[SyntheticRow], methods: Sequence[str]) -> TextTable:
-    found = [flatness(rows, name) for name in methods]
-    return TextTable(
-        ["Method", "No majority spec.", "No minority spec.", "Range of means", "Slope per 10 points", "95 % interval"],
-        [
-            (
-                method_title(one.method),
-                f"{one.first:.3f}",
-                f"{one.last:.3f}",
-                f"{one.spread:.3f}",
-                f"{one.slope.mean / 10:+.3f}",
-                f"{one.slope.low / 10:+.3f} to {one.slope.high / 10:+.3f}",
-            )
-            for one in found
-        ],
+def _flatness_table(rows: Sequence[SyntheticRow], methods: Sequence[str]) -> StudyTable:
+    lines = []
+    for one in (flatness(rows, name) for name in methods):
+        mean, low, high = (f"{value / 10:+.3f}" for value in one.slope)
+        recalls = (f"{value:.3f}" for value in (one.first, one.last, one.spread))
+        lines.append((method_title(one.method), *recalls, mean, f"{low} to {high}"))
+    return StudyTable(
+        ["Method", "No majority spec.", "No minority spec.", "Range of means", "Slope per 10 points", "95% interval"],
+        lines,
         caption="Minority recall as minority specialists give way to majority specialists.",
         notes=["Slope of the least-squares line over the sweep, per seed; mean and t interval over seeds."],
     )

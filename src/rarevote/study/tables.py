@@ -1,6 +1,6 @@
 """Tables of a study as text: Markdown to read, LaTeX to print, CSV to compute with.
 
->>> table = TextTable(("Set", "Recall"), [("CF*", Entry("0.667 ± 0.000", "best"))], caption="One set")
+>>> table = StudyTable(("Set", "Recall"), [("CF*", Entry("0.667 ± 0.000", "best"))], caption="One set")
 >>> print(to_markdown(table), end="")
 | Set | Recall |
 | --- | ---: |
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TextTable:
+class StudyTable:
     """A table before it has a format.
 
     Attributes:
@@ -50,11 +50,15 @@ class TextTable:
     groups: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
     n_text_columns: int = 1
-    breaks: frozenset[int] = frozenset()
+    breaks: Sequence[int] = ()
 
 
-def ranked(values: Sequence[float | None], texts: Sequence[str], *, second: bool = True) -> list[Entry]:
-    """The cells of a column of which larger is better, the best (and second best) marked; equals share a rank."""
+def ranked(values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True) -> list[Entry]:
+    """The cells of a column of which larger is better, the best (and second best) marked; equals share a rank.
+
+    Without ``texts`` the values are written with three decimals.
+    """
+    texts = [ABSENT if value is None else f"{value:.3f}" for value in values] if texts is None else texts
     distinct = sorted({value for value in values if value is not None}, reverse=True)
     ranks: tuple[Rank, ...] = ("best", "second") if second else ("best",)
     rank: dict[float | None, Rank] = dict(zip(distinct, ranks, strict=False))
@@ -82,7 +86,7 @@ def escape_markdown(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
 
 
-def to_markdown(table: TextTable) -> str:
+def to_markdown(table: StudyTable) -> str:
     """The table in Markdown, with its notes below; the caption is left to the page around it."""
 
     def shown(cell: str | Entry) -> str:
@@ -132,7 +136,7 @@ def escape_latex(text: str) -> str:
     return "".join(_LATEX.get(mark, mark) for mark in text)
 
 
-def to_latex(table: TextTable, *, label: str, long: bool = False) -> str:
+def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
     """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` where ``long``)."""
 
     def shown(cell: str | Entry) -> str:
@@ -190,6 +194,11 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
         writer.writerow(columns)
         writer.writerows([_as_text(row[name]) for name in columns] for row in rows)
     return path
+
+
+def write_records(path: Path, kind: type, records: Iterable[Any]) -> Path:
+    """Write dataclass records of one kind as CSV, a column per field."""
+    return write_csv(path, [field.name for field in fields(kind)], map(asdict, records))
 
 
 def _as_text(value: Any) -> Any:

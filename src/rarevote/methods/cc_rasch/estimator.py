@@ -250,6 +250,11 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         return self._difficulties_in_kind_
 
     @property
+    def item_difficulty_(self) -> NDArray[np.float64] | None:
+        """Difficulty of every item against the mean of the class; None without ``difficulty``."""
+        return None if self.difficulty is None else self._parameter("difficulty_deviation")
+
+    @property
     def mu_alpha_(self) -> Any:
         """Mean ability per class."""
         return self._series("label", self._parameter("mu_alpha"), "mu_alpha")

@@ -155,6 +155,12 @@ class GLAD(EMEstimator, WeighsVotes):
         return self._series("task", self._parameter("beta"), "beta")
 
     @property
+    def item_difficulty_(self) -> FloatArray:
+        """Log odds of the mean ability on a task of mean ``b``, less those on each task."""
+        easiness = self._parameter("beta")
+        return np.asarray(self._parameter("alpha").mean() * (np.exp(easiness.mean()) - np.exp(easiness)))
+
+    @property
     def priors_(self) -> Any:
         """The class prior that the posterior was computed with."""
         return self._series("label", np.exp(self._parameter("log_prior")), "prior")

@@ -28,7 +28,7 @@ CROWD_KIT_CLASSES = {
 }
 _WARM_UP_VOTES = 40
 _REPEAT_BELOW_SECONDS = 1.0
-_MOST_REPEATS = 3
+_MAX_REPEATS = 3
 
 Arrays = tuple[Any, Any, Any]
 
@@ -74,7 +74,7 @@ def measure(library: str, method: str, labels: str) -> dict[str, Any]:
     fit = fit_of(arrays)
     before = resident_mb("VmRSS")
     seconds: list[float] = []
-    while len(seconds) < _MOST_REPEATS and sum(seconds) < _REPEAT_BELOW_SECONDS:
+    while len(seconds) < _MAX_REPEATS and sum(seconds) < _REPEAT_BELOW_SECONDS:
         begin = time.perf_counter()
         fit()
         seconds.append(time.perf_counter() - begin)
