@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -107,6 +108,7 @@ def repeated_names(names: list[str]) -> str:
 # the dialect
 
 
+@lru_cache(maxsize=1)  # the platforms ask first, and then the reader of tables, of the same text
 def find_dialect(text: str, *, complete: bool, delimiter: str | None = None) -> tuple[Dialect, list[str]]:
     """The dialect in which every record of the sample has as many cells as the first, and the first record.
 
