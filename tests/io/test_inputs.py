@@ -23,6 +23,7 @@ from pyarrow import ipc
 from rarevote import Annotations, CCRasch
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, ParameterError
 from rarevote.io.read import csv_text
+from rarevote.io.read.detect import look
 from rarevote.io.read.votes import read_annotations_file, read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
 
@@ -408,7 +409,7 @@ def test_a_line_beyond_the_limit_is_refused_wherever_it_is(tmp_path: Path, packe
 
 
 def test_no_line_beyond_the_limit_escapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_text, "LONGEST_LINE", 2000)
+    monkeypatch.setattr(csv_text, "MAX_LINE", 2000)
     monkeypatch.setattr(csv_text, "_PROBE", 64)
 
     @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -423,9 +424,9 @@ def test_no_line_beyond_the_limit_escapes(tmp_path: Path, monkeypatch: pytest.Mo
         too_long = [number for number, length in enumerate(lengths, 1) if length > 2000]
         if too_long:
             with pytest.raises(InputError, match=f"line {too_long[0]} is longer"):
-                csv_text.check_lines(path, "gzip" if packed else "none", title="x")
+                csv_text.check_lines(look(path, "x"))
         else:
-            csv_text.check_lines(path, "gzip" if packed else "none", title="x")
+            csv_text.check_lines(look(path, "x"))
 
     refused_exactly_if_too_long()
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rarevote.errors import InputError
-from rarevote.io.spreadsheet import MOST_ROWS
+from rarevote.io.spreadsheet import MAX_ROWS
 from rarevote.io.write.columns import check_output, write_columns, write_rows
 
 NAMES = ["a,b", "=SUM(A1)", "ü", "-5", "+1", "@x", "'quoted'", ' "', "two\nlines", "007", "\ttab"]
@@ -126,7 +126,7 @@ def test_what_no_spreadsheet_can_hold(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot hold the control characters"):
         write_columns({"task": np.array(["a\x01b"], dtype=object)}, tmp_path / "x.xlsx")
     with pytest.raises(InputError, match="a sheet holds 1,048,575"):
-        write_columns({"task": np.arange(MOST_ROWS)}, tmp_path / "x.xlsx")
+        write_columns({"task": np.arange(MAX_ROWS)}, tmp_path / "x.xlsx")
     assert not list(tmp_path.iterdir())
     write_columns({"task": np.array([12345678901234567890 // 10], dtype=np.int64)}, tmp_path / "x.xlsx")
     assert read_back(tmp_path / "x.xlsx") == [{"task": "1234567890123456789"}]

@@ -12,6 +12,7 @@ import typer
 from rarevote.cli.options.common import Json, Quiet, Show, one_of
 from rarevote.cli.show import aligned, say, share
 from rarevote.errors import InputError
+from rarevote.io.platforms.registry import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
@@ -29,8 +30,8 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="NAME",
-        help="The platform: label-studio, argilla, prodigy, doccano, mturk, toloka or appen. Detected if not given.",
-        autocompletion=one_of("label-studio", "argilla", "prodigy", "doccano", "mturk", "toloka", "appen"),
+        help=f"The platform: {', '.join(PLATFORMS)}. Detected if not given.",
+        autocompletion=one_of(*PLATFORMS),
     ),
 ]
 Question = Annotated[
@@ -122,8 +123,6 @@ def _as_arrays(columns: dict[str, list[str]]) -> dict[str, Any]:
 def export_summary(export: Export) -> dict[str, Any]:
     """What was read from an export, and what was left out and why."""
     from collections import Counter
-
-    from rarevote.io.platforms import PLATFORMS
 
     return {
         "file": str(export.path),

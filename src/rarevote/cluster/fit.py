@@ -37,7 +37,7 @@ from rarevote.crowd.annotations import Keep, Missing
 from rarevote.em.checkpoint import Checkpoint, identity_of, make_folder, write_whole
 from rarevote.em.loop import Callback, Model, Shard, StoppingRule, run_em
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.read.frames import Source, read_truth
+from rarevote.io.read.frames import Origin, read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit
@@ -261,7 +261,7 @@ class _Fit:
             fit = self.method._fit(crowd, np.empty(0, dtype=np.int32), self.callback)
         seconds = {"encode": encode_seconds, "fit": time.perf_counter() - begin}
         self.method.__dict__.update(
-            _annotations_=crowd, _source_=Source(), _fit_=fit, classes_=crowd.classes, n_iter_=fit.n_iter
+            _annotations_=crowd, _source_=Origin(), _fit_=fit, classes_=crowd.classes, n_iter_=fit.n_iter
         )
         attribute = ON_DASK[self.method.method_name]
         table: Table | None = getattr(self.method, attribute) if attribute else None

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError
+from rarevote.io.read.detect import Found
 
 _numbers = count()
 
@@ -23,26 +24,21 @@ def need_pyarrow(what: str) -> Any:
         raise MissingExtraError(f"{what}: Arrow files need pyarrow: pip install 'rarevote[arrow]'") from None
 
 
-def open_arrow(path: Path, title: str) -> tuple[str, Any, list[str]]:
+def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
     """A name for DuckDB, the object behind it, and the columns of an IPC file or stream."""
-    pyarrow = need_pyarrow(title)
-    ipc = import_module("pyarrow.ipc")
+    pyarrow = need_pyarrow(found.title)
+    if not found.head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        # Taken for a stream, any four bytes would be the length of a message, and as much would be read.
+        raise InputError(f"{found.title}: not a readable Arrow file")
     try:
-        with path.open("rb") as handle:
-            begin = handle.read(6)
-        if not begin.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-            # Taken for a stream, any four bytes would be the length of a message, and as much would be read.
-            raise InputError(f"{title}: not a readable Arrow file")
-        if begin == b"ARROW1":
-            found = import_module("pyarrow.dataset").dataset(str(path), format="ipc")
-            columns = list(found.schema.names)
+        if found.head.startswith(b"ARROW1"):
+            opened = import_module("pyarrow.dataset").dataset(str(found.path), format="ipc")
         else:
             # A stream has no index to go back by; mapped into memory it is read again without being loaded.
-            found = ipc.open_stream(pyarrow.memory_map(str(path))).read_all()
-            columns = list(found.column_names)
+            opened = import_module("pyarrow.ipc").open_stream(pyarrow.memory_map(str(found.path))).read_all()
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{title}: not a readable Arrow file ({str(error).splitlines()[0][:200]})") from None
-    return f"arrow_{next(_numbers)}", found, columns
+        raise InputError(f"{found.title}: not a readable Arrow file ({str(error).splitlines()[0][:200]})") from None
+    return f"arrow_{next(_numbers)}", opened, list(opened.schema.names)
 
 
 def write_arrow(columns: Mapping[str, NDArray[Any]], path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
-_LEAST_MEMORY = 2 << 30
+_MIN_MEMORY = 2 << 30
 _PART_OF_MEMORY = 12
 
 #: For every reader of files: without it DuckDB takes a folder called ``label=v2`` on the way for the column ``label``.
@@ -31,7 +31,7 @@ def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]
         database = duckdb.connect(str(Path(folder) / "scratch.duckdb") if on_disk else ":memory:")
         try:
             if on_disk or limited:
-                limit = max(_LEAST_MEMORY, _physical_memory() // _PART_OF_MEMORY)
+                limit = max(_MIN_MEMORY, _physical_memory() // _PART_OF_MEMORY)
                 database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             # Reading a file must never download anything, and what does not fit into memory must not go to the folder
             # that the user happens to be in.

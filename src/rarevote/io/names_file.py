@@ -16,7 +16,7 @@ from rarevote.crowd.stored_names import StoredNames
 from rarevote.io.duck import AS_WRITTEN, connection, identifier
 
 # Beyond this many single rows it is quicker to read the whole file.
-_MOST_SINGLE_ROWS = 10_000
+_MAX_SINGLE_ROWS = 10_000
 
 
 class NamesFile(StoredNames):
@@ -62,7 +62,7 @@ class NamesFile(StoredNames):
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The names with these numbers."""
-        if rows.size > _MOST_SINGLE_ROWS:
+        if rows.size > _MAX_SINGLE_ROWS:
             return self.load()[rows]
         with connection() as database:
             database.register("wanted", {"number": rows, "place": np.arange(rows.size)})

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError
 
-MOST_ROWS = 1_048_576
-_LONGEST_TEXT = 32_767
+MAX_ROWS = 1_048_576
+_MAX_TEXT = 32_767
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_LARGEST_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
+_MAX_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 
 def need_openpyxl(what: str) -> Any:
@@ -105,7 +105,7 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
     def cell(value: Any) -> Any:
         if value is None or isinstance(value, (bool, float)):
             return value
-        if isinstance(value, int) and abs(value) < _LARGEST_EXACT:
+        if isinstance(value, int) and abs(value) < _MAX_EXACT:
             return value
         made = make_cell(sheet, value=str(value))
         made.data_type = "s"  # text that begins with = would be a formula otherwise
@@ -119,13 +119,13 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
 
 def _check_fits(lists: Mapping[str, list[Any]], path: Path) -> None:
     n_rows = max((len(values) for values in lists.values()), default=0)
-    if n_rows >= MOST_ROWS:
-        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MOST_ROWS - 1:,}; write .csv or .parquet")
+    if n_rows >= MAX_ROWS:
+        raise InputError(f"{path}: {n_rows:,} rows, but a sheet holds {MAX_ROWS - 1:,}; write .csv or .parquet")
     for values in ([*lists], *lists.values()):
         for value in values:
             if not isinstance(value, str):
                 continue
-            if len(value) > _LONGEST_TEXT:
+            if len(value) > _MAX_TEXT:
                 raise InputError(f"{path}: a text of {len(value):,} letters does not fit into a cell; write .csv")
             if _FORBIDDEN.search(value):
                 raise InputError(f"{path}: a spreadsheet cannot hold the control characters in {value[:40]!r}")

@@ -31,7 +31,7 @@ from rarevote.errors import (
     ParameterError,
     warn_user,
 )
-from rarevote.io.read.frames import Source, read_annotations, read_truth
+from rarevote.io.read.frames import Origin, read_annotations, read_truth
 from rarevote.io.tables import Table
 
 FloatArray = NDArray[Any]
@@ -137,7 +137,7 @@ class Estimator:
         self,
         annotations: Annotations,
         gold: NDArray[np.int32],
-        source: Source,
+        source: Origin,
         callback: Callback | None,
     ) -> Self:
         self._validate(annotations)

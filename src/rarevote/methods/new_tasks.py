@@ -18,7 +18,7 @@ from rarevote.crowd.annotations import Annotations, Keep, Missing, smallest_unsi
 from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.errors import InputError
 from rarevote.io.model_files import SavedModel, write_model
-from rarevote.io.read.frames import Source, read_annotations
+from rarevote.io.read.frames import Origin, read_annotations
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator
 
@@ -44,7 +44,7 @@ class NewTasks:
     """
 
     annotations: Annotations
-    source: Source
+    source: Origin
     posterior: FloatArray
     codes: NDArray[np.int64]
     n_strangers: int

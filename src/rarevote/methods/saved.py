@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.model_files import SavedModel, damaged, read_model
-from rarevote.io.read.frames import Source
+from rarevote.io.read.frames import Origin
 from rarevote.methods.base import Fit
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -52,7 +52,7 @@ def load(path: str | Path) -> PredictsNewTasks:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path, str(error)) from None
-    model._annotations_, model._source_, model._fit_ = crowd, Source(), fit
+    model._annotations_, model._source_, model._fit_ = crowd, Origin(), fit
     model.classes_, model.n_iter_, model.converged_ = crowd.classes, fit.n_iter, fit.converged
     return model
 

@@ -29,6 +29,7 @@ PLATFORM_OF: dict[str, str | None] = {
     "mturk.csv": "mturk",
     "mturk_items.csv": "mturk",
     "mturk_json.csv": "mturk",
+    "mturk_short_rows.csv": "mturk",
     "toloka.tsv": "toloka",
     "appen.csv": "appen",
     "appen_units.jsonl": "appen",

@@ -90,7 +90,7 @@ def test_windows_encoding_is_read_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_line_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_records, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(table_records, "MAX_LINE", 1000)
     path = tmp_path / "x.csv"
     path.write_text("HITId,WorkerId,Answer.x\nh,w," + "a" * 2000 + "\n")
     with pytest.raises(InputError, match="line 2 is longer than"):
@@ -103,7 +103,7 @@ def test_archives_are_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     before = set(tmp_path.rglob("*"))
     assert {"up", "root"} <= set(read_export(path).worker)
     assert set(tmp_path.rglob("*")) == before
-    monkeypatch.setattr(parts, "MOST_BYTES", 1000)
+    monkeypatch.setattr(parts, "MAX_BYTES", 1000)
     bomb = tmp_path / "bomb.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.jsonl", line + b" " * 100_000 + line)
@@ -131,7 +131,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged or cut off"):
         read_export(packed, question="damage")
     with pytest.raises(InputError, match=r"holds 2 files \(7, ana@example.org, ...\), but this platform exports one"):
-        parts.one_part(zipped(FIXTURES / "doccano", tmp_path / "two.zip"))
+        parts.open_export(zipped(FIXTURES / "doccano", tmp_path / "two.zip")).only()
 
 
 ODD: tuple[Any, ...] = (None, 5, -1.5, "x", "", [], {}, [[1]], {"a": 1}, True, float("inf"), "a\nb", [None], 10**30)

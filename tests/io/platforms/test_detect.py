@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms import PLATFORMS, _beginning, detect, read_export
+from rarevote.io.platforms import PLATFORMS, detect, read_export
+from rarevote.io.platforms.parts import open_export
 from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 
 
 @pytest.mark.parametrize("name", PLATFORM_OF)
 def test_each_fixture_is_recognised_as_itself_only(name: str) -> None:
-    records, header = _beginning(FIXTURES / name)
-    found = [platform.name for platform in PLATFORMS.values() if platform.recognises(records, header)]
+    beginning = open_export(FIXTURES / name).beginning
+    found = [platform.name for platform in PLATFORMS.values() if platform.part().recognises(beginning)]
     assert found == ([PLATFORM_OF[name]] if PLATFORM_OF[name] else [])
     assert detect(FIXTURES / name) == PLATFORM_OF[name]
 

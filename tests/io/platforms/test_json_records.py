@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rarevote.errors import InputError
 from rarevote.io.platforms import json_records as module
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import find_parts
+from rarevote.io.platforms.parts import open_export
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
@@ -27,7 +27,7 @@ RECORDS = st.lists(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), max
 
 def walked(path: Path, text: str | bytes) -> list[Any]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    (part,) = find_parts(path)
+    part = open_export(path).only()
     return [record for _, record in walk_json(part)]
 
 
@@ -107,7 +107,7 @@ def test_other_texts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         walked(file, "[" + "1" * 5_000 + "]")
     with pytest.raises(InputError, match="byte 8 is not utf-8 text"):
         walked(file, b'[{"a": \xff}]')
-    monkeypatch.setattr(module, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(module, "MAX_RECORD", 1000)
     monkeypatch.setattr(module, "_CHUNK", 64)
     with pytest.raises(InputError, match="or a text in it never ends"):
         walked(file, '[{"a": "' + "x" * 10_000)
@@ -123,7 +123,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     with path.open("rb") as handle:
         assert len(handle.readline()) == path.stat().st_size
     code = (
-        "import sys; from pathlib import Path; from rarevote.io.platforms import read_export\n"
+        "import sys; from pathlib import Path; from rarevote.io.platforms import label_studio, read_export\n"
         "def peak(): return int(next(l for l in Path('/proc/self/status').read_text().splitlines() "
         "if l.startswith('VmHWM')).split()[1])\n"
         "before = peak(); export = read_export(sys.argv[1]); print(export.n_records, peak() - before)"

@@ -513,3 +513,28 @@ def test_shown_columns_by_task() -> None:
     crowd, _, shown = export_annotations(export)
     assert shown["text"] == {"H1": "Das Café\nist schön", "H2": "料理"}
     assert np.array_equal(crowd.classes, ["bad", "good"])
+
+
+def test_rows_of_mturk_end_before_the_columns_for_the_requester() -> None:
+    # Every batch file has a header that ends in Approve, Reject, and rows without these cells until somebody fills
+    # them in.
+    export = read_export(FIXTURES / "mturk_short_rows.csv", show=["image"])
+    rows = list(zip(export.task, export.worker, export.label, export.shown["image"], strict=True))
+    assert rows == [("3K1", "AQ1", "crack", "wing-1.jpg"), ("3K1", "AQ2", "sound", "wing-1.jpg")]
+    assert export.left_out == {"rejected": 2, "no answer": 1}
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ("h,w,good,,,more", 6),  # more than the header has
+        ("h,w", 2),  # it ends before the answer: the file was cut off
+    ],
+)
+def test_only_cells_after_those_that_count_may_be_left_away(tmp_path: Path, row: str, cells: int) -> None:
+    path = tmp_path / "batch.csv"
+    path.write_text(f"HITId,WorkerId,Answer.q,Approve,Reject\nh,v,good\n{row}\n")
+    with pytest.raises(InputError, match=f"line 3 has {cells} cells, the header has 5"):
+        read_export(path)
+    path.write_text("HITId,WorkerId,Answer.q,Approve,Reject\nh,v,good\nh,w,bad,,\nh,u,bad,,,,\n")
+    assert read_export(path).label == ["good", "bad", "bad"]

@@ -1,50 +1,21 @@
-"""Exports of labelling platforms as rows: Label Studio, Argilla, Prodigy, doccano, MTurk, Toloka, Appen.
-
-One module per platform. Each has a ``NAME``, a ``TITLE``, a function ``recognises`` that knows its files by their first
-records or their header, and a function ``read``. To add a platform: write such a module and add it to ``PLATFORMS``.
-"""
+"""Exports of labelling platforms as rows of task, worker, label; :mod:`.registry` says which platforms there are."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.errors import InputError, ParameterError, RarevoteWarning
-from rarevote.io.platforms import appen, argilla, doccano, label_studio, mturk, prodigy, toloka
-from rarevote.io.platforms.argilla_records import parquet_files, walk_records
-from rarevote.io.platforms.base import Export, Options
-from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import NotUtf8Error, Part, find_parts
-from rarevote.io.platforms.table_records import open_table
-from rarevote.io.read.remote import refuse_address
+from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.io.platforms.base import Export, NotUtf8Error, Options
+from rarevote.io.platforms.registry import PLATFORMS, Platform, platform_called
 
 if TYPE_CHECKING:
-    from rarevote.crowd.annotations import Annotations, Keep, Missing
+    from rarevote.crowd.annotations import Annotations
+    from rarevote.io.platforms.parts import ExportFiles
 
-__all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export"]
-
-_FIRST_RECORDS = 5
-_WITH_PREDICTIONS = (label_studio.NAME, argilla.NAME)
-
-
-@dataclass(frozen=True)
-class Platform:
-    """One platform: its name on the command line, its name for people, and what reads its files."""
-
-    name: str
-    title: str
-    recognises: Callable[[list[Any], list[str]], bool]
-    read: Callable[[Path, Options], Export]
-
-
-PLATFORMS = {
-    module.NAME: Platform(module.NAME, module.TITLE, module.recognises, module.read)
-    for module in (label_studio, argilla, prodigy, doccano, mturk, toloka, appen)
-}
+__all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export", "recognise"]
 
 
 def detect(path: str | Path) -> str | None:
@@ -52,69 +23,24 @@ def detect(path: str | Path) -> str | None:
 
     Only the beginning of the file is read. A plain table of tasks, workers and labels is none of the platforms.
     """
-    path = Path(path)
-    records, header = _beginning(path)
-    found = [platform.name for platform in PLATFORMS.values() if platform.recognises(records, header)]
-    if not found and doccano.lists_documents(header) and _is_packed_together(path):
-        return doccano.NAME  # its older tables are known only by there being one for each annotator
-    if len(found) > 1:
-        # A text with a list of labels is all that doccano is known by, and others may have such data.
-        found = [name for name in found if name != doccano.NAME]
-    return found[0] if len(found) == 1 else None
+    from rarevote.io.platforms.parts import open_export
 
-
-def _is_packed_together(path: Path) -> bool:
-    return len(find_parts(path)) > 1
-
-
-def _beginning(path: Path) -> tuple[list[Any], list[str]]:
-    """The first records of a JSON file, or the header of a table; both empty if it is neither."""
-    if parquet_files(path):
-        try:
-            return [record for _, record in islice(walk_records(path), _FIRST_RECORDS)], []
-        except InputError:
-            return [], []
     try:
-        parts = find_parts(path)
+        return recognise(open_export(Path(path)))
     except InputError:
-        return [], []
-    for part in parts:
-        # An annotator who has done nothing has an empty file: the next one tells.
-        records, header = _beginning_of(part)
-        if records or any(header):
-            return records, header
-    return [], []
+        return None
 
 
-def _beginning_of(part: Part) -> tuple[list[Any], list[str]]:
-    records: list[Any] = []
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            records = []
-            for _, record in islice(walk_json(part, encoding), _FIRST_RECORDS):
-                records.append(record)
-            return records, []
-        except NotUtf8Error:
-            continue
-        except InputError:
-            break
-    # A file that breaks after its first record is still of its platform: the reader says what is wrong with it.
-    return (records, []) if records else ([], _header(part))
-
-
-def _header(part: Part) -> list[str]:
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            return open_table(part, encoding, repeated_names=True).header
-        except NotUtf8Error:
-            continue
-        except InputError:
-            break
-    return []
+def recognise(files: ExportFiles) -> str | None:
+    """The platform whose export these files are, or None; see :func:`detect`."""
+    found = [platform for platform in PLATFORMS.values() if platform.recognises(files.beginning)]
+    if len(found) > 1:
+        found = [platform for platform in found if not platform.loose]
+    return found[0].name if len(found) == 1 else None
 
 
 def read_export(
-    path: str | Path,
+    export: str | Path | ExportFiles,
     *,
     platform: str | None = None,
     question: str | None = None,
@@ -127,7 +53,7 @@ def read_export(
     """Read the answers to one question of an export.
 
     Args:
-        path: the export: a file (also ``.gz``), a zip, or a folder.
+        export: a file (also ``.gz``), a zip, or a folder; or its files, if somebody has looked at them already.
         platform: one of :data:`PLATFORMS`; detected if not given.
         question: which question, with or without the platform's prefix (``Answer.``, ``OUTPUT:``); needed where
             several were asked.
@@ -145,12 +71,11 @@ def read_export(
 
     A file that is not UTF-8 is read as Windows-1252, with a warning.
     """
-    path = Path(path)
-    refuse_address(path, "download the export first")
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
-    reader = _reader(path, platform)
-    if include_predictions and not prediction_columns and reader.name not in _WITH_PREDICTIONS:
+    if platform is not None:
+        platform_called(platform)
+    files = _opened(export)
+    reader = _reader(files, platform)
+    if include_predictions and not prediction_columns and not reader.has_predictions:
         raise ParameterError(
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
             "prediction_columns=[...] (--prediction-column NAME)"
@@ -163,71 +88,59 @@ def read_export(
         tuple(dict.fromkeys(show)),
         gold_column,
     )
+    read = reader.part().read
     try:
-        return reader.read(path, options)
+        found: Export = read(files, options)
     except NotUtf8Error as error:
         # Files that were opened and saved on Windows; five bytes have no meaning there, and then the first error holds.
         try:
-            export = reader.read(path, replace(options, encoding="cp1252"))
+            found = read(files, replace(options, encoding="cp1252"))
         except NotUtf8Error:
             raise error from None
         reason = str(error).split(";")[0]
-        warnings.warn(
-            f"{reason}: read as Windows-1252 instead; check letters with accents", RarevoteWarning, stacklevel=2
-        )
+        warn_user(f"{reason}: read as Windows-1252 instead; check letters with accents")
+    return found
+
+
+def _opened(export: str | Path | ExportFiles) -> ExportFiles:
+    from rarevote.io.platforms.parts import open_export
+    from rarevote.io.read.remote import refuse_address
+
+    if not isinstance(export, (str, Path)):
         return export
+    refuse_address(export, "download the export first")
+    return open_export(Path(export))
 
 
-def _reader(path: Path, name: str | None) -> Platform:
-    if name is not None and name not in PLATFORMS:
-        raise ParameterError(f"no platform is called {name!r}; there is {', '.join(PLATFORMS)}")
-    found = detect(path)
-    if name is None:
-        if found is None:
-            _check_whole(find_parts(path))
-            raise InputError(
-                f"{path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
-                "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"
-            )
-        return PLATFORMS[found]
-    if found is not None and found != name:
+def _reader(files: ExportFiles, name: str | None) -> Platform:
+    found = recognise(files)
+    if name is None and found is None:
+        files.check_whole()
         raise InputError(
-            f"{path}: this is an export of {PLATFORMS[found].title}, not of {PLATFORMS[name].title}: --from {found}"
+            f"{files.path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
+            "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"
         )
-    return PLATFORMS[name]
-
-
-def _check_whole(parts: Sequence[Part]) -> None:
-    """Raise what is wrong with a file, where it is not known because it is damaged or cut off."""
-    for part in parts:
-        if part.kind() == "json":
-            for _ in islice(walk_json(part), _FIRST_RECORDS):
-                pass
-        if part.kind() != "empty":
-            return
+    if name is not None and found is not None and found != name:
+        raise InputError(
+            f"{files.path}: this is an export of {PLATFORMS[found].title}, not of {PLATFORMS[name].title}: "
+            f"--from {found}"
+        )
+    return PLATFORMS[name or str(found)]
 
 
 def export_annotations(
-    export: Export,
-    *,
-    classes: Sequence[Any] | None = None,
-    abstain: Sequence[Any] = (),
-    keep: Keep = "all",
-    missing: Missing = "error",
+    export: Export, **policies: Any
 ) -> tuple[Annotations, dict[str, str], dict[str, dict[str, str]]]:
     """An export as the encoded crowd, its known answers by task, and its shown columns by name and task.
 
     Args:
         export: what :func:`read_export` gave.
-        classes: see :meth:`rarevote.crowd.annotations.Annotations.from_arrays`.
-        abstain: see there.
-        keep: see there.
-        missing: see there.
+        **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of
+            :meth:`rarevote.crowd.annotations.Annotations.from_arrays`.
     """
     import numpy as np
 
     from rarevote.crowd.annotations import Annotations
 
     columns = (np.array(values, dtype=object) for values in (export.task, export.worker, export.label))
-    crowd = Annotations.from_arrays(*columns, classes=classes, abstain=abstain, keep=keep, missing=missing)
-    return crowd, export.gold, export.shown_by_task()
+    return Annotations.from_arrays(*columns, **policies), export.gold, export.shown_by_task()

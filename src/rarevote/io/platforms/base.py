@@ -29,6 +29,15 @@ PREDICTION = "prediction of a model, not asked for"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
 
 
+class NotUtf8Error(InputError):
+    """The bytes are no UTF-8: the caller may try Windows' encoding before it gives up."""
+
+    def __init__(self, place: str, encoding: str) -> None:
+        super().__init__(
+            f"{place} is not {encoding} text; convert the file first (for example: iconv -f cp1252 -t utf-8)"
+        )
+
+
 @dataclass(frozen=True)
 class Options:
     """What the caller wants of an export; see :func:`rarevote.io.platforms.read_export`."""

@@ -25,6 +25,7 @@ from rarevote.io.platforms.base import (
     YES,
     Export,
     Options,
+    as_text,
     choices_in_value,
     choose_question,
     listed,
@@ -168,6 +169,17 @@ class Collector:
         """The names that could have been shown, for the message that one does not exist."""
         if not self._keys:
             self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
+
+    def names(self, value: Any, where: str) -> list[str]:
+        """The choices in a value, a name or a list of names; what is no text is kept to be written back as it was."""
+        names = []
+        for item in value if isinstance(value, list) else [value]:
+            name = as_text(item, where)
+            if name is not None:
+                names.append(name)
+                if not isinstance(item, str):
+                    self.values.setdefault(name, item)
+        return names
 
     def workers_like(self, pattern: re.Pattern[str]) -> int:
         """How many workers have names of this form."""

@@ -12,19 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import Export, Options, as_text, look_up
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value, look_up
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import Part, find_parts
+from rarevote.io.platforms.parts import Beginning, ExportFiles, Part
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
-
-NAME = "doccano"
-TITLE = "doccano"
 
 _QUESTIONS = ("label", "labels", "cats", "categories", "category")
 _SPAN_QUESTIONS = ("entities", "relations", "bbox", "segmentation")
@@ -34,18 +30,19 @@ _BETWEEN_LABELS = "#"  # in a cell of a CSV
 _APPROVER = "annotation_approver"  # a key of all versions before 1.0
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether the first records of a file are doccano's."""
-    if records:
-        return all(isinstance(record, Mapping) and _is_document(record) for record in records)
-    # A table of texts and labels may be anybody's; these columns are doccano's own.
-    return {"id", "label", "user", _APPROVER} <= set(header) or (lists_documents(header) and "Comments" in header)
+    if beginning.records:
+        return all(isinstance(record, Mapping) and _is_document(record) for record in beginning.records)
+    header = set(beginning.header)
+    # A table of texts and labels may be anybody's; these columns are doccano's own, and so is a table per annotator.
+    own = "Comments" in header or beginning.n_files > 1
+    return {"id", "label", "user", _APPROVER} <= header or (own and _lists_documents(header))
 
 
-def lists_documents(header: list[str]) -> bool:
+def _lists_documents(header: set[str]) -> bool:
     """Whether a table may be the documents of one annotator."""
-    has_all = "id" in header and "label" in header and any(name in header for name in _ITEMS)
-    return has_all and not any(may_be("worker", name) for name in header)
+    return {"id", "label"} <= header and not header.isdisjoint(_ITEMS) and not any(may_be("worker", n) for n in header)
 
 
 def _is_document(record: Mapping[str, Any]) -> bool:
@@ -59,11 +56,11 @@ def _is_document(record: Mapping[str, Any]) -> bool:
     return bool(lists) and not foreign  # answers with a user_id are Argilla's
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read the files of all annotators."""
+    path, parts = files.path, files.parts
     collector = Collector(str(path), options)
     spans: dict[str, None] = {}
-    parts = find_parts(path)
     for part in parts:
         for where, record in _documents(part, options.encoding):
             collector.n_records += 1
@@ -76,7 +73,7 @@ def read(path: Path, options: Options) -> Export:
         collector.notes.append(f"one file is one annotator, here {parts[0].stem!r}; give the zip for all of them")
     marked = ", ".join(map(repr, spans))
     return collector.finish(
-        NAME,
+        "doccano",
         path,
         no_question=(
             f"{marked} marks passages or boxes ([start, end, name]); votes on spans cannot be aggregated"
@@ -88,11 +85,10 @@ def read(path: Path, options: Options) -> Export:
 
 def _documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
     """The documents of one file, each with its place."""
-    kind = part.kind()
-    if kind == "json":
+    if part.kind == "json":
         for number, record in walk_json(part, encoding):
             yield f"{part.title}: record {number:,}", record
-    elif kind == "table":
+    elif part.kind == "table":
         yield from _rows(open_table(part, encoding))
 
 
@@ -102,14 +98,14 @@ def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
     task_at = table.need("the task", "id", advice="Export as JSONL")
     user_at = table.find("user") if _APPROVER in table.header else None
     for _, rows in groupby(table.rows(), key=lambda row: row[0] if user_at is None else row[1][task_at]):
-        (line, cells), *others = rows
+        (where, cells), *others = rows
         document: dict[str, Any] = dict(zip(table.header, cells, strict=True))
         if user_at is None:
             document["label"] = _names_in_cell(cells[label_at])
         else:
             together = [cells, *(row for _, row in others)]
             document["annotations"] = [{"label": row[label_at], "user": row[user_at]} for row in together]
-        yield f"{table.title}: line {line:,}", document
+        yield where, document
 
 
 def _names_in_cell(cell: str) -> list[str]:
@@ -152,7 +148,7 @@ def _read_document(
         if _is_span(value):
             spans.setdefault(key)
             continue
-        names = _names(value, f"{where}: {key}")
+        names = choices_in_value(value, f"{where}: {key}")
         if collector.takes(key):
             if names and owner == _SHARED:
                 raise InputError(
@@ -166,11 +162,6 @@ def _read_document(
 def _is_span(value: Any) -> bool:
     items = value if isinstance(value, list) else [value]
     return any(isinstance(item, (list, Mapping)) for item in items)
-
-
-def _names(value: Any, where: str) -> list[str]:
-    items = value if isinstance(value, list) else [value]
-    return [name for item in items if (name := as_text(item, where)) is not None]
 
 
 def _read_old(

@@ -2,24 +2,27 @@
 
 A platform may write a gigabyte of JSON as one list on one line. The list is walked here element by element: a buffer
 of a few megabytes slides over the text, and Python's own decoder takes each element from it. Only an element that is
-itself huge makes the buffer grow, up to :data:`LARGEST_RECORD`.
+itself huge makes the buffer grow, up to :data:`MAX_RECORD`.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.parts import NotUtf8Error, Part
+from rarevote.io.platforms.base import NotUtf8Error
+from rarevote.io.platforms.parts import Part
 
-LARGEST_RECORD = 128 << 20  # characters
+MAX_RECORD = 128 << 20  # characters
 _CHUNK = 1 << 20
 _SPACE = " \t\r\n"
 # A literal or an escape that the end of the buffer cuts in two is reported at most this far before the end.
-_LONGEST_CUT = 16
+_MAX_CUT = 16
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
@@ -31,6 +34,25 @@ def walk_json(part: Part, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
     """
     with part.open() as stream:
         yield from _Walker(part, stream, encoding).records()
+
+
+def first_records(part: Part, encoding: str, count: int) -> list[Any]:
+    """Up to ``count`` records from the first bytes of a part; fewer where they do not hold as many, or break.
+
+    Raises:
+        InputError: not even the first one can be read.
+    """
+    head, complete = part.head
+    records: list[Any] = []
+    try:
+        for _, record in islice(_Walker(part, io.BytesIO(head), encoding).records(), count):
+            records.append(record)
+    except InputError as error:
+        if not records and not complete:  # the first one is longer than that
+            return [record for _, record in islice(walk_json(part, encoding), 1)]
+        if not records or isinstance(error, NotUtf8Error):
+            raise
+    return records
 
 
 class _Walker:
@@ -98,10 +120,8 @@ class _Walker:
         try:
             text = self._incremental.decode(data, final=not data)
         except UnicodeDecodeError as error:
-            raise NotUtf8Error(
-                f"{self._part.title}: byte {self._n_bytes - pending + error.start + 1:,} is not {self._encoding} text; "
-                "convert the file first (for example: iconv -f cp1252 -t utf-8)"
-            ) from None
+            at = self._n_bytes - pending + error.start + 1
+            raise NotUtf8Error(f"{self._part.title}: byte {at:,}", self._encoding) from None
         self._n_bytes += len(data)
         self._ended = not data
         self._buffer = self._buffer[self._at :] + text
@@ -134,9 +154,9 @@ class _Walker:
                 raise self._broken(str(error), self._at, number) from None
             if self._ended:
                 raise self._cut(number)
-            if len(self._buffer) - self._at > LARGEST_RECORD:
+            if len(self._buffer) - self._at > MAX_RECORD:
                 raise self._broken(
-                    f"it is longer than {LARGEST_RECORD >> 20} MB, or a text in it never ends", self._at, number
+                    f"it is longer than {MAX_RECORD >> 20} MB, or a text in it never ends", self._at, number
                 )
             # Twice as much each time, so that reading a long record again and again stays linear.
             self._more(size)
@@ -147,7 +167,7 @@ class _Walker:
         if error.msg.startswith("Unterminated string"):
             return True
         if not self._ended:
-            return error.pos >= len(self._buffer) - _LONGEST_CUT
+            return error.pos >= len(self._buffer) - _MAX_CUT
         rest = self._buffer[error.pos :].strip()
         return any(literal.startswith(rest) for literal in _LITERALS)
 

@@ -13,33 +13,28 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import one_part
-from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table
-
-NAME = "mturk"
-TITLE = "Amazon Mechanical Turk"
+from rarevote.io.platforms.parts import Beginning, ExportFiles
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table, task_in
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
 _COUNTED = frozenset({"", "approved", "submitted"})
 _TICKS = {"true": True, "false": False}
-_BETWEEN_INPUTS = " | "
 _WITH_WORKERS = "Download the results with WorkerId"
 _PLACE = "#"  # where the number of an item stands in a name
 
 _split = partial(choices_in_cell, separator="|")
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether a header is that of batch results."""
-    del records
     known = {"workerid", "assignmentid", "hitid"}
+    header = beginning.header
     return any(name.startswith(_ANSWER) for name in header) and any(name.lower() in known for name in header)
 
 
@@ -64,22 +59,19 @@ class _Answers:
     """Reads the answers of a row by name, whichever way they are written."""
 
     def __init__(self, table: PlatformTable) -> None:
-        self._table = table
-        self._plain = {
-            name.removeprefix(_ANSWER): place
-            for place, name in enumerate(table.header)
-            if name.startswith(_ANSWER) and name != _AS_JSON
-        }
+        places = table.beginning_with(_ANSWER)
+        table.needed.update(places)
         self._json_at = table.find(_AS_JSON)
+        self._plain = {table.header[place].removeprefix(_ANSWER): place for place in places if place != self._json_at}
 
-    def of(self, cells: list[str], line: int) -> dict[tuple[str, str], str]:
+    def of(self, cells: list[str], where: str) -> dict[tuple[str, str], str]:
         """Values by (question, option); the option is "" where the name has none."""
         found = {}
         for name, place in self._plain.items():
             question, _, option = name.partition(".")
             found[question, option] = cells[place].strip()
         if self._json_at is not None and cells[self._json_at].strip():
-            where = f"{self._table.title}: line {line:,}, {_AS_JSON}"
+            where = f"{where}, {_AS_JSON}"
             try:
                 given = json.loads(cells[self._json_at])
             except ValueError as error:
@@ -104,8 +96,8 @@ def _flat(entry: Mapping[str, Any], path: str = "") -> Iterator[tuple[tuple[str,
 def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Question]:
     """All questions by name, those of several items under one name."""
     ticks: dict[tuple[str, str], bool] = {}  # only what somebody answered: a form may have fields nobody used
-    for line, cells in table.rows():
-        for key, value in answers.of(cells, line).items():
+    for where, cells in table.rows():
+        for key, value in answers.of(cells, where).items():
             if value:
                 ticks[key] = ticks.get(key, True) and value.lower() in _TICKS
     single: dict[str, _Question] = {}
@@ -115,7 +107,7 @@ def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Quest
         else:
             full = f"{name}.{option}" if option else name
             single.setdefault(full, _Question({"": full}))
-    inputs = [name.removeprefix(_INPUT) for name in table.header if name.startswith(_INPUT)]
+    inputs = [table.header[place].removeprefix(_INPUT) for place in table.beginning_with(_INPUT)]
     return _join_items(single, inputs)
 
 
@@ -161,9 +153,9 @@ def _shown_pattern(pattern: str) -> str:
 # reading
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read the assignments."""
-    table = open_table(one_part(path), options.encoding)
+    table = open_table(files.only(), options.encoding)
     answers = _Answers(table)
     questions = _find_questions(table, answers)
     if not questions:
@@ -175,7 +167,7 @@ def read(path: Path, options: Options) -> Export:
     if len(questions[name].values) > 1:
         collector.notes.append(f"a HIT shows {len(questions[name].values)} items: tasks are named HIT:item")
     _read_rows(table, answers, name, questions[name], collector)
-    return collector.finish(NAME, path, no_annotator=f"{_WITH_WORKERS}.")
+    return collector.finish("mturk", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
 def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> str:
@@ -197,26 +189,24 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
     worker_at = table.need("the worker", "WorkerId", "WorkerID", "workerid", "worker_id", advice=_WITH_WORKERS)
     status_at, reject_at = table.find("AssignmentStatus", "assignmentstatus"), table.find("Reject", "reject")
     hit_at = table.find("HITId", "HitId", "hitid")
-    inputs = [place for place, column in enumerate(table.header) if column.startswith(_INPUT)]
+    inputs = table.beginning_with(_INPUT)
     if hit_at is None and not inputs:
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
     collector.remember_keys(dict.fromkeys(table.header))
     find = _Finder(table)
     hit_of_input: dict[int, str] = {}
     alike: set[str] = set()
-    for line, cells in table.rows():
+    for where, cells in table.rows():
         collector.n_records += 1
-        where = f"{table.title}: line {line:,}"
-        hit = cells[hit_at].strip() if hit_at is not None else ""
-        hit = hit or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
-        if not hit.strip(_BETWEEN_INPUTS):
+        hit = task_in(cells, hit_at, inputs)
+        if not hit:
             raise InputError(f"{where} has no HITId and no input")
         if inputs and hit_of_input.setdefault(hash(tuple(cells[place] for place in inputs)), hit) != hit:
             alike.add(hit)
         status = cells[status_at].strip().lower() if status_at is not None else ""
         if reject_at is not None and cells[reject_at].strip():
             status = "rejected"  # marked for rejection, not yet uploaded
-        given = answers.of(cells, line)
+        given = answers.of(cells, where)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find.at(cells, item)

@@ -1,9 +1,9 @@
 """What an export is on disk: one file, a compressed file, a zip with a file per annotator, or a folder.
 
-Every way of packing comes out as a list of :class:`Part`, each of which opens as bytes. Nothing is ever unpacked to
-disk, so names inside an archive lead nowhere, and reading stops where the bytes that really come out exceed a limit,
-whatever size the archive claims. UTF-16, which Windows' shell makes of everything that is redirected into a file, comes
-out as UTF-8.
+Every way of packing comes out as :class:`ExportFiles` with a list of :class:`Part`, each of which opens as bytes.
+Nothing is ever unpacked to disk, so names inside an archive lead nowhere, and reading stops where the bytes that really
+come out exceed a limit, whatever size the archive claims. UTF-16, which Windows' shell makes of everything that is
+redirected into a file, comes out as UTF-8.
 """
 
 from __future__ import annotations
@@ -13,18 +13,31 @@ import io
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from rarevote.errors import InputError
-from rarevote.io.read.streams import compression_of, open_bytes, readable
+from rarevote.io.platforms.base import NotUtf8Error
+from rarevote.io.read.detect import (
+    UTF8_MARK,
+    ZIP,
+    Compression,
+    Found,
+    begins_json,
+    look,
+    open_bytes,
+    read_head,
+    readable,
+)
 
-MOST_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
+MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _TABLE_ENDINGS = (".csv", ".tsv")
 _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
-_HEAD = 1 << 16  # bytes
+_CHUNK = 1 << 16  # bytes
+_FIRST_RECORDS = 5
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 # What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password.
 _NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError)
@@ -40,8 +53,19 @@ def _whole(title: str) -> Iterator[None]:
         raise InputError(f"{title}: cannot be read (damaged or cut off: {error})") from None
 
 
-class NotUtf8Error(InputError):
-    """The bytes are no UTF-8: the caller may try Windows' encoding before it gives up."""
+@dataclass(frozen=True)
+class Beginning:
+    """What an export is known by.
+
+    Attributes:
+        records: the first records of JSON.
+        header: the columns of a table.
+        n_files: how many files there are.
+    """
+
+    records: list[Any] = field(default_factory=list)
+    header: list[str] = field(default_factory=list)
+    n_files: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,33 +76,113 @@ class Part:
         title: how messages call it.
         stem: its name without folder and ending; doccano names its files after the annotators.
         open: gives its bytes from the beginning.
+        looked: its first bytes and whether there are no more, where somebody has looked already.
     """
 
     title: str
     stem: str
     open: Callable[[], IO[bytes]]
+    looked: tuple[bytes, bool] | None = None
 
     def guarded(self) -> AbstractContextManager[None]:
         """Turns what a damaged stream raises into an :class:`InputError`."""
         return _whole(self.title)
 
+    @cached_property
+    def head(self) -> tuple[bytes, bool]:
+        """Its first bytes, and whether there are no more."""
+        if self.looked is not None:
+            return self.looked
+        with self.guarded(), self.open() as stream:
+            return read_head(stream)
+
+    @property
     def kind(self) -> Literal["json", "table", "empty"]:
         """What its first bytes are; a name may say anything."""
-        with self.guarded(), self.open() as stream:
-            begin = stream.read(_HEAD).removeprefix(b"\xef\xbb\xbf").strip()
+        begin = self.head[0].removeprefix(UTF8_MARK).strip()
         if not begin or begin == b'""':  # the second is a table without columns
             return "empty"
-        return "json" if begin[:1] in (b"[", b"{") else "table"
+        return "json" if begins_json(begin) else "table"
+
+    @property
+    def beginning(self) -> tuple[list[Any], list[str]]:
+        """The first records of JSON, or the header of a table; both empty if it is neither."""
+        from rarevote.io.platforms.json_records import first_records
+        from rarevote.io.platforms.table_records import open_table
+
+        for encoding in ("utf-8", "latin-1"):  # the names by which an export is known are the same in all others
+            try:
+                if self.kind == "json":
+                    return first_records(self, encoding, _FIRST_RECORDS), []
+                return [], open_table(self, encoding, may_repeat=True).header
+            except NotUtf8Error:
+                continue
+            except InputError:
+                break
+        return [], []
+
+
+@dataclass(frozen=True)
+class ExportFiles:
+    """The files of an export.
+
+    Attributes:
+        path: what was given.
+        parts: the files, in the order of their names.
+        parquet: those of a dataset on the hub, instead of parts.
+    """
+
+    path: Path
+    parts: tuple[Part, ...]
+    parquet: tuple[Path, ...] = ()
+
+    @cached_property
+    def beginning(self) -> Beginning:
+        """What the export is known by."""
+        if self.parquet:
+            from rarevote.io.platforms.argilla.records import first_parquet_records
+
+            return Beginning(first_parquet_records(self.parquet[0], _FIRST_RECORDS))
+        for part in self.parts:
+            # An annotator who has done nothing has an empty file: the next one tells.
+            records, header = part.beginning
+            if records or any(header):
+                return Beginning(records, header, len(self.parts))
+        return Beginning()
+
+    def only(self) -> Part:
+        """The only part of an export that is a single file."""
+        if not self.parts:
+            raise InputError(f"{self.path}: Parquet, which this platform does not export")
+        if len(self.parts) > 1:
+            first, second, *_ = self.parts
+            raise InputError(
+                f"{self.path}: holds {len(self.parts)} files ({first.stem}, {second.stem}, ...), but this platform "
+                "exports one: give that file"
+            )
+        return self.parts[0]
+
+    def check_whole(self) -> None:
+        """Raise what is wrong with a file, where it is not known because it is damaged or cut off."""
+        from rarevote.io.platforms.json_records import walk_json
+
+        for part in self.parts:
+            if part.kind == "json":
+                for number, _ in walk_json(part):
+                    if number == _FIRST_RECORDS:
+                        return
+            if part.kind != "empty":
+                return
 
 
 class _Limited(io.RawIOBase):
-    """Bytes of an unpacked stream, up to :data:`MOST_BYTES`."""
+    """Bytes of an unpacked stream, up to :data:`MAX_BYTES`."""
 
     def __init__(self, stream: IO[bytes], *behind: zipfile.ZipFile) -> None:
         super().__init__()
         self._stream = stream
         self._behind = behind  # closed with the stream
-        self._left = MOST_BYTES
+        self._left = MAX_BYTES
 
     def readable(self) -> bool:
         return True
@@ -87,7 +191,7 @@ class _Limited(io.RawIOBase):
         data = self._stream.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
-            raise OSError(f"unpacks to more than {MOST_BYTES >> 30} GB")
+            raise OSError(f"unpacks to more than {MAX_BYTES >> 30} GB")
         buffer[: len(data)] = data
         return len(data)
 
@@ -112,7 +216,7 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         while not self._ready:
-            data = self._stream.read(_HEAD)
+            data = self._stream.read(_CHUNK)
             self._ready = self._decoder.decode(data, final=not data).encode()
             if not data:
                 break
@@ -130,8 +234,16 @@ def _as_utf8(stream: io.BufferedReader) -> IO[bytes]:
     return stream if encoding is None else io.BufferedReader(_Recoded(stream, encoding), 1 << 20)
 
 
-def find_parts(path: Path) -> list[Part]:
-    """The parts of an export, in the order of their names.
+def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
+    return _as_utf8(io.BufferedReader(_Limited(stream, *behind), 1 << 20))
+
+
+def open_export(path: Path, found: Found | None = None) -> ExportFiles:
+    """The files of an export.
+
+    Args:
+        path: the file or folder.
+        found: the file, if somebody has looked at it already.
 
     Raises:
         InputError: nothing is there, it cannot be opened, or it holds no file that an export could be.
@@ -139,62 +251,44 @@ def find_parts(path: Path) -> list[Part]:
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if path.is_dir():
-        return _folder_parts(path)
-    try:
-        with path.open("rb") as handle:
-            magic = handle.read(4)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if magic.startswith(b"PK\x03\x04"):
-        return _zip_parts(path)
-    compression = compression_of(path)
-    if compression == "none":
-        return [_file_part(path)]
+        return _in_folder(path)
+    found = found or look(path)
+    if found.kind == "parquet":
+        return ExportFiles(path, (), (path,))
+    if found.head.startswith(ZIP):
+        return ExportFiles(path, _zip_parts(path))
+    encoding = _UTF_16.get(found.head[:2])
+    head = found.head.decode(encoding, "replace").encode() if encoding else found.head
+    stem = path.stem if found.compression == "none" else Path(path.stem).stem
+    return ExportFiles(path, (_file_part(path, stem, found.compression, (head, found.complete)),))
 
+
+def _file_part(
+    path: Path, stem: str, compression: Compression = "none", looked: tuple[bytes, bool] | None = None
+) -> Part:
     def opened() -> IO[bytes]:
         with _whole(str(path)):
-            return _buffered(open_bytes(path, compression))
+            stream = open_bytes(path, compression)
+            return _as_utf8(stream) if compression == "none" else _buffered(stream)  # type: ignore[arg-type]
 
-    return [Part(str(path), Path(path.stem).stem, opened)]
-
-
-def one_part(path: Path) -> Part:
-    """The only part of an export that is a single file."""
-    parts = find_parts(path)
-    if len(parts) > 1:
-        raise InputError(
-            f"{path}: holds {len(parts)} files ({parts[0].stem}, {parts[1].stem}, ...), but this platform exports one: "
-            "give that file"
-        )
-    return parts[0]
+    return Part(str(path), stem, opened, looked)
 
 
-def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
-    return _as_utf8(io.BufferedReader(_Limited(stream, *behind), 1 << 20))
-
-
-def _file_part(path: Path) -> Part:
-    def opened() -> IO[bytes]:
-        try:
-            return _as_utf8(path.open("rb"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-
-    return Part(str(path), path.stem, opened)
-
-
-def _folder_parts(path: Path) -> list[Part]:
+def _in_folder(path: Path) -> ExportFiles:
     records = path / "records.json"  # Argilla's to_disk folder
     if records.is_file():
-        return [_file_part(records)]
+        return ExportFiles(path, (_file_part(records, records.stem),))
+    # In a clone of the hub's repository they are in a folder of their own.
+    if hub := sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet")):
+        return ExportFiles(path, (), tuple(hub))
     for endings in (_JSON_ENDINGS, _TABLE_ENDINGS):
         files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in endings and file.is_file()]
         if files:
-            return [_file_part(file) for file in files]
+            return ExportFiles(path, tuple(_file_part(file, file.stem) for file in files))
     raise InputError(f"{path}: a folder without any {_ENDINGS} file")
 
 
-def _zip_parts(path: Path) -> list[Part]:
+def _zip_parts(path: Path) -> tuple[Part, ...]:
     with _whole(str(path)), zipfile.ZipFile(path) as archive:
         everything = archive.infolist()
     members = [entry for entry in everything if _is_export_file(entry, _JSON_ENDINGS)]
@@ -213,7 +307,7 @@ def _zip_parts(path: Path) -> list[Part]:
 
         return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
 
-    return [part(entry) for entry in sorted(members, key=lambda entry: entry.filename)]
+    return tuple(part(entry) for entry in sorted(members, key=lambda entry: entry.filename))
 
 
 def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:

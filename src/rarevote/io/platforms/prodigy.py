@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
@@ -25,10 +24,7 @@ from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import one_part
-
-NAME = "prodigy"
-TITLE = "Prodigy"
+from rarevote.io.platforms.parts import Beginning, ExportFiles
 
 CHOICE, BINARY, LABEL = "accept", "answer", "label"
 _SPAN_VIEWS = frozenset(
@@ -39,17 +35,17 @@ _IGNORED = "ignored"
 _NAMELESS = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # when the server was started, not who answered
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether the first records of a file are Prodigy's."""
-    del header
-    return bool(records) and all(
-        isinstance(record, Mapping) and bool({"_input_hash", "_task_hash"} & record.keys()) for record in records
+    return bool(beginning.records) and all(
+        isinstance(record, Mapping) and bool({"_input_hash", "_task_hash"} & record.keys())
+        for record in beginning.records
     )
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read the lines."""
-    part = one_part(path)
+    part = files.only()
     collector = Collector(part.title, options)
     spans = 0
     for number, record in walk_json(part, options.encoding):
@@ -72,8 +68,8 @@ def read(path: Path, options: Options) -> Export:
             "several of them, and several people one. Prodigy knows people who open the app with ?session=NAME"
         )
     return collector.finish(
-        NAME,
-        path,
+        "prodigy",
+        files.path,
         no_annotator="Prodigy names them when every annotator opens the app with ?session=NAME.",
         no_question=(
             f"{spans:,} lines mark passages or boxes and none chooses; votes on spans cannot be aggregated"
@@ -96,9 +92,9 @@ def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _
     """The answer on a line, None if it is about spans."""
     wanted = collector.options.question
     if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):
-        return _Answer(wanted, _names(record[wanted], f"{where}: {wanted}", collector))
+        return _Answer(wanted, collector.names(record[wanted], f"{where}: {wanted}"))
     if "options" in record or "accept" in record:
-        return _Answer(CHOICE, _names(record.get("accept"), f"{where}: accept", collector))
+        return _Answer(CHOICE, collector.names(record.get("accept"), f"{where}: accept"))
     if str(record.get("_view_id")) in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
         return None
     label = as_text(record.get("label"), f"{where}: label") or BINARY
@@ -107,17 +103,6 @@ def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _
         # Every label is a yes/no problem of its own already; without a choice all of them are taken.
         return _Answer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
     return _Answer(label, [str(verdict)], label)
-
-
-def _names(value: Any, where: str, collector: Collector) -> list[str]:
-    names = []
-    for item in value if isinstance(value, list) else [value]:
-        name = as_text(item, where)
-        if name is not None:
-            names.append(name)
-            if not isinstance(item, str):
-                collector.values.setdefault(name, item)
-    return names
 
 
 def _read_line(record: Mapping[str, Any], task: str, answer: _Answer, where: str, collector: Collector) -> None:

@@ -7,54 +7,66 @@ free text, a wrong row must be named by its line, and what a row means depends o
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
-from rarevote.io.platforms.base import ABSENT, as_text, listed
-from rarevote.io.platforms.parts import NotUtf8Error, Part
+from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, listed
+from rarevote.io.platforms.parts import Part
+from rarevote.io.read.csv_text import Dialect, find_dialect, repeated_names
 
-LONGEST_LINE = 16 << 20  # bytes
-_DELIMITERS = ",\t;|"
+MAX_LINE = 16 << 20  # bytes
+_BETWEEN_INPUTS = " | "
 
 
 @dataclass(frozen=True)
 class PlatformTable:
-    """A table whose rows can be walked more than once."""
+    """A table whose rows can be walked more than once.
+
+    Attributes:
+        part: the file.
+        encoding: of its text.
+        dialect: how cells are told apart.
+        header: names of the columns.
+        needed: places of the columns that every row must reach; the cells after them may be left away.
+    """
 
     part: Part
     encoding: str
-    delimiter: str
+    dialect: Dialect
     header: list[str]
+    needed: set[int] = field(default_factory=set)
 
     @property
     def title(self) -> str:
         """How messages call the file."""
         return self.part.title
 
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """First line and cells of every row that is not empty.
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        """Place (file and first line) and cells of every row that is not empty.
+
+        A row may lack cells at its end, which are empty then: MTurk's header ends in columns for the requester to fill
+        in, and its rows do not.
 
         Raises:
-            InputError: a row has another number of cells than the header, or its quotes do not close.
+            InputError: a row has more cells than the header, or fewer than are needed, or its quotes do not close.
         """
-        width = len(self.header)
+        width, least = len(self.header), max(self.needed, default=0) + 1
         with self.part.open() as stream:
-            reader = csv.reader(_lines(self.part, stream, self.encoding), delimiter=self.delimiter, strict=True)
+            reader = self.dialect.reader(_lines(self.part, stream, self.encoding), strict=True)
+            line = 1
             try:
                 next(reader)
                 line = reader.line_num + 1
                 for cells in reader:
                     if any(cells):
-                        if len(cells) > width and not any(cells[width:]):
-                            cells = cells[:width]
-                        if len(cells) != width:
-                            raise InputError(
-                                f"{self.title}: line {line:,} has {len(cells)} cells, the header has {width}"
-                            )
-                        yield line, cells
+                        where = f"{self.title}: line {line:,}"
+                        if len(cells) < least or any(cells[width:]):
+                            raise InputError(f"{where} has {len(cells)} cells, the header has {width}")
+                        yield where, cells[:width] + [""] * (width - len(cells))
                     line = reader.line_num + 1
             except csv.Error as error:
                 raise InputError(
@@ -64,75 +76,76 @@ class PlatformTable:
 
     def find(self, *names: str) -> int | None:
         """Position of the first of these columns that there is."""
-        for name in names:
-            if name in self.header:
-                return self.header.index(name)
-        return None
+        return next((self.header.index(name) for name in names if name in self.header), None)
 
     def need(self, what: str, *names: str, advice: str = "") -> int:
-        """Position of the first of these columns; none of them is an error."""
+        """Position of the first of these columns, in which every row must have a cell; none of them is an error."""
         found = self.find(*names)
         if found is None:
             ending = f". {advice}" if advice else ""
             raise ColumnsError(f"{self.title}: no column {names[0]!r} ({what}); it has {listed(self.header)}{ending}")
+        self.needed.add(found)
         return found
 
+    def beginning_with(self, prefix: str) -> list[int]:
+        """Positions of the columns whose names begin so."""
+        return [place for place, name in enumerate(self.header) if name.startswith(prefix)]
 
-def open_table(part: Part, encoding: str = "utf-8", *, repeated_names: bool = False) -> PlatformTable:
-    """Read the header of a table; the delimiter is the one that splits it most.
+
+def open_table(part: Part, encoding: str = "utf-8", *, may_repeat: bool = False) -> PlatformTable:
+    """Dialect and header of a table, from its first bytes.
 
     Args:
         part: the table.
         encoding: of its text.
-        repeated_names: whether two columns may have one name, which is enough to tell what the table is.
+        may_repeat: whether two columns may have one name, which is enough to tell what the table is.
 
     Raises:
         InputError: there is no header line, or it names a column twice.
     """
-    # The limit belongs to the process; it is only ever raised, to what one of our lines can hold.
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    with part.open() as stream:
-        lines = _lines(part, stream, encoding)
-        try:
-            first = next(lines)
-            if "\0" in first:
-                raise InputError(f"{part.title}: not a text file")
-            delimiter = max(_DELIMITERS, key=first.count)
-            rest = iter([first])
-            header = next(csv.reader(_chained(rest, lines), delimiter=delimiter, strict=True))
-        except StopIteration:
-            raise InputError(f"{part.title}: the file is empty") from None
-        except csv.Error as error:
-            raise InputError(f"{part.title}: the header cannot be read: {error}") from None
-    header = [name.strip() for name in header]
-    repeated = sorted({name for name in header if name and header.count(name) > 1})
-    if repeated and not repeated_names:
-        raise InputError(
-            f"{part.title}: the header names {', '.join(map(repr, repeated))} more than once; rename or delete one"
-        )
-    return PlatformTable(part, encoding, delimiter, header)
-
-
-def _chained(first: Iterator[str], rest: Iterator[str]) -> Iterator[str]:
-    yield from first
-    yield from rest
+    head, complete = part.head
+    first, newline, _ = head.partition(b"\n")
+    if b"\0" in first or not (newline or complete):
+        raise InputError(f"{part.title}: not a text file")
+    try:
+        text = head.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise _undecodable(part, head[: error.start].count(b"\n") + 1, encoding) from None
+    dialect, _ = find_dialect(text, complete=complete)
+    try:
+        header = [name.strip() for name in next(dialect.reader(io.StringIO(text, newline=""), strict=True))]
+    except StopIteration:
+        raise InputError(f"{part.title}: the file is empty") from None
+    except csv.Error as error:
+        raise InputError(f"{part.title}: the header cannot be read: {error}") from None
+    if (repeated := repeated_names(header)) and not may_repeat:
+        raise InputError(f"{part.title}: the header names {repeated} more than once; rename or delete one")
+    return PlatformTable(part, encoding, dialect, header)
 
 
 def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
     number = 0
     with part.guarded():
-        while raw := stream.readline(LONGEST_LINE):
+        while raw := stream.readline(MAX_LINE):
             number += 1
-            if len(raw) >= LONGEST_LINE and not raw.endswith(b"\n"):
-                raise InputError(f"{part.title}: line {number:,} is longer than {LONGEST_LINE >> 20} MB")
+            if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
+                raise InputError(f"{part.title}: line {number:,} is longer than {MAX_LINE >> 20} MB")
             try:
                 text = raw.decode(encoding)
             except UnicodeDecodeError:
-                raise NotUtf8Error(
-                    f"{part.title}: line {number:,} is not {encoding} text; convert the file first "
-                    "(for example: iconv -f cp1252 -t utf-8)"
-                ) from None
+                raise _undecodable(part, number, encoding) from None
             yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _undecodable(part: Part, line: int, encoding: str) -> NotUtf8Error:
+    return NotUtf8Error(f"{part.title}: line {line:,}", encoding)
+
+
+def task_in(cells: Sequence[str], id_at: int | None, inputs: Sequence[int]) -> str:
+    """The id of a row's task, or else its inputs together; "" if it has neither."""
+    task = cells[id_at].strip() if id_at is not None else ""
+    task = task or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+    return task if task.strip(_BETWEEN_INPUTS) else ""
 
 
 class Finder:
@@ -169,7 +182,7 @@ def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:
         except ValueError:
             return [text]  # a label may begin with a bracket
         if isinstance(value, list):
-            return [name for item in value if (name := as_text(item, where)) is not None]
+            return choices_in_value(value, where)
         if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):
             return [name for name, tick in value.items() if tick]
         raise InputError(f"{where} holds structured data, not a choice: {text[:60]}")

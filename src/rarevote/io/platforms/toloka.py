@@ -8,18 +8,13 @@ A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not e
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, choose_question
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import one_part
-from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
-
-NAME = "toloka"
-TITLE = "Toloka"
+from rarevote.io.platforms.parts import Beginning, ExportFiles
+from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table, task_in
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
 _WORKER = (f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
@@ -27,24 +22,22 @@ _WITH_WORKERS = f"Download the results with {_WORKER[0]}"
 _CONFIDENCE = "CONFIDENCE:"  # beside the answers of Toloka's own aggregation
 _COUNTED = frozenset({"", "APPROVED", "ACCEPTED", "SUBMITTED"})
 _REASONS = {"REJECTED": base.REJECTED, "SKIPPED": base.SKIPPED, "EXPIRED": "expired", "ACTIVE": "not yet submitted"}
-_BETWEEN_INPUTS = " | "
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether a header is that of Toloka's results."""
-    del records
-    return any(name.startswith(_OUTPUT) for name in header) and any(
-        name.startswith((_ASSIGNMENT, _INPUT)) for name in header
+    return any(name.startswith(_OUTPUT) for name in beginning.header) and any(
+        name.startswith((_ASSIGNMENT, _INPUT)) for name in beginning.header
     )
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read the rows."""
-    table = open_table(one_part(path), options.encoding)
-    questions = [name.removeprefix(_OUTPUT) for name in table.header if name.startswith(_OUTPUT)]
+    table = open_table(files.only(), options.encoding)
+    questions = [table.header[place].removeprefix(_OUTPUT) for place in table.beginning_with(_OUTPUT)]
     if not questions:
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
-    if any(name.startswith(_CONFIDENCE) for name in table.header) and table.find(*_WORKER) is None:
+    if table.beginning_with(_CONFIDENCE) and table.find(*_WORKER) is None:
         raise InputError(
             f"{table.title}: these are Toloka's aggregated results, which no longer say who answered what; "
             "download the results of the pool instead"
@@ -56,7 +49,7 @@ def read(path: Path, options: Options) -> Export:
     for name in questions:
         collector.takes(name)
     _read_rows(table, question, collector)
-    return collector.finish(NAME, path, no_annotator=f"{_WITH_WORKERS}.")
+    return collector.finish("toloka", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
 def _answered(table: PlatformTable, questions: list[str]) -> list[str]:
@@ -75,18 +68,17 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
     worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     status_at = table.find(f"{_ASSIGNMENT}status")
     task_at = table.find(f"{_ASSIGNMENT}task_id")
-    inputs = [place for place, name in enumerate(table.header) if name.startswith(_INPUT)]
+    inputs = table.beginning_with(_INPUT)
+    # A row that ends before them may have been cut off: its status, and which task it is, are not known.
+    table.needed.update(place for place in (status_at, task_at, *inputs) if place is not None)
     if task_at is None and not inputs:
         raise InputError(f"{table.title}: no column {_ASSIGNMENT}task_id and no {_INPUT} column says which task it is")
     collector.remember_keys(dict.fromkeys(table.header))
     find = Finder(table, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
-    for line, cells in table.rows():
+    for where, cells in table.rows():
         collector.n_records += 1
-        where = f"{table.title}: line {line:,}"
-        task = cells[task_at].strip() if task_at is not None else ""
+        task = task_in(cells, task_at, inputs)
         if not task:
-            task = _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
-        if not task.strip(_BETWEEN_INPUTS):
             raise InputError(f"{where} has no task id and no input")
         find.cells = cells
         if golden is not None and collector.options.gold_column is None and cells[golden].strip():

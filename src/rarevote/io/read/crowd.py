@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, Keep, Missing
 from rarevote.crowd.names import in_kind, listed, unmatched
 from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
-from rarevote.io.read.frames import Source, read_annotations, read_truth
+from rarevote.io.read.detect import Found, look
+from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
+    from rarevote.io.platforms.parts import ExportFiles
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Crowd:
     gold: dict[Any, Any] = field(default_factory=dict)
     export: Export | None = None
     has_header: bool = True
-    source: Source = field(default_factory=Source)
+    source: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
         return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
@@ -159,8 +161,10 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
     if paths is None:
         crowd = _from_memory(data, options)
     else:
-        platform = options.platform or _detected(paths, options)
-        crowd = _from_files(paths, options) if platform is None else _from_export(paths, platform, options)
+        # Looked at once: what was found is handed to whoever reads it.
+        found = look(Path(paths[0])) if len(paths) == 1 and Path(paths[0]).is_file() else None
+        export = _export_in(paths, options, found)
+        crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
     _warn_of_empty_classes(crowd.annotations, options.classes)
@@ -193,7 +197,7 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
     return Crowd(annotations, source=source)
 
 
-def _from_files(paths: list[str], options: ReadOptions) -> Crowd:
+def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> Crowd:
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
@@ -201,7 +205,7 @@ def _from_files(paths: list[str], options: ReadOptions) -> Crowd:
     if for_exports is not None:
         option = "--" + for_exports.replace("_columns", "_column").replace("_", "-")
         raise ParameterError(f"{option} is for a platform's export, and {title} is none; see --from")
-    found = read_label_files(
+    read = read_label_files(
         paths,
         columns=options.columns,
         file_format=options.file_format,
@@ -209,20 +213,21 @@ def _from_files(paths: list[str], options: ReadOptions) -> Crowd:
         sheet=options.sheet,
         wide=options.wide,
         show=options.show,
+        found=found,
         **options.policies,
     )
-    return Crowd(found.annotations, title, found.shown, has_header=options.has_header)
+    return Crowd(read.annotations, title, read.shown, has_header=options.has_header)
 
 
-def _from_export(paths: list[str], platform: str, options: ReadOptions) -> Crowd:
+def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOptions) -> Crowd:
     from rarevote.io.platforms import export_annotations, read_export
 
     title = title_of(paths)
     if len(paths) > 1 or paths[0] == "-":
-        raise InputError(f"{title}: give one export of {platform} at a time, as a file")
+        raise InputError(f"{title}: give one export of {options.platform} at a time, as a file")
     export = read_export(
-        paths[0],
-        platform=platform,
+        files,
+        platform=options.platform,
         question=options.question,
         multilabel=options.multilabel,
         include_predictions=options.include_predictions,
@@ -238,14 +243,22 @@ def _from_export(paths: list[str], platform: str, options: ReadOptions) -> Crowd
     return Crowd(votes, title, shown, dict(gold), export)
 
 
-def _detected(paths: list[str], options: ReadOptions) -> str | None:
-    """The platform, where nothing says that this is a plain table."""
-    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
-    if plain is not None or len(paths) > 1 or not Path(paths[0]).exists():
+def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> str | ExportFiles | None:
+    """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
+    path = Path(paths[0])
+    plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
+    if options.platform is not None and (plain or not path.exists()):
+        return paths[0]
+    if plain or not path.exists():
         return None
-    from rarevote.io.platforms import detect
+    from rarevote.io.platforms import recognise
+    from rarevote.io.platforms.parts import open_export
 
-    return detect(paths[0])
+    try:
+        files = open_export(path, found)
+    except InputError:
+        return options.platform and paths[0]  # whoever reads it says what is wrong
+    return files if options.platform is not None or recognise(files) is not None else None
 
 
 def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:

@@ -12,15 +12,16 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.read.streams import Compression, open_bytes, open_text, readable
+from rarevote.io.read.detect import Compression, Found, open_bytes, readable
 
 DELIMITERS = ",\t;|"
-LONGEST_LINE = 2_000_000  # bytes; DuckDB's own limit
-_SAMPLE = 1 << 18  # bytes from which the dialect is found
+MAX_LINE = 2_000_000  # bytes; DuckDB's own limit
+_MAX_CELL = 16 << 20  # bytes; a platform's text may be longer than DuckDB's lines
 _PROBE = 1 << 16
 _ENDS = re.compile(rb"[\r\n]")
 _QUOTING = (("'", "'"), ('"', '"'), ('"', "\\"))  # the first is tried only where the text shows it
@@ -38,7 +39,7 @@ class Dialect:
     def reader(self, lines: Iterable[str], *, strict: bool = False) -> Any:
         """Python's reader of this dialect."""
         # The limit belongs to the process; it is only ever raised, to what one of our lines can hold.
-        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+        csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))
         doubled = self.escape == self.quote
         return csv.reader(
             lines,
@@ -51,8 +52,8 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class TextTable:
-    """What the beginning of a delimited file tells."""
+class Delimited:
+    """What the beginning of delimited text tells."""
 
     dialect: Dialect
     columns: list[str]
@@ -60,65 +61,59 @@ class TextTable:
 
 
 def read_header(
-    path: Path, compression: Compression, *, title: str, delimiter: str | None = None, has_header: bool = True
-) -> TextTable:
-    """Dialect and column names of a file; the columns of a file without a header are named 1, 2, 3 ...
+    head: bytes, *, complete: bool, title: str, delimiter: str | None = None, has_header: bool = True
+) -> Delimited:
+    """Dialect and column names of a text; the columns of a text without a header are named 1, 2, 3 ...
+
+    Args:
+        head: its first bytes.
+        complete: whether there are no more.
+        title: what messages call it.
+        delimiter: between the cells, if that is known.
+        has_header: whether the first line names the columns.
 
     Raises:
-        InputError: the file is empty, no UTF-8 text, its first line is too long or names a column twice.
+        InputError: it is empty, no UTF-8 text, its first line is too long or names a column twice.
     """
-    with readable(title), open_bytes(path, compression) as handle:
-        begin = handle.read(_SAMPLE)
-        complete = len(begin) < _SAMPLE
-        while not complete and b"\n" not in begin and b"\r" not in begin and len(begin) <= LONGEST_LINE:
-            more = handle.read(_SAMPLE)
-            begin, complete = begin + more, not more
-    return header_of(begin, complete=complete, title=title, delimiter=delimiter, has_header=has_header)
-
-
-def header_of(
-    begin: bytes, *, complete: bool, title: str, delimiter: str | None = None, has_header: bool = True
-) -> TextTable:
-    """:func:`read_header` for the first bytes of a file; ``complete`` if there are no more."""
-    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{title}: UTF-16 text; save it as UTF-8 first (iconv -f utf-16 -t utf-8)")
-    first = re.split(rb"[\r\n]", begin, maxsplit=1)[0]
-    if not begin.strip():
+    first = _ENDS.split(head, maxsplit=1)[0]
+    if not head.strip():
         raise InputError(f"{title}: the file is empty; a header line with task, worker, label is needed")
     if b"\0" in first:
         raise InputError(f"{title}: not a text file with a header line")
-    if len(first) >= LONGEST_LINE:
+    if len(first) >= MAX_LINE:
         raise InputError(_too_long(title, 1))
-    text = _decoded(begin, title, complete=complete)
-    table = _detect(text, complete, delimiter)
-    names = [name.strip() for name in table[1]]
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(_not_utf8(title, head[: error.start].count(b"\n") + 1)) from None
+    dialect, cells = find_dialect(text, complete=complete, delimiter=delimiter)
+    names = [name.strip() for name in cells]
     if not has_header:
-        return TextTable(table[0], [str(number) for number in range(1, len(names) + 1)], has_header=False)
+        return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], has_header=False)
     if not any(names):
         raise InputError(f"{title}: the first line is blank; it must name the columns")
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    if repeated:
-        raise InputError(f"{title}: the header names {', '.join(map(repr, repeated))} more than once")
-    return TextTable(table[0], [name or f"column{number}" for number, name in enumerate(names)])
+    if repeated := repeated_names(names):
+        raise InputError(f"{title}: the header names {repeated} more than once")
+    return Delimited(dialect, [name or f"column{number}" for number, name in enumerate(names)])
 
 
-def _decoded(begin: bytes, title: str, *, complete: bool) -> str:
-    try:
-        return begin.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # The sample may end within a character.
-        if not complete and error.start >= len(begin) - 4:
-            return begin[: error.start].decode("utf-8-sig")
-        line = begin[: error.start].count(b"\n") + 1
-        raise InputError(_not_utf8(title, line)) from None
+def repeated_names(names: list[str]) -> str:
+    """The names that stand more than once in a header, for a message."""
+    return ", ".join(sorted({repr(name) for name in names if name and names.count(name) > 1}))
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # the dialect
 
 
-def _detect(text: str, complete: bool, delimiter: str | None) -> tuple[Dialect, list[str]]:
-    """The dialect in which every record of the sample has as many cells as the first, and the first record."""
+@lru_cache(maxsize=1)  # the platforms ask first, and then the reader of tables, of the same text
+def find_dialect(text: str, *, complete: bool, delimiter: str | None = None) -> tuple[Dialect, list[str]]:
+    """The dialect in which every record of the sample has as many cells as the first, and the first record.
+
+    Where there is none, cells are told apart by the mark that splits the first line into the most of them.
+    """
     line = io.StringIO(text, newline="").readline()
 
     def cells(mark: str) -> int:
@@ -164,16 +159,16 @@ def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | N
 # lines
 
 
-def check_lines(path: Path, compression: Compression, *, title: str) -> None:
+def check_lines(found: Found) -> None:
     """Refuse a file with a line beyond the limit, without reading most of a file that has none.
 
     Probes lie so near to each other that one of them is wholly within any line beyond the limit; only where a probe
     has no line end is the line around it measured. A packed file can only be read from one end to the other.
     """
-    with readable(title), open_bytes(path, compression) as handle:
-        begin = _long_line_in_stream(handle) if compression != "none" else _long_line_in_file(handle)
+    with readable(found.title), found.open() as handle:
+        begin = _long_line_in_stream(handle) if found.compression != "none" else _long_line_in_file(handle)
     if begin is not None:
-        raise InputError(_too_long(title, 1 + _count_lines(path, compression, begin)))
+        raise InputError(_too_long(found.title, 1 + _count_lines(found, begin)))
 
 
 def _long_line_in_file(handle: IO[bytes]) -> int | None:
@@ -182,21 +177,21 @@ def _long_line_in_file(handle: IO[bytes]) -> int | None:
     while len(probe := _probe(handle, at)) == _PROBE:
         if not _ENDS.search(probe):
             begin = at
-            while begin > 0 and at - begin <= LONGEST_LINE:
+            while begin > 0 and at - begin <= MAX_LINE:
                 before = _probe(handle, max(0, begin - _PROBE))[: min(begin, _PROBE)]
                 found = max(before.rfind(b"\n"), before.rfind(b"\r"))
                 begin -= len(before) - found - 1
                 if found >= 0:
                     break
             end = at + _PROBE
-            while (more := _probe(handle, end)) and end - begin <= LONGEST_LINE:
+            while (more := _probe(handle, end)) and end - begin <= MAX_LINE:
                 found_end = _ENDS.search(more)
                 end += found_end.start() if found_end else len(more)
                 if found_end:
                     break
-            if end - begin > LONGEST_LINE:
+            if end - begin > MAX_LINE:
                 return begin
-        at += LONGEST_LINE - 2 * _PROBE
+        at += MAX_LINE - 2 * _PROBE
     return None
 
 
@@ -205,7 +200,7 @@ def _long_line_in_stream(handle: IO[bytes]) -> int | None:
     while chunk := handle.read(_PROBE):
         last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
         first = _ENDS.search(chunk)
-        if at + (first.start() if first else len(chunk)) - begin > LONGEST_LINE:
+        if at + (first.start() if first else len(chunk)) - begin > MAX_LINE:
             return begin
         if last >= 0:
             begin = at + last + 1
@@ -218,22 +213,20 @@ def _probe(handle: IO[bytes], at: int) -> bytes:
     return handle.read(_PROBE)
 
 
-def _count_lines(path: Path, compression: Compression, size: int) -> int:
-    with open_bytes(path, compression) as handle:
-        counted = 0
+def _count_lines(found: Found, size: int) -> int:
+    counted = 0
+    with found.open() as handle:
         while size > 0 and (chunk := handle.read(min(size, 1 << 20))):
             counted += chunk.count(b"\n") or chunk.count(b"\r")
             size -= len(chunk)
     return counted
 
 
-def lines_of_rows(
-    path: Path, compression: Compression, table: TextTable, rows: Iterable[int], *, title: str
-) -> list[int]:
+def lines_of_rows(found: Found, table: Delimited, rows: Iterable[int]) -> list[int]:
     """The line on which each of these rows (from 0, header not counted) begins; empty where it cannot be told."""
     wanted = set(rows)
     lines: list[int] = []
-    with readable(title), open_text(path, compression) as handle:
+    with readable(found.title), io.TextIOWrapper(found.open(), encoding="utf-8-sig", newline="") as handle:
         reader = table.dialect.reader(handle)
         number = -1 if table.has_header else 0
         begin = 1
@@ -266,7 +259,7 @@ def undecodable_line(path: Path, compression: Compression) -> int | None:
 # messages
 
 
-def explain(error: Exception, table: TextTable, *, title: str, undecodable: int | None) -> str:
+def explain(error: Exception, table: Delimited, *, title: str, undecodable: int | None) -> str:
     """DuckDB's complaint about a file in words for the person who has it."""
     text = str(error)
     numbered = re.search(r"CSV Error on Line: (\d+)", text)
@@ -298,7 +291,7 @@ def _other_delimiter(line: str, delimiter: str, expected: int) -> str | None:
 def _too_long(title: str, line: int) -> str:
     which = f"line {line:,}" if line else "a line"
     return (
-        f"{title}: {which} is longer than {LONGEST_LINE:,} bytes: this is no table, or a quote is never closed. "
+        f"{title}: {which} is longer than {MAX_LINE:,} bytes: this is no table, or a quote is never closed. "
         "Long texts belong into a file of their own"
     )
 

@@ -24,7 +24,7 @@ from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.csv_text import explain, undecodable_line
-from rarevote.io.read.sources import PARQUET, Source, explain_json
+from rarevote.io.read.sources import PARQUET, FileTable, explain_json
 
 # Types that NumPy has; what is not among them and not nested becomes text.
 _NATIVE = {
@@ -35,7 +35,7 @@ _NESTED = ("STRUCT", "MAP", "UNION")
 # From this size on, rows and names are kept in a file rather than in memory.
 OUT_OF_CORE_BYTES = 256 << 20
 _PACKED_FACTOR = 5  # packed text, and Parquet, grow about so much
-_MOST_VIEWED_FILES = 200
+_MAX_VIEWED_FILES = 200
 _ROWS_AT_ONCE = 4_000_000
 # What Python's str.strip() takes away.
 _BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
@@ -56,7 +56,7 @@ class Choice:
     answers: Sequence[str] = field(default_factory=tuple)
 
 
-def is_large(sources: Sequence[Source]) -> bool:
+def is_large(sources: Sequence[FileTable]) -> bool:
     """Whether the files are better not held in memory."""
     total = 0
     for source in sources:
@@ -66,7 +66,7 @@ def is_large(sources: Sequence[Source]) -> bool:
 
 
 @contextmanager
-def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any]:
+def loaded(sources: Sequence[FileTable], choices: Sequence[Choice]) -> Iterator[Any]:
     """A database with the chosen columns of all sources in a table ``rows``, named by role; ``rowid`` is their order.
 
     Large Parquet files are not copied into it: ``rows`` is then a view that reads them.
@@ -91,9 +91,9 @@ def loaded(sources: Sequence[Source], choices: Sequence[Choice]) -> Iterator[Any
             raise _no_room(error) or _translated(about, error) from None
 
 
-def _view_parquet(database: Any, sources: Sequence[Source], choices: Sequence[Choice]) -> bool:
+def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> bool:
     """Make ``rows`` a view of Parquet files, if the sources are such files with columns of the same types."""
-    if len(sources) > _MOST_VIEWED_FILES or any(source.reader != PARQUET for source in sources):
+    if len(sources) > _MAX_VIEWED_FILES or any(source.reader != PARQUET for source in sources):
         return False
     queries, seen, begin = [], set(), 0
     for source, choice in zip(sources, choices, strict=True):
@@ -131,7 +131,7 @@ def _no_room(error: Exception) -> InputError | None:
     )
 
 
-def _rows_query(database: Any, source: Source, choice: Choice) -> str:
+def _rows_query(database: Any, source: FileTable, choice: Choice) -> str:
     kinds = _kinds(database, source)
 
     def column(name: str) -> str:
@@ -153,7 +153,7 @@ def _rows_query(database: Any, source: Source, choice: Choice) -> str:
     )
 
 
-def rows_without_task(sources: Sequence[Source], choices: Sequence[Choice], most: int = 5) -> list[int]:
+def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], most: int = 5) -> list[int]:
     """The first rows of wide tables (from 0, over all sources) that name no task."""
     rows: list[int] = []
     begin = 0
@@ -175,7 +175,7 @@ def _not_blank(expression: str) -> str:
     return f"trim(CAST({expression} AS VARCHAR)) <> ''"
 
 
-def _kinds(database: Any, source: Source) -> dict[str, str]:
+def _kinds(database: Any, source: FileTable) -> dict[str, str]:
     if source.form == "csv":
         return dict.fromkeys(source.columns, "VARCHAR")
     if source.form == "json":
@@ -191,7 +191,7 @@ def _readable(name: str, kind: str, title: str) -> str:
     return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
 
 
-def _translated(source: Source, error: Exception) -> InputError:
+def _translated(source: FileTable, error: Exception) -> InputError:
     text = str(error)
     # The message of several files names the one it is about.
     file = next((one for one in source.files if one.path in text), source.files[0])
@@ -311,7 +311,7 @@ def _from_json(codes: NDArray[Any], names: NDArray[Any], role: str) -> tuple[NDA
 # columns carried along
 
 
-def shown_values(sources: Sequence[Source], task_columns: Sequence[str], column: str) -> dict[Any, str]:
+def shown_values(sources: Sequence[FileTable], task_columns: Sequence[str], column: str) -> dict[Any, str]:
     """For each task the first value of a column that is not blank, as text.
 
     The files are read once more rather than kept: only one text per task is ever in memory.

@@ -18,7 +18,7 @@ from rarevote.io.tables import Kind, Table
 
 
 @dataclass(frozen=True)
-class Source:
+class Origin:
     """What the data came as, so that results can go back in kind."""
 
     kind: Kind = "table"
@@ -37,7 +37,7 @@ def read_annotations(
     abstain: Sequence[Any] = (),
     keep: Keep = "all",
     missing: Missing = "error",
-) -> tuple[Annotations, Source]:
+) -> tuple[Annotations, Origin]:
     """Encode whatever a user has.
 
     Args:
@@ -52,18 +52,18 @@ def read_annotations(
     """
     options: dict[str, Any] = {"classes": classes, "abstain": abstain, "keep": keep, "missing": missing}
     if isinstance(data, Annotations):
-        return data, Source()
+        return data, Origin()
     if isinstance(data, (str, Path)):
         from rarevote.io.read.votes import read_annotations_file
 
-        return read_annotations_file(data, columns=columns, **options), Source()
+        return read_annotations_file(data, columns=columns, **options), Origin()
     if isinstance(data, tuple) and len(data) == 3:
-        return Annotations.from_arrays(*data, **options), Source()
+        return Annotations.from_arrays(*data, **options), Origin()
     if isinstance(data, list):
         data = _columns_of(data)
     if isinstance(data, Mapping):
         chosen = find_columns(list(data), columns, where="the data")
-        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **options), Source()
+        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **options), Origin()
     frame, kind = _as_frame(data)
     chosen = find_columns(frame.columns, columns, where="the frame")
     encoded = {role: _encode_series(frame[name], kind) for role, name in chosen.items()}
@@ -71,7 +71,7 @@ def read_annotations(
     if kind == "pandas":
         dtypes = {role: frame[name].to_native().dtype for role, name in chosen.items()}
         dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
-    return Annotations.from_encoded(encoded, **options), Source(kind, dtypes)
+    return Annotations.from_encoded(encoded, **options), Origin(kind, dtypes)
 
 
 def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
@@ -81,7 +81,9 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
         return {name: [row.get(name) for row in rows] for name in names} if rows else {role: [] for role in ALIASES}
     for number, row in enumerate(rows):
         if not isinstance(row, (tuple, list)) or len(row) != len(ALIASES):
-            raise InputError(f"row {number}: a list of votes holds (task, worker, label) or dicts, not {row!r}")
+            raise InputError(
+                f"cannot read annotations from row {number}: a list holds (task, worker, label) or dicts, not {row!r}"
+            )
     return dict(zip(ALIASES, map(list, zip(*rows, strict=True)), strict=True))
 
 

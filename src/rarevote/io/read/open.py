@@ -1,8 +1,8 @@
 """From what a person gives to tables in files.
 
-A person gives a file, several, a pattern, a folder, ``-`` for standard input, or an address. The ending of the name
-says the format; where it does not, the first bytes do. What DuckDB cannot read by itself is turned into what it can:
-a spreadsheet into JSON lines, standard input into a file.
+A person gives a file, several, a pattern, a folder, ``-`` for standard input, or an address. What a file is, its first
+bytes and its name say (:mod:`rarevote.io.read.detect`). What DuckDB cannot read by itself is turned into what it can: a
+spreadsheet into JSON lines, standard input into a file.
 """
 
 from __future__ import annotations
@@ -20,37 +20,28 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.read.csv_text import check_lines, lines_of_rows, read_header
+from rarevote.io.read.detect import (
+    FORMATS,
+    UTF8_MARK,
+    Compression,
+    Found,
+    format_of_name,
+    keep_standard_input,
+    look,
+)
 from rarevote.io.read.sources import (
     PARQUET,
     File,
-    Source,
+    FileTable,
     csv_source,
     explain_json,
     json_packing,
     json_source,
     with_partitions,
 )
-from rarevote.io.read.streams import (
-    COMPRESSED_ENDINGS,
-    Compression,
-    compression_of,
-    first_bytes,
-    keep_standard_input,
-    last_bytes,
-    open_bytes,
-)
 
-FORMATS: dict[str, tuple[str, ...]] = {
-    "csv": (".csv", ".txt", ".dat"),
-    "tsv": (".tsv", ".tab"),
-    "json": (".json", ".jsonl", ".ndjson"),
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "xlsx": (".xlsx", ".xlsm"),
-}
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "xlsx", b"\xff\xff\xff\xff": "arrow"}
 _SAMPLED_RECORDS = 10_000
-_HEAD = 1 << 16
+_TAIL = 1 << 16  # bytes in which the end of a list stands
 
 
 @contextmanager
@@ -61,7 +52,8 @@ def open_sources(
     has_header: bool = True,
     sheet: str | None = None,
     wanted: Sequence[str] | None = (),
-) -> Iterator[list[Source]]:
+    found: Found | None = None,
+) -> Iterator[list[FileTable]]:
     """The sources behind the inputs, in order; temporary files live as long as the block.
 
     Args:
@@ -70,6 +62,7 @@ def open_sources(
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet; the first if not given.
         wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
+        found: one of the inputs, if somebody has looked at it already.
     """
     if file_format == "ndjson":
         file_format = "json"
@@ -79,22 +72,18 @@ def open_sources(
     if not given:
         raise ParameterError("no input file")
     with tempfile.TemporaryDirectory(prefix="rarevote-") as folder, connection() as database:
-        opener = _Opener(database, Path(folder), file_format, has_header, sheet, wanted)
-        found = [source for one in given for source in opener.open(one)]
-        forms = {source.form for source in found}
+        opener = _Opener(database, Path(folder), file_format, has_header, sheet, wanted, found)
+        sources = [source for one in given for source in opener.open(one)]
+        forms = {source.form: source.title for source in reversed(sources)}
         if len(forms) > 1:
-            raise InputError(f"{', '.join(map(str, given))}: files of one kind are needed, not {_listed(found)}")
-        yield _merged(found)
+            titles = " and ".join(forms.values())
+            raise InputError(f"{', '.join(map(str, given))}: files of one kind are needed, not {titles}")
+        yield _merged(sources)
 
 
-def _listed(sources: Sequence[Source]) -> str:
-    first = {source.form: source.title for source in reversed(sources)}
-    return " and ".join(first.values())
-
-
-def _merged(sources: Sequence[Source]) -> list[Source]:
+def _merged(sources: Sequence[FileTable]) -> list[FileTable]:
     """Neighbours that are read alike as one source, so that DuckDB reads their files side by side."""
-    merged: list[Source] = []
+    merged: list[FileTable] = []
     for source in sources:
         if merged and not source.objects and _signature(merged[-1]) == _signature(source):
             merged[-1] = replace(merged[-1], files=merged[-1].files + source.files)
@@ -103,14 +92,8 @@ def _merged(sources: Sequence[Source]) -> list[Source]:
     return merged
 
 
-def _signature(source: Source) -> tuple[Any, ...]:
+def _signature(source: FileTable) -> tuple[Any, ...]:
     return source.reader, repr(source.arguments), tuple(source.columns), bool(source.objects)
-
-
-def format_of_name(path: Path) -> str | None:
-    """The format that a file's ending says, without looking at the file."""
-    name = Path(path.stem) if path.suffix.lower() in COMPRESSED_ENDINGS else path
-    return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
 
 
 def is_temporary(name: str) -> bool:
@@ -132,8 +115,9 @@ class _Opener:
     has_header: bool
     sheet: str | None
     wanted: Sequence[str] | None
+    found: Found | None
 
-    def open(self, given: str | Path) -> list[Source]:
+    def open(self, given: str | Path) -> list[FileTable]:
         text = str(given)
         if text == "-":
             return [self._file(keep_standard_input(self.folder), "standard input")]
@@ -175,58 +159,56 @@ class _Opener:
 
     # -- one file ----------------------------------------------------------------------------------------------------
 
-    def _file(self, path: Path, title: str) -> Source:
-        compression = compression_of(path)
-        head = first_bytes(path, compression, _HEAD)
-        magic = next((kind for begin, kind in _MAGIC.items() if head.startswith(begin)), None)
-        kind = self.file_format or magic or format_of_name(path)
-        if kind is None:
-            kind = "json" if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "csv"
-        if compression != "none" and kind in ("parquet", "arrow", "xlsx"):
+    def _file(self, path: Path, title: str) -> FileTable:
+        found = self.found if self.found is not None and self.found.path == path else look(path, title)
+        kind = self.file_format or found.kind
+        if found.compression != "none" and kind in ("parquet", "arrow", "xlsx"):
             raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
         if kind in ("csv", "tsv"):
-            return self._delimited(path, title, compression, "\t" if kind == "tsv" else None)
+            return self._delimited(found, "\t" if kind == "tsv" else None)
         if kind == "json":
-            return self._json(path, title, compression, head)
+            return self._json(found)
         if kind == "parquet":
             return self._parquet(str(path), title)
         if kind == "arrow":
             from rarevote.io.arrow_files import open_arrow
 
-            name, opened, columns = open_arrow(path, title)
-            return Source((File(str(path), title),), "typed", name, (), columns, objects={name: opened})
+            name, opened, columns = open_arrow(found)
+            return FileTable((File(str(path), title),), "typed", name, (), columns, objects={name: opened})
         return self._spreadsheet(path, title)
 
-    def _delimited(self, path: Path, title: str, compression: Compression, delimiter: str | None) -> Source:
-        table = read_header(path, compression, title=title, delimiter=delimiter, has_header=self.has_header)
-        check_lines(path, compression, title=title)
+    def _delimited(self, found: Found, delimiter: str | None) -> FileTable:
+        table = read_header(
+            found.head, complete=found.complete, title=found.title, delimiter=delimiter, has_header=self.has_header
+        )
+        check_lines(found)
 
         def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
-            lines = lines_of_rows(path, compression, table, rows, title=title)
+            lines = lines_of_rows(found, table, rows)
             return ("line", lines) if lines else ("row", [row + 1 for row in rows])
 
-        return csv_source(File(str(path), title, place), table, compression)
+        return csv_source(File(str(found.path), found.title, place), table, found.compression)
 
-    def _json(self, path: Path, title: str, compression: Compression, head: bytes) -> Source:
-        if head.startswith(b"\xef\xbb\xbf"):
+    def _json(self, found: Found) -> FileTable:
+        if found.head.startswith(UTF8_MARK):
             plain = self._temporary()
-            with open_bytes(path, compression) as given, plain.open("wb") as copy:
-                given.read(3)
+            with found.open() as given, plain.open("wb") as copy:
+                given.read(len(UTF8_MARK))
                 shutil.copyfileobj(given, copy, 1 << 20)
-            path, compression, head = plain, "none", head[3:]
-        layout = _json_layout(head, title)
+            found = look(plain, found.title)
+        layout = _json_layout(found.head, found.title)
         # DuckDB takes the end of the file for the end of a list, and that of a packed file for its end.
-        if layout == "array" and last_bytes(path, compression, _HEAD).rstrip()[-1:] != b"]":
-            raise InputError(f"{title}: the JSON is cut off: the list has no end")
-        if compression == "zstd":
-            last_bytes(path, compression, 1)
+        if layout == "array" and found.last_bytes(_TAIL).rstrip()[-1:] != b"]":
+            raise InputError(f"{found.title}: the JSON is cut off: the list has no end")
+        if found.compression == "zstd":
+            found.last_bytes(1)
 
         def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
             return "record", [row + 1 for row in rows]
 
-        return self._json_source(File(str(path), title, place), layout, compression)
+        return self._json_source(File(str(found.path), found.title, place), layout, found.compression)
 
-    def _spreadsheet(self, path: Path, title: str) -> Source:
+    def _spreadsheet(self, path: Path, title: str) -> FileTable:
         from rarevote.io.spreadsheet import read_spreadsheet
 
         copy = self._temporary()
@@ -245,7 +227,7 @@ class _Opener:
 
     # -- addresses ---------------------------------------------------------------------------------------------------
 
-    def _remote(self, address: str) -> Source:
+    def _remote(self, address: str) -> FileTable:
         from rarevote.io.read.remote import load_extension, peek
 
         kind = self.file_format or format_of_name(Path(address.split("?")[0]))
@@ -265,7 +247,7 @@ class _Opener:
 
     # -- with the help of DuckDB -------------------------------------------------------------------------------------
 
-    def _json_source(self, file: File, layout: str, compression: Compression) -> Source:
+    def _json_source(self, file: File, layout: str, compression: Compression) -> FileTable:
         """A source of JSON objects; its columns are the keys of the first records, or of all if any is wanted."""
         columns = self._json_keys(file, layout, compression, f"LIMIT {_SAMPLED_RECORDS}")
         if self.wanted is None or not set(self.wanted) <= set(columns):
@@ -287,14 +269,14 @@ class _Opener:
             raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
 
-    def _parquet(self, path: str, title: str) -> Source:
+    def _parquet(self, path: str, title: str) -> FileTable:
         import duckdb
 
         try:
             described = self.database.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [[literal(path)]]).fetchall()
         except duckdb.Error as error:
             raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
-        return Source((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])
+        return FileTable((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])
 
 
 def _json_layout(head: bytes, title: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN
-from rarevote.io.read.csv_text import LONGEST_LINE, TextTable, header_of
+from rarevote.io.read.csv_text import MAX_LINE, Delimited, read_header
 
 _EXTENSIONS = {"http": "httpfs", "https": "httpfs", "s3": "httpfs", "gs": "httpfs", "gcs": "httpfs", "r2": "httpfs",
                "hf": "httpfs", "az": "azure", "azure": "azure", "abfss": "azure"}  # fmt: skip
@@ -54,7 +54,7 @@ def load_extension(database: Any, address: str) -> None:
     database.execute(f"LOAD {extension}")
 
 
-def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool) -> TextTable:
+def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool) -> Delimited:
     """Dialect and header of delimited text at an address, from its first lines."""
     import duckdb
 
@@ -62,7 +62,7 @@ def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool
         # A delimiter that no text has makes every line one cell.
         found = database.execute(
             "SELECT line FROM read_csv(?, auto_detect=false, header=false, delim='\x01', quote='', escape='', "
-            f"comment='', columns={{'line': 'VARCHAR'}}, parallel=false, max_line_size={LONGEST_LINE}, "
+            f"comment='', columns={{'line': 'VARCHAR'}}, parallel=false, max_line_size={MAX_LINE}, "
             f"{AS_WRITTEN}) "
             f"LIMIT {_SAMPLED_LINES}",
             [address],
@@ -70,4 +70,4 @@ def peek(database: Any, address: str, *, delimiter: str | None, has_header: bool
     except duckdb.Error as error:
         raise InputError(f"{address}: cannot be read ({str(error).splitlines()[0][:200]})") from None
     begin = "".join(f"{line or ''}\n" for (line,) in found).encode()
-    return header_of(begin, complete=False, title=address, delimiter=delimiter, has_header=has_header)
+    return read_header(begin, complete=False, title=address, delimiter=delimiter, has_header=has_header)

@@ -16,7 +16,7 @@ from rarevote.errors import InputError
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded
 from rarevote.io.read.open import open_sources
-from rarevote.io.read.sources import Source, place_of_rows
+from rarevote.io.read.sources import FileTable, place_of_rows
 
 #: what columns of probabilities begin with, and what they are
 PROBABILITIES = {"p:": "the method's", "calibrated:": "calibrated"}
@@ -84,7 +84,7 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
     )
 
 
-def _table(sources: Sequence[Source], names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+def _table(sources: Sequence[FileTable], names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
     table = np.empty((len(columns[0]), len(columns)))
     for k, (name, column) in enumerate(zip(names, columns, strict=True)):

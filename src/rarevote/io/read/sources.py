@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
-from rarevote.io.read.csv_text import TextTable
-from rarevote.io.read.streams import Compression, open_bytes
+from rarevote.io.read.csv_text import Delimited
+from rarevote.io.read.detect import Compression, open_bytes
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
 _FILE = "rarevote name of the file"  # longer than any column's name could be by chance
-_LONGEST_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
+_MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileTable:
     """Files that are read by one and the same expression.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
     reader: str
     arguments: tuple[Any, ...]
     columns: list[str]
-    table: TextTable | None = None
+    table: Delimited | None = None
     objects: dict[str, Any] = field(default_factory=dict)
     compression: Compression = "none"
     partitions: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Source:
         return [*paths, *self.arguments]
 
 
-def place_of_rows(sources: Sequence[Source], rows: Sequence[int]) -> str:
+def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
     """Where rows (from 0, counted over all sources) are, in words."""
     files = [(source, file) for source in sources for file in source.files]
     if len(files) == 1:
@@ -112,7 +112,7 @@ def partition_values(path: str | Path) -> dict[str, str]:
     return {unquote(name): unquote(value) for name, sign, value in pairs if name and sign}
 
 
-def with_partitions(source: Source) -> Source:
+def with_partitions(source: FileTable) -> FileTable:
     """The source with a column for each folder ``name=value`` on the way whose name no column of the file has."""
     (file,) = source.files
     absent = tuple(name for name in partition_values(Path(file.path).absolute()) if name not in source.columns)
@@ -133,7 +133,7 @@ def with_partitions(source: Source) -> Source:
 # how DuckDB reads them
 
 
-def csv_source(file: File, table: TextTable, compression: Compression, options: str = "") -> Source:
+def csv_source(file: File, table: Delimited, compression: Compression, options: str = "") -> FileTable:
     """Delimited text: every column as text."""
     # NULs and comment signs in cells are text; a cell that is empty is missing, and nothing else is.
     reader = (
@@ -149,14 +149,14 @@ def csv_source(file: File, table: TextTable, compression: Compression, options: 
         compression,
         dict.fromkeys(table.columns, "VARCHAR"),
     )
-    return Source((file,), "csv", reader, arguments, table.columns, table=table, compression=compression)
+    return FileTable((file,), "csv", reader, arguments, table.columns, table=table, compression=compression)
 
 
-def json_source(file: File, layout: str, compression: Compression, columns: list[str]) -> Source:
+def json_source(file: File, layout: str, compression: Compression, columns: list[str]) -> FileTable:
     """JSON objects: every value as JSON text, so that its type is known and nothing is guessed."""
     reader = f"read_json(?, format='{layout}', compression=?, columns=?, {AS_WRITTEN})"
     kinds = dict.fromkeys(columns, "JSON")
-    return Source((file,), "json", reader, (json_packing(compression), kinds), columns, compression=compression)
+    return FileTable((file,), "json", reader, (json_packing(compression), kinds), columns, compression=compression)
 
 
 def json_packing(compression: Compression) -> str:
@@ -182,7 +182,7 @@ def explain_json(error: Exception, path: str, compression: Compression) -> str:
 def _broken_line(path: str, compression: Compression, near: int) -> int | None:
     """The line that is no JSON object; DuckDB's number may be one too high."""
     with open_bytes(Path(path), compression) as handle:
-        for number, line in enumerate(iter(lambda: handle.readline(_LONGEST_RECORD), b""), 1):
+        for number, line in enumerate(iter(lambda: handle.readline(_MAX_RECORD), b""), 1):
             if near - 2 <= number <= near and line.strip():
                 try:
                     if not isinstance(json.loads(line), dict):

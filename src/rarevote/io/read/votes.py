@@ -18,6 +18,7 @@ from rarevote.crowd.annotations import Annotations, Keep, Missing
 from rarevote.crowd.names import is_missing
 from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
+from rarevote.io.read.detect import Found
 from rarevote.io.read.encode import (
     Choice,
     encode_rows,
@@ -28,7 +29,7 @@ from rarevote.io.read.encode import (
     shown_values,
 )
 from rarevote.io.read.open import open_sources
-from rarevote.io.read.sources import Source, place_of_rows
+from rarevote.io.read.sources import FileTable, place_of_rows
 
 Inputs = str | Path | Sequence[str | Path]
 
@@ -46,19 +47,9 @@ class LabelFiles:
     shown: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
-def read_annotations_file(
-    path: Inputs,
-    *,
-    columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    abstain: Sequence[Any] = (),
-    keep: Keep = "all",
-    missing: Missing = "error",
-) -> Annotations:
-    """Encode files with a task, a worker and a label column; see :func:`read_label_files`."""
-    return read_label_files(
-        path, columns=columns, classes=classes, abstain=abstain, keep=keep, missing=missing
-    ).annotations
+def read_annotations_file(path: Inputs, **options: Any) -> Annotations:
+    """Encode files with a task, a worker and a label column; options as :func:`read_label_files` takes them."""
+    return read_label_files(path, **options).annotations
 
 
 def read_label_files(
@@ -74,6 +65,7 @@ def read_label_files(
     sheet: str | None = None,
     wide: bool = False,
     show: Sequence[str] = (),
+    found: Found | None = None,
 ) -> LabelFiles:
     """Encode the votes of files, and carry columns along.
 
@@ -92,9 +84,12 @@ def read_label_files(
             first column unless ``columns`` names it.
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
+        found: the file, if somebody has looked at it already.
     """
     wanted = None if wide else [*(columns or {}).values(), *show]
-    with open_sources(inputs, file_format=file_format, has_header=has_header, sheet=sheet, wanted=wanted) as sources:
+    with open_sources(
+        inputs, file_format=file_format, has_header=has_header, sheet=sheet, wanted=wanted, found=found
+    ) as sources:
         shown = _shown_columns(sources, show)
         choose = _choose_wide if wide else _choose_long
         choices = [choose(source, columns, shown) for source in sources]
@@ -112,14 +107,14 @@ def read_label_files(
         del encoded
         carried = {}
         for name in shown:
-            found = shown_values(sources, [choice.roles["task"] for choice in choices], name)
+            first = shown_values(sources, [choice.roles["task"] for choice in choices], name)
             texts = np.empty(crowd.n_tasks, dtype=object)
-            texts[:] = [found.get(task, "") for task in crowd.tasks.tolist()]
+            texts[:] = [first.get(task, "") for task in crowd.tasks.tolist()]
             carried[name] = texts
     return LabelFiles(crowd, carried)
 
 
-def _titled(sources: Sequence[Source], compute: Any) -> Any:
+def _titled(sources: Sequence[FileTable], compute: Any) -> Any:
     """Names the file in messages that are about its values."""
     try:
         return compute()
@@ -127,7 +122,7 @@ def _titled(sources: Sequence[Source], compute: Any) -> Any:
         raise InputError(f"{sources[0].title}: {error}") from None
 
 
-def _say_partitions(sources: Sequence[Source], choices: Sequence[Choice]) -> None:
+def _say_partitions(sources: Sequence[FileTable], choices: Sequence[Choice]) -> None:
     """Say which roles the names of folders fill, because no column does."""
     for source, choice in zip(sources, choices, strict=True):
         for role, name in choice.roles.items():
@@ -136,12 +131,12 @@ def _say_partitions(sources: Sequence[Source], choices: Sequence[Choice]) -> Non
                 return
 
 
-def _choose_long(source: Source, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
+def _choose_long(source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
     del shown
     return Choice(find_columns(source.columns, columns, where=source.title))
 
 
-def _choose_wide(source: Source, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
+def _choose_wide(source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
     chosen = dict(columns or {})
     if set(chosen) - {"task"}:
         raise ParameterError("of a wide table only the task can be named: its other columns are the annotators")
@@ -156,7 +151,7 @@ def _choose_wide(source: Source, columns: Mapping[str, str] | None, shown: Seque
     return Choice({"task": task}, answers)
 
 
-def _shown_columns(sources: Sequence[Source], show: Sequence[str]) -> list[str]:
+def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[str]:
     known = {name for source in sources for name in source.columns}
     names = [part.strip() for name in show for part in ([name] if name in known else name.split(",")) if part.strip()]
     for name in names:

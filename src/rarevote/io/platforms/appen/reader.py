@@ -1,4 +1,4 @@
-"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON (see :mod:`.appen_json`).
+"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON (see :mod:`.units`).
 
 A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
 mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted and
@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.appen_json import GOLD as _GOLD
-from rarevote.io.platforms.appen_json import TAINTED, is_unit, read_units
+from rarevote.io.platforms.appen.units import GOLD as _GOLD
+from rarevote.io.platforms.appen.units import TAINTED, is_unit, read_units
 from rarevote.io.platforms.base import Export, Options, choose_question, listed
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import one_part
+from rarevote.io.platforms.parts import Beginning, ExportFiles
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
-
-NAME = "appen"
-TITLE = "Appen (CrowdFlower, Figure Eight)"
 
 _REASON = "_gold_reason"
 _TRUE = frozenset({"true", "1", "yes"})
@@ -31,18 +26,19 @@ _SAMPLED_UNITS = 20_000  # by which columns that differ within a unit are found;
 _split = partial(choices_in_cell, separator="\n")
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether a file is one of Appen's reports, by its header or its first units."""
-    if records:
-        return all(map(is_unit, records))
-    return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & set(header))
+    if beginning.records:
+        return all(map(is_unit, beginning.records))
+    header = set(beginning.header)
+    return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & header)
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read the judgments."""
-    part = one_part(path)
-    if part.kind() == "json":
-        return read_units(part, NAME, path, options)
+    part = files.only()
+    if part.kind == "json":
+        return read_units(part, files.path, options)
     table = open_table(part, options.encoding)
     if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
@@ -56,7 +52,7 @@ def read(path: Path, options: Options) -> Export:
     for name in questions:
         collector.takes(name)
     _read_rows(table, unit_at, question, collector)
-    return collector.finish(NAME, path, no_annotator="Download the full report, with _worker_id.")
+    return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
 
 
 def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[str]:
@@ -95,12 +91,12 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
     answer_at = table.need("the answer", question)
     worker_at = table.need("the worker", "_worker_id", advice="Download the full report")
     tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
+    table.needed.update(place for place in (tainted_at, rejected_at) if place is not None)
     gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
     collector.remember_keys(dict.fromkeys(table.header))
     find = Finder(table)
-    for line, cells in table.rows():
+    for where, cells in table.rows():
         collector.n_records += 1
-        where = f"{table.title}: line {line:,}"
         task = cells[unit_at].strip()
         if not task:
             raise InputError(f"{where} has no _unit_id")

@@ -1,4 +1,4 @@
-"""Argilla's records in every form in which they leave it, and the way back into each.
+"""Argilla's records in every form in which they leave it.
 
 * ``flat``, version 2 ``to_list(flatten=True)`` or a dataset on the hub: ``<q>.responses``, ``<q>.responses.users`` and
   ``<q>.responses.status`` are parallel lists; ``<q>.suggestion`` comes with ``.agent`` and ``.score``;
@@ -17,9 +17,9 @@ makes, or that of a dataset on the hub.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.platforms.base import as_text, shown_text
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import one_part
+from rarevote.io.platforms.parts import ExportFiles
 
 SINGLE = "single"  # the form without a way back
 
@@ -58,22 +58,12 @@ class Record:
     suggestions: dict[str, Suggestion] = field(default_factory=dict)
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files that an export is, none if it is something else; a clone of the hub has them under ``data``."""
-    if path.is_file():
-        return [path] if path.suffix.lower() in (".parquet", ".pq") else []
-    if not path.is_dir() or (path / "records.json").is_file():
-        return []
-    return sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet"))
-
-
-def walk_records(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
+def walk_records(files: ExportFiles, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
     """Number (from 1) and keys of every record, from JSON in any orientation, JSON lines or Parquet."""
-    files = parquet_files(path)
-    if files:
-        yield from enumerate((record for file in files for record in _parquet_records(file)), 1)
+    if files.parquet:
+        yield from enumerate((record for file in files.parquet for record in _parquet_records(file)), 1)
         return
-    part = one_part(path)
+    part = files.only()
     for number, value in walk_json(part, encoding):
         if not isinstance(value, dict):
             raise InputError(f"{part.title}: record {number:,} is a {type(value).__name__}, not an object")
@@ -108,6 +98,14 @@ def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
     if value and all(isinstance(item, dict) and form_of(item) is not None for item in value.values()):
         return [{"id": key, **item} for key, item in value.items()]
     return None
+
+
+def first_parquet_records(path: Path, count: int) -> list[dict[str, Any]]:
+    """The first records of a Parquet file, none if it cannot be read."""
+    try:
+        return list(islice(_parquet_records(path), count))
+    except InputError:
+        return []
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
@@ -256,43 +254,3 @@ def as_object(value: Any) -> Mapping[str, Any]:
         except ValueError:
             return {}
     return value if isinstance(value, Mapping) else {}
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# the way back
-
-
-def without_answers(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A record in its own form with its answers taken out."""
-    form = form_of(fields)
-    if form in ("nested", "server"):
-        return {**fields, "responses": {} if form == "nested" else []}
-    if form == "flat":
-        return {key: value for key, value in fields.items() if not re.search(r"\.responses(\.users|\.status)?$", key)}
-    questions = as_record(fields).responses
-    return {key: [] if key in questions else value for key, value in fields.items()}
-
-
-def with_suggestion(
-    fields: Mapping[str, Any], question: str, value: Any, score: Any, agent: str | None
-) -> dict[str, Any]:
-    """A record without its answers and with a suggestion, in the record's own form; value None for none."""
-    form, record = form_of(fields), without_answers(fields)
-    if form == "flat":
-        # All records of this form have the same keys.
-        named = {"": value, ".score": score, ".agent": agent}
-        return {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
-    if value is None:
-        return record
-    if form == "nested":
-        suggestion = {"value": value, "score": score, "agent": agent}
-        return {**record, "suggestions": {**as_object(record.get("suggestions")), question: suggestion}}
-    if form == "server":
-        given = record.get("suggestions")
-        others = [entry for entry in given or () if as_object(entry).get("question_name") != question]
-        own = {"question_name": question, "type": "model", "value": value, "score": score, "agent": agent}
-        return {**record, "suggestions": [*others, own]}
-    # Version 1 knows one score per suggestion.
-    known = [entry for entry in (score if isinstance(score, list) else [score]) if entry is not None]
-    about = {"type": "model", "score": min(known, default=None), "agent": agent}
-    return {**record, f"{question}-suggestion": value, f"{question}-suggestion-metadata": about}

@@ -34,15 +34,8 @@ def _judgments(unit: Mapping[str, Any]) -> Any:
     return results.get("judgments") if isinstance(results, Mapping) else None
 
 
-def read_units(part: Part, name: str, path: Path, options: Options) -> Export:
-    """Read the judgments of all units.
-
-    Args:
-        part: the report.
-        name: the platform's name.
-        path: where the export is.
-        options: what the caller wants.
-    """
+def read_units(part: Part, path: Path, options: Options) -> Export:
+    """Read the judgments of all units of a report; ``path`` is where the export is."""
     collector = Collector(part.title, options)
     has_judgments = False
     for number, unit in walk_json(part, options.encoding):
@@ -58,7 +51,7 @@ def read_units(part: Part, name: str, path: Path, options: Options) -> Export:
             "Download the full report, as CSV or JSON"
         )
     return collector.finish(
-        name,
+        "appen",
         path,
         no_annotator="Download the full report, with worker_id.",
         no_question="no judgment answers a question",

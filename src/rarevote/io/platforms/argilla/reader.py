@@ -1,4 +1,4 @@
-"""Argilla: answers and suggestions of records, whichever way they left it (see :mod:`.argilla_records`).
+"""Argilla: answers and suggestions of records, whichever way they left it (see :mod:`.records`).
 
 An answer counts if its status is ``submitted``, or if the form has no status. The record's own ``status`` is no filter:
 pending records hold votes. Where the dataset's ``settings.json`` lies beside the records, it says which questions are
@@ -15,36 +15,33 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.argilla_records import as_object, as_record, form_of, is_turned, record_id, walk_records
+from rarevote.io.platforms.argilla.records import as_object, as_record, form_of, is_turned, record_id, walk_records
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
-
-NAME = "argilla"
-TITLE = "Argilla"
+from rarevote.io.platforms.parts import Beginning, ExportFiles
 
 _CHOICE_TYPES = ("label_selection", "multi_label_selection", "rating")
 _SETTINGS_PLACES = (".argilla/settings.json", "settings.json")
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether the first records of a file are Argilla's."""
-    del header
-    if not all(isinstance(record, dict) for record in records):
+    if not all(isinstance(record, dict) for record in beginning.records):
         return False
     # Early versions leave an empty list where nobody has answered: another record tells.
-    return any(form_of(record) is not None or is_turned(record) for record in records)
+    return any(form_of(record) is not None or is_turned(record) for record in beginning.records)
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read records of any of the forms."""
     if options.question is not None:
         options = replace(options, question=options.question.removesuffix(".responses"))
-    kinds = _question_kinds(path)
-    title = str(path)
+    kinds = _question_kinds(files.path)
+    title = str(files.path)
     collector = Collector(title, options)
     other: dict[str, str] = {}
     unanswered = 0
-    for number, fields in walk_records(path, options.encoding):
+    for number, fields in walk_records(files, options.encoding):
         collector.n_records = number
         form = form_of(fields)
         if form is None:
@@ -58,8 +55,8 @@ def read(path: Path, options: Options) -> Export:
     if options.question in other and options.question not in collector.questions:
         raise InputError(f"{title}: {options.question!r} is a {other[options.question]} question, not a choice")
     return collector.finish(
-        NAME,
-        path,
+        "argilla",
+        files.path,
         no_annotator="Argilla writes null for users that it no longer knows.",
         no_question=f"no question was answered by a choice; found: {', '.join(map(repr, other)) or 'none'}",
     )
@@ -132,14 +129,7 @@ def _is_structured(value: Any) -> bool:
 
 def _choices(value: Any, where: str, collector: Collector) -> list[str]:
     collector.details["several"] = collector.details.get("several", False) or isinstance(value, list)
-    names = []
-    for item in value if isinstance(value, list) else [value]:
-        name = as_text(item, where)
-        if name is not None:
-            names.append(name)
-            if not isinstance(item, str):
-                collector.values.setdefault(name, item)
-    return names
+    return collector.names(value, where)
 
 
 def _question_kinds(path: Path) -> dict[str, str]:

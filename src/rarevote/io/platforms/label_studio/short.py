@@ -21,7 +21,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import Export, Options, as_text, listed, look_up, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.label_studio_controls import Controls, is_of_region, kind_of
+from rarevote.io.platforms.label_studio.controls import Controls, is_of_region, kind_of
 from rarevote.io.platforms.parts import Part
 from rarevote.io.platforms.table_records import open_table
 
@@ -35,15 +35,8 @@ def has_annotator(keys: Any) -> bool:
     return {_ANNOTATOR, "annotation_id", "lead_time"} <= set(keys)
 
 
-def read_short(part: Part, name: str, path: Path, options: Options) -> Export:
-    """Read the annotations.
-
-    Args:
-        part: the file.
-        name: the platform's name.
-        path: where the export is.
-        options: what the caller wants.
-    """
+def read_short(part: Part, path: Path, options: Options) -> Export:
+    """Read the annotations of a file; ``path`` is where the export is."""
     if options.include_predictions and not options.prediction_columns:
         raise ParameterError(f"{part.title}: only Label Studio's full JSON export holds predictions; export as JSON")
     collector, controls = Collector(part.title, options), Controls()
@@ -53,7 +46,7 @@ def read_short(part: Part, name: str, path: Path, options: Options) -> Export:
         _read_record(record, where, questions, collector, controls)
     controls.check(collector)
     return collector.finish(
-        name,
+        "label-studio",
         path,
         no_annotator="Export as JSON.",
         no_question=f"no choice control was answered; found: {controls.listed()}",
@@ -61,7 +54,7 @@ def read_short(part: Part, name: str, path: Path, options: Options) -> Export:
 
 
 def _records(part: Part, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if part.kind() == "json":
+    if part.kind == "json":
         for number, record in walk_json(part, encoding):
             where = f"{part.title}: record {number:,}"
             if not isinstance(record, dict) or _ANNOTATOR not in record:
@@ -70,8 +63,8 @@ def _records(part: Part, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]
     else:
         table = open_table(part, encoding)
         table.need("who answered", _ANNOTATOR, advice="Export as JSON")
-        for line, cells in table.rows():
-            yield f"{part.title}: line {line:,}", dict(zip(table.header, cells, strict=True))
+        for where, cells in table.rows():
+            yield where, dict(zip(table.header, cells, strict=True))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -1,28 +1,24 @@
 """Label Studio's JSON export: a list of tasks, each with its annotations.
 
 A task is ``id``, an annotator ``annotations[].completed_by`` (a number, or an object with an e-mail), an answer the
-result of a control (see :mod:`.label_studio_controls`) whose ``from_name`` is the question. What counts as no vote:
+result of a control (see :mod:`.controls`) whose ``from_name`` is the question. What counts as no vote:
 cancelled annotations, drafts, annotations that a reviewer rejected, and ``ground_truth`` annotations, which are gold
-and would leak if they voted too. The short exports are read by :mod:`.label_studio_min`.
+and would leak if they voted too. The short exports are read by :mod:`.short`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, as_text, look_up
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.label_studio_controls import Controls, is_of_region
-from rarevote.io.platforms.label_studio_min import has_annotator, read_short
-from rarevote.io.platforms.parts import Part, one_part
-
-NAME = "label-studio"
-TITLE = "Label Studio"
+from rarevote.io.platforms.json_records import first_records, walk_json
+from rarevote.io.platforms.label_studio.controls import Controls, is_of_region
+from rarevote.io.platforms.label_studio.short import has_annotator, read_short
+from rarevote.io.platforms.parts import Beginning, ExportFiles, Part
 
 _NOT_THE_EXPORT = (
     "is not a task of Label Studio's JSON export (it has no 'annotations' and no 'data'), and not an annotation of "
@@ -30,11 +26,11 @@ _NOT_THE_EXPORT = (
 )
 
 
-def recognises(records: list[Any], header: list[str]) -> bool:
+def recognises(beginning: Beginning) -> bool:
     """Whether a file is one of Label Studio's exports."""
-    if records:
+    if records := beginning.records:
         return all(isinstance(record, dict) and (_is_task(record) or has_annotator(record)) for record in records)
-    return has_annotator(header)
+    return has_annotator(beginning.header)
 
 
 def _is_task(record: Mapping[str, Any]) -> bool:
@@ -42,11 +38,11 @@ def _is_task(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("data"), dict) and any(isinstance(record.get(key), list) for key in lists)
 
 
-def read(path: Path, options: Options) -> Export:
+def read(files: ExportFiles, options: Options) -> Export:
     """Read an export, one task at a time."""
-    part = one_part(path)
+    part = files.only()
     if _is_short(part, options.encoding):
-        return read_short(part, NAME, path, options)
+        return read_short(part, files.path, options)
     collector, controls = Collector(part.title, options), Controls()
     bare = 0
     for number, record in walk_json(part, options.encoding):
@@ -55,8 +51,8 @@ def read(path: Path, options: Options) -> Export:
     controls.check(collector)
     collector.leave_out("annotation given only by its number", bare)
     return collector.finish(
-        NAME,
-        path,
+        "label-studio",
+        files.path,
         no_annotator="Export with completed_by.",
         no_question=(
             f"{bare:,} annotations are given only by their numbers; export with the annotations in full"
@@ -67,9 +63,9 @@ def read(path: Path, options: Options) -> Export:
 
 
 def _is_short(part: Part, encoding: str) -> bool:
-    if part.kind() != "json":
-        return part.kind() == "table"
-    _, first = next(walk_json(part, encoding), (0, None))
+    if part.kind != "json":
+        return part.kind == "table"
+    first = next(iter(first_records(part, encoding, 1)), None)
     return isinstance(first, dict) and "annotator" in first and not _is_task(first)
 
 

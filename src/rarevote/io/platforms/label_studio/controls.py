@@ -81,10 +81,9 @@ def _chosen(kind: str, value: Mapping[str, Any], where: str, collector: Collecto
     given = value.get(_VALUE_KEYS.get(kind, kind))
     names = []
     for item in given if isinstance(given, list) else [given]:
-        path = item if kind in _ASKED and isinstance(item, list) else None
-        name = as_text(item, where) if path is None else PATH_MARK.join(as_text(level, where) or "" for level in path)
-        if name is not None:
-            names.append(name)
-            if not isinstance(item, str):
-                collector.values.setdefault(name, item)
+        if kind in _ASKED and isinstance(item, list):
+            names.append(PATH_MARK.join(as_text(level, where) or "" for level in item))
+            collector.values.setdefault(names[-1], item)
+        else:
+            names += collector.names([item], where)
     return names

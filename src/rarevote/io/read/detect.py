@@ -1,0 +1,209 @@
+"""What a file is, found once: its first bytes unpacked, how it is packed, its format; and how its bytes are opened.
+
+Whoever is given a file looks at it once (:func:`look`) and hands the :class:`Found` on: the platforms that may know
+their export by it, the reader of tables, the checks.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import shutil
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from rarevote.errors import InputError
+
+Compression = Literal["none", "gzip", "zstd"]
+
+FORMATS: dict[str, tuple[str, ...]] = {
+    "csv": (".csv", ".txt", ".dat"),
+    "tsv": (".tsv", ".tab"),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "xlsx": (".xlsx", ".xlsm"),
+}
+UTF8_MARK = b"\xef\xbb\xbf"
+ZIP = b"PK\x03\x04"
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", ZIP: "xlsx", b"\xff\xff\xff\xff": "arrow"}
+_PACKED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED_ENDINGS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_HEAD = 1 << 18  # bytes, from which format and dialect are found
+_MAX_HEAD = 1 << 21  # where the first line is longer than that
+_PART_OF_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
+# Small, because a few bytes can unpack to very many.
+_PACKED_CHUNK = 1 << 12
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file, as its first bytes show it.
+
+    Attributes:
+        path: where it is.
+        title: what messages call it.
+        compression: how it is packed.
+        kind: one of :data:`FORMATS`, by its first bytes, else by its name, else "json" or "csv".
+        head: its first bytes, unpacked, at least the first line if that is no longer than two megabytes.
+        complete: whether there are no more.
+    """
+
+    path: Path
+    title: str
+    compression: Compression
+    kind: str
+    head: bytes
+    complete: bool
+
+    def open(self) -> IO[bytes]:
+        """The unpacked bytes from the beginning."""
+        return open_bytes(self.path, self.compression)
+
+    def last_bytes(self, size: int) -> bytes:
+        """Up to ``size`` bytes from the end."""
+        with readable(self.title), self.open() as handle:
+            if self.compression == "none":
+                handle.seek(max(0, handle.seek(0, io.SEEK_END) - size))
+                return handle.read()
+            tail = b""
+            while chunk := handle.read(1 << 20):
+                tail = (tail + chunk)[-size:]
+            return tail
+
+
+def look(path: Path, title: str | None = None) -> Found:
+    """Open a file, read its beginning, and say what it is.
+
+    Raises:
+        InputError: the file cannot be opened, is damaged, or is not packed although its name says so.
+    """
+    title = title or str(path)
+    with readable(title), path.open("rb") as handle:
+        magic = handle.read(4)
+        compression: Compression = next(
+            (packing for begin, packing in _PACKED.items() if magic.startswith(begin)), "none"
+        )
+        named = _PACKED_ENDINGS.get(path.suffix.lower())
+        if named is not None and compression != named:
+            raise InputError(f"{path}: cannot be read: not a {named} file, although its name says so")
+        handle.seek(0)
+        head, complete = read_head(_unpacked(handle, compression))
+    return Found(path, title, compression, _kind(path, head), head, complete)
+
+
+def read_head(stream: IO[bytes]) -> tuple[bytes, bool]:
+    """The first bytes of a stream, and whether there are no more; they do not end within a letter."""
+    head = stream.read(_HEAD)
+    complete = len(head) < _HEAD
+    while not complete and b"\n" not in head and b"\r" not in head and len(head) < _MAX_HEAD:
+        more = stream.read(_HEAD)
+        head, complete = head + more, not more
+    return (head if complete else _PART_OF_LETTER.sub(b"", head)), complete
+
+
+def _kind(path: Path, head: bytes) -> str:
+    magic = next((kind for begin, kind in _MAGIC.items() if head.startswith(begin)), None)
+    return magic or format_of_name(path) or ("json" if begins_json(head) else "csv")
+
+
+def begins_json(head: bytes) -> bool:
+    """Whether a text begins as JSON does that holds records."""
+    return head.removeprefix(UTF8_MARK).lstrip()[:1] in (b"[", b"{")
+
+
+def format_of_name(path: Path) -> str | None:
+    """The format that a file's ending says, without looking at the file."""
+    name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else path
+    return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# bytes
+
+
+def open_bytes(path: Path, compression: Compression) -> IO[bytes]:
+    """The unpacked bytes from the beginning."""
+    return path.open("rb") if compression == "none" else _unpacked(path, compression)
+
+
+def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
+    """The bytes behind a path or an open file."""
+    if compression == "gzip":
+        return gzip.open(packed, "rb")  # type: ignore[no-any-return]
+    if compression == "none":
+        return packed  # type: ignore[no-any-return]
+    if sys.version_info >= (3, 14):
+        return import_module("compression.zstd").open(packed, "rb")  # type: ignore[no-any-return]
+    return io.BufferedReader(_ZstdBytes(packed), 1 << 20)
+
+
+@contextmanager
+def readable(title: str) -> Iterator[None]:
+    """Turns what a damaged or forbidden file raises into an :class:`InputError` that names it."""
+    try:
+        yield
+    except _damages() as error:
+        reason = getattr(error, "strerror", None) or f"damaged or cut off: {error}"
+        raise InputError(f"{title}: cannot be read ({reason})") from None
+
+
+def keep_standard_input(folder: Path) -> Path:
+    """Standard input as a file in ``folder``: it is read more than once, and may be larger than the memory."""
+    path = folder / "standard-input"
+    with readable("standard input"), path.open("wb") as handle:
+        shutil.copyfileobj(sys.stdin.buffer, handle, 1 << 20)
+    return path
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Zstandard is part of Python from 3.14 on; before that the package zstandard has it.
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    # Only a file that is packed by Zstandard loads the library, and only such a file can raise its error.
+    loaded = [sys.modules.get(name) for name in ("compression.zstd", "zstandard")]
+    return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
+
+
+class _ZstdBytes(io.RawIOBase):
+    """The frames of a file one after the other; unlike the package's own reader it notices a missing end."""
+
+    def __init__(self, packed: Any) -> None:
+        super().__init__()
+        import zstandard
+
+        self._handle = packed.open("rb") if isinstance(packed, Path) else packed
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            left = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
+            packed = left or self._handle.read(_PACKED_CHUNK)
+            if not packed:
+                if self._frame is not None and not self._frame.eof:
+                    raise EOFError("the zstd stream has no end")
+                return 0
+            if self._frame is None or self._frame.eof:
+                self._frame = self._new_frame()
+            self._ready = memoryview(self._frame.decompress(packed))
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        self._handle.close()
+        super().close()
