@@ -37,7 +37,16 @@ def rarevote(
         stdin: What it reads from standard input.
         environment: Variables to set besides those there are.
     """
-    words = [str(argument) for argument in arguments]
+    done = run_command(list(map(str, arguments)), folder=folder, stdin=stdin, environment=environment)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def run_command(
+    words: list[str], *, folder: Path | None = None, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """What ``rarevote words`` says and how it ends, whatever that is."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     with (
@@ -50,10 +59,7 @@ def rarevote(
             ended: object = run(words)
         except SystemExit as stop:
             ended = stop.code or 0
-    done = CompletedProcess(words, ended if isinstance(ended, int) else 1, _text(out), _text(err))
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    return CompletedProcess(words, ended if isinstance(ended, int) else 1, _text(out), _text(err))
 
 
 def rows(text: str) -> list[dict[str, str]]:
