@@ -306,6 +306,7 @@ def test_verbose_tells_iterations_and_parameters(labels: Path, tmp_path: Path) -
     assert "parameters: n_iter=" in said
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 143})])
 def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> None:
     path, temporary = tmp_path / "x.csv", tmp_path / "temporary"
@@ -335,6 +336,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("begin", ["", "task,worker,label\n1,a,x\n"])
 @pytest.mark.parametrize("ending", ["csv", "json", "ndjson", "parquet", "xlsx", "arrow"])
 def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, begin: str, ending: str) -> None:

@@ -115,6 +115,7 @@ def test_rerunning_reads_finished_cells(data: Path, tmp_path: Path) -> None:
     assert (out / "results.csv").read_text(encoding="utf-8") == results
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_study_goes_on_where_it_was(tmp_path: Path) -> None:
     data, out, script = tmp_path / "data", tmp_path / "out", tmp_path / "run.py"
@@ -257,6 +258,7 @@ def test_names_that_say_nothing(tmp_path: Path) -> None:
 # real data
 
 
+@pytest.mark.prove
 def test_real_data(shared_folder: Path, tmp_path: Path) -> None:
     study = run_paper_study(tmp_path, data=shared_folder / "datasets", methods=METHODS, ablation=False, n_jobs=1)
     assert not study.failures
