@@ -15,7 +15,7 @@ def main() -> None:
         gold = dict(enumerate(crowd.truth[:20].tolist()))
         for row in METHOD_ROWS:
             if n_classes == 2 or not row.binary:
-                row.make().fit(crowd.arrays, gold=gold if row.needs_gold else None)
+                row.make().fit(crowd.arrays, *([gold] if row.needs_gold else []))
 
 
 if __name__ == "__main__":

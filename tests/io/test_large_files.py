@@ -196,7 +196,7 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
     rows = [(f"task {number:020d}", f"w{number % 7}", "yes") for number in range(60_000)]
     script = (
         "import resource, sys\n"
-        "from rarevote.io import encode_files\n"
+        "from rarevote.io.read import encode as encode_files\n"
         "encode_files.OUT_OF_CORE_BYTES = 0\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
         "from rarevote.__main__ import main\n"
