@@ -3,14 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types check wheel-check docs fidelity clean
+.PHONY: demo test prove warm lint types check wheel-check docs fidelity clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/rarevote demo --report out/rail-report.html
 
-test: $(VENV)/.development
-	$(BIN)/python -m pytest
+# One worker a core, four at most; a file's tests stay together, so that what they share is made once.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+
+test: warm
+	$(PYTEST) -m "not prove"
+
+# What takes long and rarely breaks: kills, whole benchmarks, gigabytes, the site.
+prove: warm
+	$(PYTEST) -m prove
+
+# Compiled once and kept on disk, instead of by each worker for itself.
+warm: $(VENV)/.development
+	@$(BIN)/python -m tests.warm
 
 lint: $(VENV)/.development
 	$(BIN)/ruff check .
@@ -19,7 +30,7 @@ lint: $(VENV)/.development
 types: $(VENV)/.development
 	$(BIN)/mypy
 
-check: test lint types wheel-check
+check: test prove lint types wheel-check
 
 # The documentation as a site, in site/index.html.
 docs: $(VENV)/.development

@@ -22,6 +22,7 @@ from rarevote.io.read.results import read_result
 from rarevote.io.read.votes import read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.metrics import accuracy, confusion_matrix, log_loss
+from tests.command import rarevote as command
 
 FORMATS = ["csv", "tsv", "json", "ndjson", "parquet", "xlsx", "arrow"]
 VOTES: dict[str, Any] = {
@@ -256,10 +257,6 @@ def test_folders_are_read_without_what_a_killed_writer_left(tmp_path: Path) -> N
 
 
 def test_class_options_of_the_command_line_meet_numbers(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from rarevote.cli import app
-
     crowd = rarevote.simulate_crowd(300, 20, random_state=1)
     task, worker, label = crowd.arrays
     rows = {"task": task.tolist(), "worker": worker.tolist(), "label": label.tolist()}
@@ -268,9 +265,7 @@ def test_class_options_of_the_command_line_meet_numbers(tmp_path: Path) -> None:
         path = written(tmp_path / f"sim.{ending}", rows)
         answers = []
         for extra in ([], ["--class", "0", "--class", "1"]):
-            arguments = ["aggregate", path, "--truth", truth, "--json", "-o", tmp_path / "r.csv", *extra]
-            done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-            assert done.exit_code == 0, done.output
+            done = command("aggregate", path, "--truth", truth, "--json", "-o", tmp_path / "r.csv", *extra)
             summary = json.loads(done.stdout)
             answers.append((summary["classes"], summary["scores"]))
         assert answers[0] == answers[1]

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 not converged under ``--strict
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
@@ -16,6 +17,8 @@ def main() -> None:
 
         print(f"rarevote {__version__}")
         return
+    # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     from rarevote.cli import run
 
     sys.exit(run())

@@ -1,10 +1,8 @@
-"""The command line as a person or a script meets it: in a process of its own."""
+"""The command line as a person or a script meets it."""
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +11,9 @@ import duckdb
 import pytest
 
 from rarevote.simulate.example import example_files
+from tests.command import rarevote, rows
 
 PLAIN = "task,worker,label\n1,a,yes\n1,b,no\n1,c,no\n2,a,yes\n2,b,yes\n"
-
-
-def rarevote(*arguments: str | Path, code: int = 0, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rarevote", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "NO_COLOR": "1"})
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture
@@ -30,10 +21,6 @@ def labels(tmp_path: Path) -> Path:
     path = tmp_path / "labels.csv"
     path.write_text(PLAIN)
     return path
-
-
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(text.splitlines()))
 
 
 def test_aggregate_to_stdout(labels: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.simulate.example import example_files
-from tests.cli.test_cli import rarevote, rows
+from tests.command import rarevote, rows
 
 FILES = example_files()
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from rarevote.simulate.example import example_files
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 
 FILES = example_files()
 

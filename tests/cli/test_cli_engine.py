@@ -8,9 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.cli.test_cli import PLAIN, rarevote
+from tests.cli.test_cli import PLAIN
+from tests.command import rarevote
 
-EXPORT = Path(__file__).parent / "io" / "platforms" / "fixtures" / "label_studio.json"
+EXPORT = Path(__file__).parents[1] / "io" / "platforms" / "fixtures" / "label_studio.json"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Files, columns and methods on the command line, each in a process of its own, as a person or a script meets them."""
+"""Files, columns and methods on the command line, as a person or a script meets them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.cli.test_cli import rarevote, rows
+from tests.command import rarevote, rows
 
 TEXTS = {"1": "a, b", "2": "=crack()", "3": "Riß"}
 VOTES = [
@@ -83,9 +83,7 @@ def test_scores_speak_of_the_rare_class(labels: Path, tmp_path: Path) -> None:
 
 def test_wide_from_standard_input(tmp_path: Path) -> None:
     text = "image;ann;bob;cy\n1;ok;ok;crack\n2;crack;crack;\n"
-    command = [sys.executable, "-m", "rarevote", "aggregate", "-", "--wide", "-m", "majority-vote"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = rarevote("aggregate", "-", "--wide", "-m", "majority-vote", stdin=text.encode())
     assert [(row["task"], row["label"]) for row in rows(done.stdout)] == [("1", "ok"), ("2", "crack")]
     assert "standard input: 5 annotations, 2 tasks, 3 workers" in done.stderr
 
@@ -308,6 +306,7 @@ def test_verbose_tells_iterations_and_parameters(labels: Path, tmp_path: Path) -
     assert "parameters: n_iter=" in said
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 143})])
 def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> None:
     path, temporary = tmp_path / "x.csv", tmp_path / "temporary"
@@ -337,6 +336,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("begin", ["", "task,worker,label\n1,a,x\n"])
 @pytest.mark.parametrize("ending", ["csv", "json", "ndjson", "parquet", "xlsx", "arrow"])
 def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, begin: str, ending: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from rarevote.cli import app, show
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 
 ROOT: Any = typer.main.get_command(app)
 

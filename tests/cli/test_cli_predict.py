@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from rarevote import CCRasch
-from tests.cli.test_cli import rarevote, rows
+from tests.command import rarevote, rows
 
 
 @pytest.fixture(scope="module")

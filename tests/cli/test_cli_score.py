@@ -12,7 +12,7 @@ import pytest
 import sklearn.metrics
 
 from rarevote.meaning.compare import calibration_error
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 
 CLASSES = ["a", "b", "c"]
 

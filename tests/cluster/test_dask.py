@@ -213,6 +213,7 @@ Dask(out, scheduler=address, checkpoint=checkpoint, every=5, n_shards=4).fit(CCR
 """
 
 
+@pytest.mark.prove
 def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     address = client.scheduler.address

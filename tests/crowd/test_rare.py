@@ -12,7 +12,7 @@ import pytest
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import ParameterError
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 
 
 def crowd(labels: list[object], **options: object) -> Annotations:

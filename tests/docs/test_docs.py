@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command import rarevote
+from tests.docs.shell import in_shell, shell_environment
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -20,17 +21,42 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_code_blocks_run(page: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("page"))
     namespace: dict[str, object] = {}
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for language, code in blocks(page):
         assert language in ("python", "bash", "console", "text", "json"), f"unknown kind of block {language!r}"
         if language == "python":
             exec(compile(code, str(page), "exec"), namespace)
         elif language == "bash":
-            done = subprocess.run(["bash", "-euc", code], env=environment, capture_output=True, text=True)
+            done = in_shell(code, tmp_path_factory.mktemp("calls"))
             assert done.returncode == 0, f"{code}\n{done.stdout}{done.stderr}"
+
+
+def test_commands_are_those_of_the_installed_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block, with files, a folder and a pipe, in a shell that knows nothing of the tests: the same is said."""
+    code = next(code for language, code in blocks(REPOSITORY / "docs" / "howto" / "files.md") if language == "bash")
+    assert "| rarevote aggregate -" in code
+    there, here, calls = (tmp_path / name for name in ("there", "here", "calls"))
+    for folder in (there, here, calls):
+        folder.mkdir()
+    process = subprocess.run(
+        ["bash", "-euc", code], env=shell_environment(), cwd=there, capture_output=True, encoding="utf-8"
+    )
+    assert process.returncode == 0, process.stderr
+    monkeypatch.chdir(here)
+    assert in_shell(code, calls).stdout == process.stdout
+    assert sorted(path.relative_to(here) for path in here.rglob("*")) == sorted(
+        path.relative_to(there) for path in there.rglob("*")
+    )
+
+
+def test_a_failing_command_ends_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calls").mkdir()
+    done = in_shell("echo before; rarevote aggregate absent.csv; echo after", tmp_path / "calls")
+    assert (done.stdout, done.returncode) == ("before\n", 1)
+    assert "absent.csv: no such file" in done.stderr
 
 
 @pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.name)
@@ -41,7 +67,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
-    shown = subprocess.run([sys.executable, "-m", "rarevote", "demo"], capture_output=True, text=True, check=True)
+    shown = rarevote("demo")
     text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
     assert text.strip() in shown.stdout
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.prove
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted(page.relative_to(REPOSITORY / "docs") for page in (REPOSITORY / "docs").rglob("*.md"))
 

@@ -188,6 +188,7 @@ CCRasch(100_000, tol=0).fit(columns(), checkpoint=sys.argv[1], checkpoint_every=
 """
 
 
+@pytest.mark.prove
 def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "cut")], cwd=root)

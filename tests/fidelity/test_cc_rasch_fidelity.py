@@ -41,6 +41,7 @@ def test_majority_vote_equals_the_paper_everywhere(shared_folder: Path) -> None:
     assert [slug for slug, gap in found.items() if max(gap) >= PRINTED] == []
 
 
+@pytest.mark.prove
 def test_cc_rasch_reproduces_the_paper(shared_folder: Path) -> None:
     found = gaps(shared_folder, CCRasch(), "CC-Rasch")
     assert len(found) == 31

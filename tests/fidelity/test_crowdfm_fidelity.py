@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from rarevote import CrowdFM
 from tests.benchmark_data import datasets, load, scores
@@ -17,6 +18,7 @@ N_SEEDS = 2
 LEFT_OUT = {"trec"}
 
 
+@pytest.mark.prove
 def test_crowdfm_is_near_the_paper(shared_folder: Path) -> None:
     with (shared_folder / "paper" / "results_per_dataset.csv").open(newline="", encoding="utf-8") as handle:
         printed = {row["dataset"]: row for row in csv.DictReader(handle) if row["method"] == "CrowdFM"}

@@ -14,6 +14,8 @@ import pytest
 from rarevote.methods.glad.estimator import GLAD
 from tests.benchmark_data import datasets, load, paper_row, scores
 
+pytestmark = pytest.mark.prove
+
 REFERENCE = {
     "dog": -6894.75,
     "rte": -3977.35,

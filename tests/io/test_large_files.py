@@ -15,9 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from rarevote.cli import app
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError, MissingValuesError
@@ -27,6 +25,7 @@ from rarevote.io.read import encode as encode_files
 from rarevote.io.read.votes import read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.cc_rasch.estimator import CCRasch
+from tests.command import rarevote
 
 ROWS: list[tuple[str, str, str]] = [
     ("b", "ann", "yes"), ("a", "bob", "no"), ("é", "ann", "yes"), ("b", "bob", "not sure"), ("Z", "cy", "not sure"),
@@ -134,8 +133,7 @@ def test_gold_truth_and_results_are_the_same_as_in_memory(
         monkeypatch.setattr(encode_files, "OUT_OF_CORE_BYTES", size)
         out = tmp_path / f"result.{ending}"
         command = ["aggregate", str(labels), "--gold", str(gold), "--truth", str(truth), "--out", str(out), "--json"]
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
+        done = rarevote(*command)
         scores.append(json.loads(done.stdout)["scores"])
         written.append(read_truth_file(out))
     assert len(written[0]) == 400

@@ -10,7 +10,7 @@ import pytest
 from rarevote.errors import InputError
 from rarevote.io.duck import connection
 from rarevote.io.read.remote import load_extension, refuse_address
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 
 ADDRESSES = {
     "https://example.invalid/labels.csv": "httpfs",

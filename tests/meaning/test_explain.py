@@ -17,7 +17,7 @@ from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import calibrate_fit
 from rarevote.meaning.explain import explain
 from rarevote.methods.evidence import WeighsVotes
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 from tests.methods.test_saved_models import crowds
 from tests.tables import METHOD_ROWS
 

@@ -14,7 +14,7 @@ import pytest
 
 from rarevote import PLAT, CrowdFM
 from rarevote.errors import InputError, RarevoteWarning, WeightsError
-from tests.cli.test_cli import rarevote
+from tests.command import rarevote
 from tests.methods.crowds import columns, random_rows
 from tests.tables import METHOD_ROWS, MethodRow, small_network
 

@@ -9,9 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from rarevote.cli.study import study_app
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS as METHODS_BY_NAME
 from rarevote.study.cells import StudyProgress
@@ -19,6 +17,7 @@ from rarevote.study.paper import PaperStudy, choose_datasets, choose_methods, ru
 from rarevote.study.printed import PAPER_METHODS
 from rarevote.study.results import RESULT_COLUMNS
 from tests.benchmark_data import PRINTED
+from tests.command import rarevote
 from tests.study.small_data import read_rows, register_fakes, write_dataset, write_rows
 
 # Two-class and other datasets; what is written under their names is simulated.
@@ -118,6 +117,7 @@ def test_rerunning_reads_finished_cells(data: Path, tmp_path: Path) -> None:
     assert (out / "results.csv").read_text(encoding="utf-8") == results
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_study_goes_on_where_it_was(tmp_path: Path) -> None:
     data, out, script = tmp_path / "data", tmp_path / "out", tmp_path / "run.py"
@@ -237,37 +237,36 @@ def test_out_that_is_a_file(data: Path, tmp_path: Path) -> None:
 
 def test_the_command_line(data: Path, tmp_path: Path) -> None:
     arguments = ["paper", "--data", str(data), "--out", str(tmp_path / "out"), "--jobs", "1", "--no-ablation"]
-    shown = CliRunner().invoke(study_app, [*arguments, "--methods", "cc-rasch, majority-vote"])
-    assert shown.exit_code == 0, shown.output
+    shown = rarevote("study", *arguments, "--methods", "cc-rasch, majority-vote")
     assert "binary" in shown.stdout
     assert "absent datasets: loneliness-older-adults" in shown.stderr
-    summary = CliRunner().invoke(study_app, [*arguments, "--methods", "majority-vote", "--datasets", "rte", "--json"])
+    summary = rarevote("study", *arguments, "--methods", "majority-vote", "--datasets", "rte", "--json")
     found = json.loads(summary.stdout)
     assert found["datasets"] == ["rte"]
     assert found["absent"] == {}
     assert {one["method"] for one in found["means"]} == {"majority-vote"}
-    quiet = CliRunner().invoke(study_app, [*arguments, "--methods", "majority-vote", "--quiet"])
-    assert quiet.output == ""
+    quiet = rarevote("study", *arguments, "--methods", "majority-vote", "--quiet")
+    assert quiet.stdout == quiet.stderr == ""
 
 
 def test_the_command_line_fails_if_a_cell_did(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     register_fakes(monkeypatch)
     arguments = ["paper", "--data", str(data), "--out", str(tmp_path / "out"), "--jobs", "1", "--methods"]
-    shown = CliRunner().invoke(study_app, [*arguments, "broken,majority-vote"])
-    assert shown.exit_code == 1
+    shown = rarevote("study", *arguments, "broken,majority-vote", code=1)
     assert "rte, broken: ZeroDivisionError" in shown.stderr
     assert (tmp_path / "out" / "results.csv").exists()
 
 
 def test_names_that_say_nothing(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(study_app, ["paper", "--out", str(tmp_path), "--methods", " , "])
-    assert isinstance(shown.exception, ParameterError)
+    shown = rarevote("study", "paper", "--out", tmp_path, "--methods", " , ", code=2)
+    assert "rarevote: error: " in shown.stderr
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # real data
 
 
+@pytest.mark.prove
 def test_real_data(shared_folder: Path, tmp_path: Path) -> None:
     study = run_paper_study(tmp_path, data=shared_folder / "datasets", methods=METHODS, ablation=False, n_jobs=1)
     assert not study.failures

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from rarevote.cli.study import study_app
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError
 from rarevote.study import speed
 from rarevote.study.peers import one_fit
 from rarevote.study.speed import OURS, PEER, Runner, SpeedRow, SpeedStudy
+from tests.command import rarevote
 
 
 def row(library: str, method: str, size: int, seconds: float | None, status: speed.Status = "done") -> SpeedRow:
@@ -149,32 +148,26 @@ def test_memory_of_this_process_grows_with_what_it_holds() -> None:
 # ---- the verbs ------------------------------------------------------------------------------------------------------
 
 
-def run(*arguments: str) -> object:
-    result = CliRunner().invoke(study_app, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
 def test_theory_from_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
-    run("theory", "--out", str(out), "--seeds", "1", "--items", "80", "--jobs", "1", "--methods", "majority-vote")
+    size = ["--seeds", "1", "--items", "80", "--jobs", "1"]
+    rarevote("study", "theory", "--out", out, *size, "--methods", "majority-vote")
     assert {"index.html", "theory.md", "theory_growth.csv", "theory_error.png"} <= {path.name for path in out.iterdir()}
 
 
 @pytest.mark.parametrize("verb", ["synthetic", "theory", "gold", "speed"])
 def test_unknown_methods_are_refused_with_the_nearest(tmp_path: Path, verb: str) -> None:
-    with pytest.raises(ParameterError, match="did you mean cc-rasch"):
-        run(verb, "--out", str(tmp_path), "--methods", "cc-rash")
+    done = rarevote("study", verb, "--out", tmp_path, "--methods", "cc-rash", code=2)
+    assert "did you mean cc-rasch" in done.stderr
 
 
 def test_bad_sizes_folders_and_methods_that_need_gold(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="whole numbers"):
-        run("speed", "--out", str(tmp_path), "--sizes", "many")
-    with pytest.raises(InputError, match="no such folder"):
-        run("gold", "--out", str(tmp_path), "--data", str(tmp_path / "absent"))
-    with pytest.raises(InputError, match="cannot run here"):
-        run("synthetic", "--out", str(tmp_path), "--methods", "gold-dawid-skene")
+    done = rarevote("study", "speed", "--out", tmp_path, "--sizes", "many", code=2)
+    assert "whole numbers" in done.stderr
+    done = rarevote("study", "gold", "--out", tmp_path, "--data", tmp_path / "absent", code=1)
+    assert "no such folder" in done.stderr
+    done = rarevote("study", "synthetic", "--out", tmp_path, "--methods", "gold-dawid-skene", code=1)
+    assert "cannot run here" in done.stderr
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made a folder"):
-        run("theory", "--out", str(tmp_path / "file"))
+    done = rarevote("study", "theory", "--out", tmp_path / "file", code=1)
+    assert "cannot be made a folder" in done.stderr

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -82,13 +82,17 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(message)
 
 
-def run() -> int:
-    """Run the command line and return its exit code."""
-    warnings.showwarning = _show_warning
-    # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; what typer ends itself (usage, help, an exit) is a SystemExit.
+
+    Args:
+        argv: The words after ``rarevote``; those of the process if None.
+    """
+    command = typer.main.get_command(app)
     try:
-        app()
+        with warnings.catch_warnings():  # which also restores how warnings are shown
+            warnings.showwarning = _show_warning
+            command.main(argv, prog_name="rarevote")
     except ParameterError as error:
         return _complain(error, 2)
     except RarevoteError as error:

@@ -6,23 +6,8 @@ import csv
 import json
 from pathlib import Path
 
-import pytest
-import typer
-from typer.testing import CliRunner, Result
-
-from rarevote.cli.convert import convert
-from rarevote.errors import InputError
+from tests.command import rarevote
 from tests.io.platforms.exports import FIXTURES
-
-app = typer.Typer()
-app.command()(convert)
-
-
-def run(*arguments: str | Path) -> Result:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
 
 
 def rows(path: Path) -> list[list[str]]:
@@ -32,7 +17,8 @@ def rows(path: Path) -> list[list[str]]:
 
 def test_rows_gold_and_summary(tmp_path: Path) -> None:
     out, gold = tmp_path / "labels.csv", tmp_path / "gold.csv"
-    done = run(
+    done = rarevote(
+        "convert",
         FIXTURES / "toloka.tsv", "--question", "OUTPUT:result", "--show", "image", "--show", "text",
         "--out", out, "--gold-out", gold,
     )  # fmt: skip
@@ -49,16 +35,17 @@ def test_rows_gold_and_summary(tmp_path: Path) -> None:
 
 
 def test_to_stdout_and_quiet(tmp_path: Path) -> None:
-    done = run(FIXTURES / "doccano", "--from", "doccano", "--quiet")
+    done = rarevote("convert", FIXTURES / "doccano", "--from", "doccano", "--quiet")
     assert done.stdout.splitlines()[:2] == ["task,worker,label", "1,7,neg"]
     assert done.stderr == ""
     out = tmp_path / "x.parquet"
-    assert run(FIXTURES / "doccano", "--out", out, "-q").stderr == ""
+    assert rarevote("convert", FIXTURES / "doccano", "--out", out, "-q").stderr == ""
     assert out.exists()
 
 
 def test_json_summary(tmp_path: Path) -> None:
-    done = run(
+    done = rarevote(
+        "convert",
         FIXTURES / "label_studio.json",
         "--question",
         "damage",
@@ -76,25 +63,28 @@ def test_json_summary(tmp_path: Path) -> None:
     }
     assert (found["platform"], found["n_rows"], found["n_gold"], found["n_repeated"]) == ("label-studio", 9, 1, 1)
     assert found["labels"] == {"crack": 5, "sound": 4}
-    with pytest.raises(InputError, match="--json writes a summary to stdout"):
-        run(FIXTURES / "doccano", "--json")
+    done = rarevote("convert", FIXTURES / "doccano", "--json", code=1)
+    assert "--json writes a summary to stdout" in done.stderr
 
 
 def test_several_choices(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
-    done = run(FIXTURES / "label_studio_multi.json", "--multilabel", "--out", out)
+    done = rarevote("convert", FIXTURES / "label_studio_multi.json", "--multilabel", "--out", out)
     assert rows(out)[:2] == [["task", "worker", "label", "item", "choice"], ["1:health", "3", "yes", "1", "health"]]
     assert "one yes/no problem for each of 3 choices: health, money, sport" in done.stderr
 
 
 def test_nothing_is_written_on_errors(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
-    with pytest.raises(InputError, match="no known answers"):
-        run(FIXTURES / "doccano", "--out", out, "--gold-out", tmp_path / "gold.csv")
-    with pytest.raises(InputError, match=r"cannot write \.docx"):
-        run(FIXTURES / "doccano", "--out", tmp_path / "x.docx")
-    with pytest.raises(InputError, match="cannot be written"):
-        run(FIXTURES / "toloka.tsv", "--question", "result", "--out", out, "--gold-out", tmp_path / "no" / "gold.csv")
-    with pytest.raises(InputError, match="2 questions were asked"):
-        run(FIXTURES / "toloka.tsv", "--out", out)
+    done = rarevote("convert", FIXTURES / "doccano", "--out", out, "--gold-out", tmp_path / "gold.csv", code=1)
+    assert "no known answers" in done.stderr
+    done = rarevote("convert", FIXTURES / "doccano", "--out", tmp_path / "x.docx", code=1)
+    assert "cannot write .docx" in done.stderr
+    absent = tmp_path / "no" / "gold.csv"
+    done = rarevote(
+        "convert", FIXTURES / "toloka.tsv", "--question", "result", "--out", out, "--gold-out", absent, code=1
+    )
+    assert "cannot be written" in done.stderr
+    done = rarevote("convert", FIXTURES / "toloka.tsv", "--out", out, code=1)
+    assert "2 questions were asked" in done.stderr
     assert list(tmp_path.iterdir()) == []
