@@ -74,7 +74,7 @@ def measure_passes() -> list[dict[str, Any]]:
     for n_classes in (2, 3):
         crowd = large_crowd(n_classes)
         counting: Any = AnchorCount(crowd.n_workers, n_classes, 0.05)
-        with LocalEngine(counting, crowd, NO_GOLD, 1) as engine:  # type: ignore[var-annotated]
+        with LocalEngine(counting, crowd, NO_GOLD, 1) as engine:
             sums, _ = engine.run((), refresh=False, damping=0.0)
         anchors = anchors_from(sums, AnchorSmoothing())
         passes = [
