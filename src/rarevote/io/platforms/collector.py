@@ -29,6 +29,7 @@ from rarevote.io.platforms.base import (
     choices_in_value,
     choose_question,
     listed,
+    look_up,
     shown_text,
 )
 
@@ -131,44 +132,41 @@ class Collector:
             return
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
-    def predicted_columns(
-        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
-    ) -> None:
-        """The votes of the columns that hold what a model says, once per task."""
-        for name in self.options.prediction_columns:
-            value = find(name)
-            if value is ABSENT:
-                continue
-            self._ever_shown.add(name)
-            if (task, name) in self._predicted or is_missing(value):
-                continue
-            self._predicted.add((task, name))
-            self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
-
     def gold(self, task: str, choices: Sequence[str]) -> None:
         """A known answer."""
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
 
-    def gold_from_column(
-        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
+    def named_columns(
+        self,
+        task: str,
+        find: Callable[[str], Any],
+        where: str,
+        split: Splitter = choices_in_value,
+        split_gold: Splitter | None = None,
     ) -> None:
-        """The known answer in the column that the caller named."""
-        name = self.options.gold_column
-        if name is None:
-            return
-        value = find(name)
-        if value is ABSENT:
-            return
-        self._ever_shown.add(name)
-        if not is_missing(value):
-            self.gold(task, split(value, f"{where}: {name}"))
+        """What the columns say that the caller named: votes of models, once per task, and the known answer."""
+        options = self.options
+        named = [(name, False) for name in options.prediction_columns]
+        for name, is_gold in [*named, (options.gold_column, True)] if options.gold_column is not None else named:
+            value = find(name)
+            if value is ABSENT:
+                continue
+            self._ever_shown.add(name)
+            if is_missing(value):
+                continue
+            if is_gold:
+                self.gold(task, (split_gold or split)(value, f"{where}: {name}"))
+            elif (task, name) not in self._predicted:
+                self._predicted.add((task, name))
+                self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
 
-    def remember_keys(self, *places: Any) -> None:
-        """The names that could have been shown, for the message that one does not exist."""
+    def finder(self, *places: Any) -> Callable[[str], Any]:
+        """Finds values by name in the objects of a record; their keys are remembered for messages."""
         if not self._keys:
             self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
+        return lambda name: look_up(name, *places)
 
     def names(self, value: Any, where: str) -> list[str]:
         """The choices in a value, a name or a list of names; what is no text is kept to be written back as it was."""
@@ -222,15 +220,9 @@ class Collector:
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
         common: dict[str, Any] = {
-            "platform": platform,
-            "path": path,
-            "question": question,
-            "questions": tuple(self.questions),
-            "left_out": dict(self._left_out.most_common()),
-            "notes": tuple(self.notes),
-            "n_records": self.n_records,
-            "values": self.values,
-            "details": self.details,
+            **{"platform": platform, "path": path, "question": question, "questions": tuple(self.questions)},
+            **{"left_out": dict(self._left_out.most_common()), "notes": tuple(self.notes)},
+            **{"n_records": self.n_records, "values": self.values, "details": self.details},
             "encoding": self.options.encoding,
         }
         if self.options.multilabel:
