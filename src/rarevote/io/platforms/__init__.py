@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.platforms.base import Export, NotUtf8Error, Options
-from rarevote.io.platforms.registry import PLATFORMS, Platform, platform_called
+from rarevote.io.platforms.registry import PLATFORMS, Platform
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
@@ -52,8 +52,8 @@ def read_export(export: str | Path | ExportFiles, *, platform: str | None = None
     A file that is not UTF-8 is read as Windows-1252, with a warning.
     """
     options = Options(**wanted)
-    if platform is not None:
-        platform_called(platform)
+    if platform is not None and platform not in PLATFORMS:
+        raise ParameterError(f"no platform is called {platform!r}; there is {', '.join(PLATFORMS)}")
     files = _opened(export)
     reader = _reader(files, platform)
     if options.include_predictions and not options.prediction_columns and not reader.has_predictions:
