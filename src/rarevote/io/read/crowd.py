@@ -131,10 +131,12 @@ class Crowd:
 
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back to the platform."""
+        from rarevote.io.platforms import PLATFORMS
         from rarevote.io.platforms.write_back import check_way_back
 
         if self.export is None:
-            raise InputError(f"--back-out needs an export of Label Studio or Argilla, and {self.title} is none")
+            able = " or ".join(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
+            raise InputError(f"--back-out needs an export of {able}, and {self.title} is none")
         check_way_back(self.export.platform, path, self.export.details)
 
 
