@@ -6,15 +6,20 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS, detect, read_export
 from rarevote.io.platforms.parts import open_export
+from rarevote.io.read.crowd import read
 from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 
 
@@ -108,6 +113,49 @@ def test_other_files_are_no_export(tmp_path: Path, text: str) -> None:
     assert detect(path) is None
     with pytest.raises(InputError, match=r"not recognised as an export of label-studio, .*rarevote aggregate"):
         read_export(path)
+
+
+def test_the_registry_is_the_only_list() -> None:
+    # A platform is a module or a folder with a way to know and to read its files, a fixture and a section of docs.
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "platforms.md").read_text(encoding="utf-8")
+    table, _, sections = page.partition("## Label Studio")
+    for name, platform in PLATFORMS.items():
+        assert callable(platform.part().recognises)
+        assert callable(platform.part().read)
+        is_folder = hasattr(platform.part(), "__path__")
+        assert platform.takes_labels == (is_folder and find_spec(f"{platform.part().__name__}.way_back") is not None)
+        assert f"| {platform.title} | `{name}` |" in table
+        assert f"## {platform.title.split(' (')[0]}\n" in f"## Label Studio{sections}"
+        assert name in MAIN
+
+
+def test_a_plain_table_loads_no_platform() -> None:
+    code = (
+        "import sys; from rarevote.io.platforms import PLATFORMS, detect\n"
+        "assert detect(sys.argv[1]) is None\n"
+        "own = {'rarevote.io.platforms.' + name.replace('-', '_') for name in PLATFORMS}\n"
+        "print(*sorted(own & set(sys.modules)), *({'numpy', 'duckdb'} & set(sys.modules)))"
+    )
+    given = [sys.executable, "-c", code, str(FIXTURES / "plain.csv")]
+    assert subprocess.run(given, capture_output=True, text=True, check=True).stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "most"), [("plain.csv", {}, 2), ("label_studio.json", {"question": "damage"}, 2)]
+)
+def test_an_input_is_looked_at_once(name: str, options: dict[str, Any], most: int) -> None:
+    # Once to see what it is, and once for its lines or its records; DuckDB opens a table besides.
+    opened: list[str] = []
+    watched = [True]
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if watched[0] and event == "open":
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(hook)
+    read(FIXTURES / name, **options)
+    watched[0] = False
+    assert 1 <= opened.count(str(FIXTURES / name)) <= most
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.platforms.base import Export, NotUtf8Error, Options
-from rarevote.io.platforms.registry import PLATFORMS, Platform, platform_called
+from rarevote.io.platforms.registry import PLATFORMS, Platform
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
@@ -39,55 +38,29 @@ def recognise(files: ExportFiles) -> str | None:
     return found[0].name if len(found) == 1 else None
 
 
-def read_export(
-    export: str | Path | ExportFiles,
-    *,
-    platform: str | None = None,
-    question: str | None = None,
-    multilabel: bool = False,
-    include_predictions: bool = False,
-    prediction_columns: Sequence[str] = (),
-    show: Sequence[str] = (),
-    gold_column: str | None = None,
-) -> Export:
+def read_export(export: str | Path | ExportFiles, *, platform: str | None = None, **wanted: Any) -> Export:
     """Read the answers to one question of an export.
 
     Args:
         export: a file (also ``.gz``), a zip, or a folder; or its files, if somebody has looked at them already.
         platform: one of :data:`PLATFORMS`; detected if not given.
-        question: which question, with or without the platform's prefix (``Answer.``, ``OUTPUT:``); needed where
-            several were asked.
-        multilabel: make one yes/no problem per choice, for questions with several choices per answer. The task is
-            then ``<item>:<choice>``, and the columns ``item`` and ``choice`` are added to what is shown.
-        include_predictions: take the predictions of models (Label Studio, Argilla's suggestions) as further workers,
-            named ``model:<version>``.
-        prediction_columns: columns or keys that hold what a model says, such as an LLM judge's verdict; each is a
-            further worker, named ``model:<column>``.
-        show: columns or keys to carry along, such as the text of an item.
-        gold_column: the column or key with known answers, where the platform has no fixed one.
+        **wanted: fields of :class:`~rarevote.io.platforms.base.Options`: ``question``, ``multilabel``, ``show`` ...
 
     Raises:
         InputError: the file cannot be used; the message says where and what to do.
 
     A file that is not UTF-8 is read as Windows-1252, with a warning.
     """
-    if platform is not None:
-        platform_called(platform)
+    options = Options(**wanted)
+    if platform is not None and platform not in PLATFORMS:
+        raise ParameterError(f"no platform is called {platform!r}; there is {', '.join(PLATFORMS)}")
     files = _opened(export)
     reader = _reader(files, platform)
-    if include_predictions and not prediction_columns and not reader.has_predictions:
+    if options.include_predictions and not options.prediction_columns and not reader.has_predictions:
         raise ParameterError(
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
             "prediction_columns=[...] (--prediction-column NAME)"
         )
-    options = Options(
-        question,
-        multilabel,
-        include_predictions,
-        tuple(prediction_columns),
-        tuple(dict.fromkeys(show)),
-        gold_column,
-    )
     read = reader.part().read
     try:
         found: Export = read(files, options)

@@ -40,13 +40,27 @@ class NotUtf8Error(InputError):
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller wants of an export; see :func:`rarevote.io.platforms.read_export`."""
+    """What the caller wants of an export.
+
+    Attributes:
+        question: which question, with or without the platform's prefix (``Answer.``, ``OUTPUT:``); needed where
+            several were asked.
+        multilabel: make one yes/no problem per choice, for questions with several choices per answer. The task is
+            then ``<item>:<choice>``, and the columns ``item`` and ``choice`` are added to what is shown.
+        include_predictions: take the predictions of models (Label Studio, Argilla's suggestions) as further workers,
+            named ``model:<version>``.
+        prediction_columns: columns or keys that hold what a model says, such as an LLM judge's verdict; each is a
+            further worker, named ``model:<column>``.
+        show: columns or keys to carry along, such as the text of an item.
+        gold_column: the column or key with known answers, where the platform has no fixed one.
+        encoding: of text.
+    """
 
     question: str | None = None
     multilabel: bool = False
     include_predictions: bool = False
-    prediction_columns: tuple[str, ...] = ()
-    show: tuple[str, ...] = ()
+    prediction_columns: Sequence[str] = ()
+    show: Sequence[str] = ()
     gold_column: str | None = None
     encoding: str = "utf-8"
 

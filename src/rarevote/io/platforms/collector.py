@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from rarevote.io.platforms.base import (
     choices_in_value,
     choose_question,
     listed,
+    look_up,
     shown_text,
 )
 
@@ -131,44 +133,41 @@ class Collector:
             return
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
-    def predicted_columns(
-        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
-    ) -> None:
-        """The votes of the columns that hold what a model says, once per task."""
-        for name in self.options.prediction_columns:
-            value = find(name)
-            if value is ABSENT:
-                continue
-            self._ever_shown.add(name)
-            if (task, name) in self._predicted or is_missing(value):
-                continue
-            self._predicted.add((task, name))
-            self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
-
     def gold(self, task: str, choices: Sequence[str]) -> None:
         """A known answer."""
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
 
-    def gold_from_column(
-        self, task: str, find: Callable[[str], Any], where: str, split: Splitter = choices_in_value
+    def named_columns(
+        self,
+        task: str,
+        find: Callable[[str], Any],
+        where: str,
+        split: Splitter = choices_in_value,
+        split_gold: Splitter | None = None,
     ) -> None:
-        """The known answer in the column that the caller named."""
-        name = self.options.gold_column
-        if name is None:
-            return
-        value = find(name)
-        if value is ABSENT:
-            return
-        self._ever_shown.add(name)
-        if not is_missing(value):
-            self.gold(task, split(value, f"{where}: {name}"))
+        """What the columns say that the caller named: votes of models, once per task, and the known answer."""
+        options = self.options
+        named = [(name, False) for name in options.prediction_columns]
+        for name, is_gold in [*named, (options.gold_column, True)] if options.gold_column is not None else named:
+            value = find(name)
+            if value is ABSENT:
+                continue
+            self._ever_shown.add(name)
+            if is_missing(value):
+                continue
+            if is_gold:
+                self.gold(task, (split_gold or split)(value, f"{where}: {name}"))
+            elif (task, name) not in self._predicted:
+                self._predicted.add((task, name))
+                self.vote(task, MODEL + name, split(value, f"{where}: {name}"), where, find)
 
-    def remember_keys(self, *places: Any) -> None:
-        """The names that could have been shown, for the message that one does not exist."""
+    def finder(self, *places: Any) -> Callable[[str], Any]:
+        """Finds values by name in the objects of a record; their keys are remembered for messages."""
         if not self._keys:
             self._keys = [str(key) for place in places if isinstance(place, Mapping) for key in place]
+        return lambda name: look_up(name, *places)
 
     def names(self, value: Any, where: str) -> list[str]:
         """The choices in a value, a name or a list of names; what is no text is kept to be written back as it was."""
@@ -221,30 +220,26 @@ class Collector:
         gold, contradicting = self._agreed_gold()
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
-        common: dict[str, Any] = {
-            "platform": platform,
-            "path": path,
-            "question": question,
-            "questions": tuple(self.questions),
-            "left_out": dict(self._left_out.most_common()),
-            "notes": tuple(self.notes),
-            "n_records": self.n_records,
-            "values": self.values,
-            "details": self.details,
-            "encoding": self.options.encoding,
-        }
-        if self.options.multilabel:
-            return self._one_problem_per_choice(worker, gold, common)
-        label = [chosen[0] for chosen in self._choices]
-        return Export(
-            task=self._task,
-            worker=worker,
-            label=label,
-            shown=self._shown,
-            gold={task: chosen[0] for task, chosen in gold.items()},
-            n_repeated=_count_repeats(self._task, worker),
-            **common,
+        export = Export(
+            platform,
+            path,
+            question,
+            tuple(self.questions),
+            self._task,
+            worker,
+            [next(iter(chosen), NO) for chosen in self._choices],  # with multilabel nothing may be chosen
+            self._shown,
+            {task: chosen[0] for task, chosen in gold.items() if chosen},
+            dict(self._left_out.most_common()),
+            tuple(self.notes),
+            self.n_records,
+            values=self.values,
+            details=self.details,
+            encoding=self.options.encoding,
         )
+        if self.options.multilabel:
+            export = self._one_problem_per_choice(export, gold)
+        return replace(export, n_repeated=_count_repeats(export.task, export.worker))
 
     def _refuse_nothing(self, question: str, no_annotator: str) -> None:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
@@ -269,9 +264,7 @@ class Collector:
                 agreed[task] = answer
         return agreed, len(self._gold) - len(agreed)
 
-    def _one_problem_per_choice(
-        self, worker: list[str], gold: Mapping[str, tuple[str, ...]], common: dict[str, Any]
-    ) -> Export:
+    def _one_problem_per_choice(self, export: Export, gold: Mapping[str, tuple[str, ...]]) -> Export:
         everything = {name for names in (*self._choices, *self._asked.values(), *gold.values()) for name in names}
         choices = tuple(sort_labels(everything))
         names: dict[tuple[str, str], str] = {}
@@ -279,27 +272,23 @@ class Collector:
         def problem(item: str, choice: str) -> str:
             return names.setdefault((item, choice), f"{item}:{choice}")
 
-        pairs = [(row, choice) for row in range(len(self._task)) for choice in self._asked.get(row, choices)]
+        pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
         shown = {name: [column[row] for row, _ in pairs] for name, column in self._shown.items()}
-        task, who = [problem(self._task[row], choice) for row, choice in pairs], [worker[row] for row, _ in pairs]
-        return Export(
-            task=task,
-            worker=who,
+        shown["item"] = [export.task[row] for row, _ in pairs]
+        shown["choice"] = [choice for _, choice in pairs]
+        return replace(
+            export,
+            task=[problem(export.task[row], choice) for row, choice in pairs],
+            worker=[export.worker[row] for row, _ in pairs],
             label=[YES if choice in self._choices[row] else NO for row, choice in pairs],
-            shown={
-                **shown,
-                "item": [self._task[row] for row, _ in pairs],
-                "choice": [choice for _, choice in pairs],
-            },
+            shown=shown,
             gold={
                 problem(item, choice): YES if choice in known else NO
                 for item, known in gold.items()
                 for choice in choices
             },
-            n_repeated=_count_repeats(task, who),
             multilabel=True,
             choices=choices,
-            **common,
         )
 
 

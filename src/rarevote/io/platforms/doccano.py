@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value, look_up
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import Beginning, ExportFiles, Part
@@ -120,16 +120,10 @@ def _read_document(
     if task is None:
         raise InputError(f"{where} has no id")
     where = f"{where} (id {task})"
-    meta = record.get("meta")
-    collector.remember_keys(record, meta)
-
-    def find(name: str) -> Any:
-        # The text of an item is called text or data, depending on doccano's version.
-        value = look_up(name, record, meta)
-        return look_up("data", record) if name == "text" and "text" not in record and "data" in record else value
-
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where)
+    # The text of an item is called text or data, depending on doccano's version.
+    text = {"text": record["data"]} if "data" in record else None
+    find = collector.finder(record, text, record.get("meta"))
+    collector.named_columns(task, find, where)
     for key in _SPAN_QUESTIONS:
         if isinstance(record.get(key), list):
             spans.setdefault(key)

@@ -192,7 +192,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
     inputs = table.beginning_with(_INPUT)
     if hit_at is None and not inputs:
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
-    collector.remember_keys(dict.fromkeys(table.header))
+    collector.finder(dict.fromkeys(table.header))
     find = _Finder(table)
     hit_of_input: dict[int, str] = {}
     alike: set[str] = set()
@@ -210,8 +210,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find.at(cells, item)
-            collector.gold_from_column(task, find, where, _split)
-            collector.predicted_columns(task, find, where, _split)
+            collector.named_columns(task, find, where, _split)
             if status not in _COUNTED:
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
                 continue

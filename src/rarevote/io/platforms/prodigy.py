@@ -21,7 +21,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, look_up
+from rarevote.io.platforms.base import Export, Options, as_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import Beginning, ExportFiles
@@ -106,14 +106,8 @@ def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _
 
 
 def _read_line(record: Mapping[str, Any], task: str, answer: _Answer, where: str, collector: Collector) -> None:
-    meta = record.get("meta")
-    collector.remember_keys(record, meta)
-
-    def find(name: str) -> Any:
-        return look_up(name, record, meta)
-
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where)
+    find = collector.finder(record, record.get("meta"))
+    collector.named_columns(task, find, where)
     verdict = record.get("answer")
     if verdict not in ("accept", "reject", "ignore"):
         raise InputError(f"{where}: answer is {verdict!r}, not accept, reject or ignore")

@@ -64,16 +64,3 @@ PLATFORMS = {
         Platform("appen", "Appen (CrowdFlower, Figure Eight)", "_unit_id", "results"),
     )
 }
-
-
-def platform_called(name: str) -> Platform:
-    """The platform of this name.
-
-    Raises:
-        ParameterError: there is none.
-    """
-    if name not in PLATFORMS:
-        from rarevote.errors import ParameterError
-
-        raise ParameterError(f"no platform is called {name!r}; there is {', '.join(PLATFORMS)}")
-    return PLATFORMS[name]

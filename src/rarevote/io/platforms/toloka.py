@@ -73,7 +73,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
     table.needed.update(place for place in (status_at, task_at, *inputs) if place is not None)
     if task_at is None and not inputs:
         raise InputError(f"{table.title}: no column {_ASSIGNMENT}task_id and no {_INPUT} column says which task it is")
-    collector.remember_keys(dict.fromkeys(table.header))
+    collector.finder(dict.fromkeys(table.header))
     find = Finder(table, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
     for where, cells in table.rows():
         collector.n_records += 1
@@ -83,8 +83,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
         find.cells = cells
         if golden is not None and collector.options.gold_column is None and cells[golden].strip():
             collector.gold(task, choices_in_cell(cells[golden], f"{where}, {table.header[golden]}"))
-        collector.gold_from_column(task, find, where, choices_in_cell)
-        collector.predicted_columns(task, find, where, choices_in_cell)
+        collector.named_columns(task, find, where, choices_in_cell)
         status = cells[status_at].strip().upper() if status_at is not None else ""
         if status not in _COUNTED:
             collector.leave_out(_REASONS.get(status, f"status {status}"))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.parts import ExportFiles
 
+_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "prediction_columns", "gold_column")
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -129,10 +131,12 @@ class Crowd:
 
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back to the platform."""
+        from rarevote.io.platforms import PLATFORMS
         from rarevote.io.platforms.write_back import check_way_back
 
         if self.export is None:
-            raise InputError(f"--back-out needs an export of Label Studio or Argilla, and {self.title} is none")
+            able = " or ".join(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
+            raise InputError(f"--back-out needs an export of {able}, and {self.title} is none")
         check_way_back(self.export.platform, path, self.export.details)
 
 
@@ -187,10 +191,7 @@ def _as_paths(data: Any) -> list[str] | None:
 
 
 def _from_memory(data: Any, options: ReadOptions) -> Crowd:
-    for_files = options.given(
-        "show", "wide", "file_format", "has_header", "sheet", "platform", "question", "multilabel",
-        "include_predictions", "prediction_columns", "gold_column",
-    )  # fmt: skip
+    for_files = options.given("show", "wide", "file_format", "has_header", "sheet", "platform", *_FOR_EXPORTS)
     if for_files is not None:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     annotations, source = read_annotations(data, columns=options.columns, **options.policies)
@@ -201,7 +202,7 @@ def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> 
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
-    for_exports = options.given("question", "multilabel", "include_predictions", "prediction_columns", "gold_column")
+    for_exports = options.given(*_FOR_EXPORTS)
     if for_exports is not None:
         option = "--" + for_exports.replace("_columns", "_column").replace("_", "-")
         raise ParameterError(f"{option} is for a platform's export, and {title} is none; see --from")
@@ -228,12 +229,8 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     export = read_export(
         files,
         platform=options.platform,
-        question=options.question,
-        multilabel=options.multilabel,
-        include_predictions=options.include_predictions,
-        prediction_columns=options.prediction_columns,
+        **{name: getattr(options, name) for name in _FOR_EXPORTS},
         show=[name for names in options.show for name in names.split(",")],
-        gold_column=options.gold_column,
     )
     votes, gold, by_task = export_annotations(export, **options.policies)
     shown = {}

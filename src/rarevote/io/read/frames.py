@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing, check_same_index, encode_column
+from rarevote.crowd.annotations import Annotations, check_same_index, encode_column
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, MissingExtraError
 from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, find_columns
@@ -33,10 +33,7 @@ def read_annotations(
     data: Any,
     *,
     columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    abstain: Sequence[Any] = (),
-    keep: Keep = "all",
-    missing: Missing = "error",
+    **policies: Any,
 ) -> tuple[Annotations, Origin]:
     """Encode whatever a user has.
 
@@ -45,25 +42,21 @@ def read_annotations(
             arrays; a tuple ``(task, worker, label)`` of arrays; a path to a CSV or Parquet file;
             or :class:`Annotations`, which are taken as they are.
         columns: which column is which, where the usual names do not tell.
-        classes: see :meth:`Annotations.from_arrays`.
-        abstain: see :meth:`Annotations.from_arrays`.
-        keep: see :meth:`Annotations.from_arrays`.
-        missing: see :meth:`Annotations.from_arrays`.
+        **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
-    options: dict[str, Any] = {"classes": classes, "abstain": abstain, "keep": keep, "missing": missing}
     if isinstance(data, Annotations):
         return data, Origin()
     if isinstance(data, (str, Path)):
         from rarevote.io.read.votes import read_annotations_file
 
-        return read_annotations_file(data, columns=columns, **options), Origin()
+        return read_annotations_file(data, columns=columns, **policies), Origin()
     if isinstance(data, tuple) and len(data) == 3:
-        return Annotations.from_arrays(*data, **options), Origin()
+        return Annotations.from_arrays(*data, **policies), Origin()
     if isinstance(data, list):
         data = _columns_of(data)
     if isinstance(data, Mapping):
         chosen = find_columns(list(data), columns, where="the data")
-        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **options), Origin()
+        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **policies), Origin()
     frame, kind = _as_frame(data)
     chosen = find_columns(frame.columns, columns, where="the frame")
     encoded = {role: _encode_series(frame[name], kind) for role, name in chosen.items()}
@@ -71,7 +64,7 @@ def read_annotations(
     if kind == "pandas":
         dtypes = {role: frame[name].to_native().dtype for role, name in chosen.items()}
         dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
-    return Annotations.from_encoded(encoded, **options), Origin(kind, dtypes)
+    return Annotations.from_encoded(encoded, **policies), Origin(kind, dtypes)
 
 
 def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing
+from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import is_missing
 from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
@@ -56,16 +56,13 @@ def read_label_files(
     inputs: Inputs,
     *,
     columns: Mapping[str, str] | None = None,
-    classes: Sequence[Any] | None = None,
-    abstain: Sequence[Any] = (),
-    keep: Keep = "all",
-    missing: Missing = "error",
     file_format: str | None = None,
     has_header: bool = True,
     sheet: str | None = None,
     wide: bool = False,
     show: Sequence[str] = (),
     found: Found | None = None,
+    **policies: Any,
 ) -> LabelFiles:
     """Encode the votes of files, and carry columns along.
 
@@ -73,10 +70,6 @@ def read_label_files(
         inputs: files (``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.ndjson``, ``.jsonl``, each also ``.gz`` or ``.zst``;
             ``.parquet``; ``.arrow`` and ``.xlsx`` with their extras), patterns, folders, or "-" for standard input.
         columns: which column is which, where the usual names do not tell.
-        classes: see :meth:`Annotations.from_arrays`.
-        abstain: see :meth:`Annotations.from_arrays`.
-        keep: see :meth:`Annotations.from_arrays`.
-        missing: see :meth:`Annotations.from_arrays`.
         file_format: the format, where the name does not tell.
         has_header: False for delimited text without column names; the columns are then called 1, 2, 3 ...
         sheet: which sheet of a spreadsheet.
@@ -85,6 +78,7 @@ def read_label_files(
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
         found: the file, if somebody has looked at it already.
+        **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
     wanted = None if wide else [*(columns or {}).values(), *show]
     with open_sources(
@@ -101,9 +95,7 @@ def read_label_files(
 
         with loaded(sources, choices) as database:
             encoded = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
-        crowd = Annotations.from_encoded(
-            encoded, classes=classes, abstain=abstain, keep=keep, missing=missing, place_of_row=place
-        )
+        crowd = Annotations.from_encoded(encoded, place_of_row=place, **policies)
         del encoded
         carried = {}
         for name in shown:

@@ -93,7 +93,7 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
     tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
     table.needed.update(place for place in (tainted_at, rejected_at) if place is not None)
     gold_at = table.find(f"{question}{_GOLD}") if collector.options.gold_column is None else None
-    collector.remember_keys(dict.fromkeys(table.header))
+    collector.finder(dict.fromkeys(table.header))
     find = Finder(table)
     for where, cells in table.rows():
         collector.n_records += 1
@@ -104,8 +104,7 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
         if gold_at is not None and cells[gold_at].strip():
             # Several lines are several answers that would all be right: no single one is known then.
             collector.gold(task, _split(cells[gold_at], f"{where}, {question}{_GOLD}"))
-        collector.gold_from_column(task, find, where, _split)
-        collector.predicted_columns(task, find, where, _split)
+        collector.named_columns(task, find, where, _split)
         if _is_set(cells, tainted_at) or _is_set(cells, rejected_at):
             collector.leave_out(TAINTED if _is_set(cells, tainted_at) else base.REJECTED)
             continue

@@ -13,7 +13,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value, look_up
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import Part
@@ -63,12 +63,7 @@ def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> Non
     if task is None:
         raise InputError(f"{where} has no id")
     where = f"{where} (unit {task})"
-    data = unit.get("data")
-    collector.remember_keys(data, unit)
-
-    def find(name: str) -> Any:
-        return look_up(name, data, unit)
-
+    find = collector.finder(unit.get("data"), unit)
     judgments = _judgments(unit)
     for judgment in judgments if isinstance(judgments, list) else []:
         _read_judgment(judgment, task, where, collector, find)
@@ -80,8 +75,7 @@ def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> Non
         right = [] if known is base.ABSENT else _right_answers(known, f"{where}: {question}{GOLD}")
         if right:
             collector.gold(task, right)
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where, _right_answers)
+    collector.named_columns(task, find, where, split_gold=_right_answers)
 
 
 def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, find: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.argilla.records import as_object, as_record, form_of, is_turned, record_id, walk_records
-from rarevote.io.platforms.base import Export, Options, as_text, look_up
+from rarevote.io.platforms.base import Export, Options, as_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
 
@@ -77,12 +77,7 @@ def _read_record(
     task = record_id(fields, number, where)
     where = f"{where} (id {task})"
     metadata = as_object(fields.get("metadata"))
-    places = (fields.get("fields"), fields.get("inputs"), metadata, fields)
-    collector.remember_keys(*places)
-
-    def find(name: str) -> Any:
-        return look_up(name, *places)
-
+    find = collector.finder(fields.get("fields"), fields.get("inputs"), metadata, fields)
     for question, responses in record.responses.items():
         values = [response.value for response in responses]
         if not responses:
@@ -106,8 +101,7 @@ def _read_record(
             choices = _choices(suggestion.value, f"{where}: suggestion of {question}", collector)
             agent = as_text(suggestion.agent, f"{where}: agent of {question}")
             collector.prediction(task, agent, choices, where, find)
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where)
+    collector.named_columns(task, find, where)
 
 
 def _is_choice(

@@ -53,7 +53,6 @@ class Suggestion:
 class Record:
     """A record of any form: its answers and suggestions by question."""
 
-    form: str
     responses: dict[str, list[Response]] = field(default_factory=dict)
     suggestions: dict[str, Suggestion] = field(default_factory=dict)
 
@@ -171,7 +170,7 @@ def _nested(fields: Mapping[str, Any]) -> Record:
         for name, suggestion in as_object(fields.get("suggestions")).items()
         if isinstance(suggestion, Mapping)
     }
-    return Record("nested", responses, suggestions)
+    return Record(responses, suggestions)
 
 
 def _server(fields: Mapping[str, Any]) -> Record:
@@ -186,7 +185,7 @@ def _server(fields: Mapping[str, Any]) -> Record:
         for suggestion in (listed if isinstance(listed, list) else [])
         if isinstance(suggestion, Mapping) and "question_name" in suggestion
     }
-    return Record("server", responses, suggestions)
+    return Record(responses, suggestions)
 
 
 def _flat(fields: Mapping[str, Any]) -> Record:
@@ -199,7 +198,7 @@ def _flat(fields: Mapping[str, Any]) -> Record:
             responses[name] = [Response(*answer) for answer in zip(users, values, statuses, strict=True)]
         elif key.endswith(".suggestion"):
             suggestions[key.removesuffix(".suggestion")] = Suggestion(value, fields.get(f"{key}.agent"))
-    return Record("flat", responses, suggestions)
+    return Record(responses, suggestions)
 
 
 def _version_1(fields: Mapping[str, Any]) -> Record:
@@ -219,7 +218,7 @@ def _version_1(fields: Mapping[str, Any]) -> Record:
             ]
         about = as_object(fields.get(f"{key}-suggestion-metadata"))
         suggestions[key] = Suggestion(fields.get(f"{key}-suggestion"), about.get("agent"))
-    return Record("version 1", responses, suggestions)
+    return Record(responses, suggestions)
 
 
 def _single(fields: Mapping[str, Any]) -> Record:
@@ -235,7 +234,7 @@ def _single(fields: Mapping[str, Any]) -> Record:
     else:
         best = max(scores, key=lambda label: scores[label] or 0.0, default=None)
     suggested = {"annotation": Suggestion(best, fields.get("prediction_agent"))} if scores else {}
-    return Record(SINGLE, {"annotation": [answer] if answered else []}, suggested)
+    return Record({"annotation": [answer] if answered else []}, suggested)
 
 
 def _as_long(values: Any, size: int) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, look_up
+from rarevote.io.platforms.base import Export, Options, as_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import first_records, walk_json
 from rarevote.io.platforms.label_studio.controls import Controls, is_of_region
@@ -80,12 +80,7 @@ def _read_task(record: Any, where: str, collector: Collector, controls: Controls
     if task is None:
         raise InputError(f"{where} has no id")
     where = f"{where} (task {task})"
-    data = record.get("data")
-    collector.remember_keys(data, record)
-
-    def find(name: str) -> Any:
-        return look_up(name, data, record)
-
+    find = collector.finder(record.get("data"), record)
     whole = _objects(annotations, f"{where}: annotations")
     for annotation in whole:
         _read_annotation(annotation, task, where, collector, controls, find)
@@ -97,8 +92,7 @@ def _read_task(record: Any, where: str, collector: Collector, controls: Controls
             continue  # it answers another question
         model = as_text(prediction.get("model_version"), f"{where}: model_version")
         collector.prediction(task, model, choices, where, find)
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where)
+    collector.named_columns(task, find, where)
     return len(annotations or ()) - len(whole)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms.base import Export, Options, as_text, listed, look_up, shown_text
+from rarevote.io.platforms.base import Export, Options, as_text, listed, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.label_studio.controls import Controls, is_of_region, kind_of
@@ -138,11 +138,7 @@ def _read_record(
     if task is None:
         raise InputError(f"{where} has no id")
     where = f"{where} (task {task})"
-    collector.remember_keys(record)
-
-    def find(name: str) -> Any:
-        return look_up(name, record)
-
+    find = collector.finder(record)
     chosen: list[str] = []
     for name in questions:
         chosen += _answer(name, _decoded(record.get(name)), where, collector, controls)
@@ -150,8 +146,7 @@ def _read_record(
         collector.leave_out("task without any annotation")
     else:
         collector.vote(task, _annotator(record[_ANNOTATOR], where), chosen, where, find)
-    collector.predicted_columns(task, find, where)
-    collector.gold_from_column(task, find, where)
+    collector.named_columns(task, find, where)
 
 
 def _answer(name: str, value: Any, where: str, collector: Collector, controls: Controls) -> list[str]:
