@@ -16,7 +16,7 @@ from rarevote.cluster import data as dask_data
 from rarevote.cluster import engine as dask
 from rarevote.cluster.engine import spread
 from rarevote.em import shards
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.em.shards import ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 

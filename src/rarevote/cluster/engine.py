@@ -39,8 +39,9 @@ from rarevote.cluster.host import (
     perform,
 )
 from rarevote.em.checkpoint import make_folder
+from rarevote.em.engine import Engine
 from rarevote.em.local import n_threads
-from rarevote.em.loop import Engine, Local, Model, Offsets, Shared, Stats
+from rarevote.em.model import Local, Model, Offsets, Shared, Stats
 from rarevote.errors import MissingExtraError, RarevoteError
 
 # A lost host repeats what is in the log: the hosts write their state down when that would take too long, or when the

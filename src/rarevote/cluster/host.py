@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import best_by_votes, first_of_best
 from rarevote.em.checkpoint import load_arrays, write_whole
-from rarevote.em.loop import Model, Offsets, Shard
+from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 

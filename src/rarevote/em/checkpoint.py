@@ -30,7 +30,7 @@ from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
-    from rarevote.em.loop import Engine
+    from rarevote.em.engine import Engine
 
 Shared = TypeVar("Shared")
 

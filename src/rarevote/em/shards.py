@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.checkpoint import load_arrays, save_arrays
-from rarevote.em.loop import Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.em.model import Local, Model, Offsets, Shard, Shared, Stats
 from rarevote.errors import InputError
 
 _Point = tuple[NDArray[Any], NDArray[Any]]

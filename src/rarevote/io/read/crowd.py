@@ -163,7 +163,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         crowd = _from_files(paths, options) if platform is None else _from_export(paths, platform, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
-    _warn_of_empty_classes(crowd.annotations, options.classes)
+        _warn_of_empty_classes(crowd.annotations, options.classes)
     return crowd
 
 
