@@ -29,10 +29,10 @@ from rarevote.cluster.fit import Dask
 from rarevote.cluster.host import shard_file, write_names
 from rarevote.cluster.parts import find_parts
 from rarevote.em import local
-from rarevote.em.checkpoint import save_arrays
 from rarevote.em.engine import Engine
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import Progress, StoppingRule, run_em
+from rarevote.io.arrays import save_arrays
 
 VOTES_PER_TASK, N_WORKERS = 5, 50_000
 N_FILES = 10

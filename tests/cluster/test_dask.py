@@ -143,12 +143,12 @@ def test_equal_shards_give_equal_bits(
 
 
 def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask sends tasks of which there are many wherever there is room; there a host would have to be made anew."""
+    """Dask sends tasks of which there are many wherever there is room; there a host would have to be recreated."""
 
-    def made_anew(engine: Any, numbers: frozenset[int]) -> None:
+    def recreated(engine: Any, numbers: frozenset[int]) -> None:
         raise AssertionError(f"hosts {set(numbers)} were not found where they are")
 
-    monkeypatch.setattr(DaskEngine, "_make_anew", made_anew)
+    monkeypatch.setattr(DaskEngine, "_recreate", recreated)
     result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(40, tol=0), parquet)
     assert result.fit.n_iter == 40
 
@@ -192,7 +192,7 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 def test_a_killed_worker_changes_nothing(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rarevote.cluster.engine._MOST_LOGGED_PASSES", 10)  # so that hosts write their state down, too
+    monkeypatch.setattr("rarevote.cluster.engine._MAX_LOGGED_PASSES", 10)  # so that hosts write their state down, too
     calm = Dask(tmp_path / "calm", client=client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
     for iteration, everybody in ((4, False), (23, True)):
         struck = Dask(tmp_path / "struck", client=client, n_shards=5).fit(
@@ -235,7 +235,7 @@ def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_
     resumed = Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(
         CCRasch(40, tol=0), parquet, callback=told.append
     )
-    assert told[0].iteration % 5 == 0  # it went on from a checkpoint
+    assert told[0].iteration % 5 == 0  # it resumed from a checkpoint
     assert not checkpoint.exists()
     undisturbed = Dask(tmp_path / "calm", checkpoint=tmp_path / "other", **shared).fit(CCRasch(40, tol=0), parquet)
     assert resumed.fit.history == undisturbed.fit.history

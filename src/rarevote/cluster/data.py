@@ -27,8 +27,9 @@ from rarevote.cluster.host import names_file, read_names, shard_file, write_name
 from rarevote.cluster.parts import Parts, Rows
 from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
 from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
-from rarevote.em.checkpoint import make_folder, save_arrays, write_whole
 from rarevote.errors import InputError, warn_user
+from rarevote.io.arrays import save_arrays
+from rarevote.io.write.atomic import make_folder, replacing
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
 _ANNOTATIONS_PER_SHARD = 500_000
@@ -144,7 +145,8 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
         [shard.n_annotations for shard in written],
     )
     text = json.dumps({name: value for name, value in vars(crowd).items() if name in _KEPT})
-    write_whole(how.folder / "crowd.json", lambda handle: handle.write(text.encode()))
+    with replacing(how.folder / "crowd.json") as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return crowd
 
 
@@ -168,7 +170,8 @@ def _workers_file(folder: Path) -> Path:
 
 def _check_seen_by_all(client: Any, folder: Path) -> None:
     mark = folder / ".seen"
-    write_whole(mark, lambda handle: handle.write(b""))
+    with replacing(mark):
+        pass  # an empty file
     blind = [address for address, seen in client.run(Path.is_file, mark.resolve()).items() if not seen]
     mark.unlink()
     if blind:

@@ -34,11 +34,12 @@ from rarevote.cluster.engine import connected
 from rarevote.cluster.parts import find_parts
 from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
-from rarevote.em.checkpoint import Checkpoint, make_folder, write_whole
+from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
+from rarevote.io.write.atomic import make_folder, replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.registry import METHODS
@@ -224,7 +225,8 @@ def _fitted(
     _replace_folder(folder, out / "tasks")
     summary = {**_described(model, crowd, votes, runner.labels), **_ending(fit), "seconds": seconds}
     text = json.dumps(summary, ensure_ascii=False, default=str, indent=1)
-    write_whole(out / "summary.json", lambda handle: handle.write(text.encode()))
+    with replacing(out / "summary.json") as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
 
 

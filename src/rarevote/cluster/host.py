@@ -1,7 +1,7 @@
 """The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and does as it is told.
 
 A host is the value of a dask future, made from files alone: the encoded shards, a base (a saved local state, or the
-start) and the operations since. So a host that is lost with its worker can be made anew anywhere, in exactly the
+start) and the operations since. So a host that is lost with its worker can be recreated anywhere, in exactly the
 state it was in, and nothing but the lost shards is computed again.
 
 Hosts have a position: how many operations they have done. An operation that finds its host at another position than
@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import best_by_votes, first_of_best
-from rarevote.em.checkpoint import load_arrays, write_whole
 from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
+from rarevote.io.arrays import load_arrays
+from rarevote.io.write.atomic import replacing
 
 _Result = TypeVar("_Result")
 
@@ -92,7 +93,8 @@ def write_names(path: Path, names: NDArray[Any]) -> None:
     from pyarrow import parquet
 
     table = pyarrow.table({"name": pyarrow.array(names.tolist() if names.dtype == object else names)})
-    write_whole(path, lambda handle: parquet.write_table(table, handle))
+    with replacing(path) as temporary:
+        parquet.write_table(table, temporary)
 
 
 def read_shard(folder: Path, number: int) -> Shard:
@@ -130,7 +132,7 @@ class Host:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Local state stays where it is: whoever copies a host (dask may move or spill any value) gets the word that
-        # it is not there, upon which the driver has it made anew.
+        # it is not there, upon which the driver recreates it.
         return Lost, (frozenset([self.block.number]),)
 
     def __sizeof__(self) -> int:
@@ -189,7 +191,7 @@ def merge(n_shards: int, *answers: Sums | Lost) -> Sums | Lost:
 class Operation:
     """Something that a host can do."""
 
-    #: whether a host that is made anew has to do it again
+    #: whether a host that is recreated has to do it again
     alters: ClassVar[bool] = False
 
     def perform(self, host: Host) -> Any:
@@ -239,7 +241,7 @@ class Distances(Operation):
 
 @dataclass(frozen=True)
 class Extrapolate(Operation):
-    """Propose the far point."""
+    """Propose the extrapolated point."""
 
     alters: ClassVar[bool] = True
 
