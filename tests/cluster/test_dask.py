@@ -24,6 +24,7 @@ from rarevote.em.loop import Progress
 from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
+from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
@@ -121,6 +122,10 @@ def test_any_partitioning_gives_the_answer_of_one_machine(
         ours, theirs = result.table.to_pandas(), getattr(estimator, attribute)
         np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), atol=1e-7)
         assert ours.index.tolist() == theirs.index.tolist()
+    if isinstance(estimator, PredictsNewTasks):
+        assert isinstance(result.model, PredictsNewTasks)
+        there, here = (model.label_new(frame).posterior for model in (result.model, estimator))
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("n_shards", [3, 7])

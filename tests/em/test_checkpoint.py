@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rarevote import CCRasch, DawidSkene
+from rarevote import MACE, CCRasch, DawidSkene
 from rarevote.em.checkpoint import Checkpoint, digest_of, identity_of
 from rarevote.em.loop import Outcome, Progress, StoppingRule, run_em
 from rarevote.errors import InputError, ParameterError, RarevoteError
@@ -178,6 +178,20 @@ def test_methods_resume_to_the_last_bit(tmp_path: Path, monkeypatch: pytest.Monk
     estimator.fit(columns(), **options)
     np.testing.assert_array_equal(estimator.posterior_, whole[0])
     assert estimator.loss_history_ == whole[1]
+    assert not (tmp_path / "cut").exists()
+
+
+def test_restarts_do_not_resume_each_other(tmp_path: Path) -> None:
+    """A fit of several runs that is cut in its third one: the first must not begin where that was."""
+    options: dict[str, Any] = {"checkpoint": tmp_path / "cut", "checkpoint_every": 5}
+    undisturbed = MACE(4, 20).fit(columns())
+    with pytest.raises(InterruptError):
+        MACE(4, 20).fit(columns(), callback=interrupt_after(2 * 20 + 11), **options)
+    assert len(list((tmp_path / "cut").rglob("loop.json"))) == 1
+    told: list[Progress] = []
+    resumed = MACE(4, 20).fit(columns(), callback=told.append, **options)
+    np.testing.assert_array_equal(resumed.posterior_, undisturbed.posterior_)
+    assert [progress.iteration for progress in told].count(2 * 20 + 1) == 0, "the third run is resumed"
     assert not (tmp_path / "cut").exists()
 
 

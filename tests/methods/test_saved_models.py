@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import rarevote
-from rarevote import CCRasch, GoldDawidSkene, simulate_crowd
+from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, Wawa, simulate_crowd
 from rarevote.errors import InputError, NotFittedError, ParameterError
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -91,6 +91,15 @@ def test_unseen_workers_count_as_average(tmp_path: Path) -> None:
     assert back.label_new(strange).n_unseen_workers == 1
     assert back.label_new(new).n_unseen_workers == 0
     assert np.array_equal(back.label_new(strange).posterior, model.label_new(strange).posterior)
+
+
+def test_what_is_known_of_workers_comes_back(tmp_path: Path) -> None:
+    old, _, _ = crowds()
+    for model, attribute in ((Wawa(), "skills_"), (GLAD(), "alphas_"), (DawidSkene(), "errors_")):
+        model.fit(old)
+        model.save(tmp_path / "model")
+        back = getattr(rarevote.load(tmp_path / "model"), attribute).to_pandas()
+        assert np.array_equal(back.to_numpy(), getattr(model, attribute).to_numpy())
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:

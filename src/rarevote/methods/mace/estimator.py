@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -119,10 +121,12 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         best: Run | None = None
         for number, model in enumerate(self._models(request)):
             told = None if callback is None else _over_all_runs(callback, number, self.n_restarts)
-            run = self._em(replace(request, callback=told), model, rule)
+            run = self._em(replace(request, callback=told, checkpoint=_of_run(request, number)), model, rule)
             if best is None or _is_better(run.outcome.history[-1], best.outcome.history[-1]):
                 best = run
         assert best is not None
+        if request.checkpoint is not None:
+            Checkpoint(*request.checkpoint).clear()
         shared = best.outcome.shared
         return Fit.of(
             best,
@@ -182,6 +186,14 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
 def _is_better(objective: float, than: float) -> bool:
     return objective > than + _CLEARLY_BETTER * (1.0 + abs(than))
+
+
+def _of_run(request: Request, number: int) -> tuple[Path, int] | None:
+    """A place of its own in the checkpoint's folder: the first run must not resume what another one saved."""
+    if request.checkpoint is None:
+        return None
+    folder, every = request.checkpoint
+    return Path(folder) / f"run-{number:03d}", every
 
 
 def _over_all_runs(callback: Callback, run: int, n_runs: int) -> Callback:
