@@ -29,9 +29,10 @@ from rarevote.cluster.fit import Dask
 from rarevote.cluster.host import shard_file, write_names
 from rarevote.cluster.parts import find_parts
 from rarevote.em import local
-from rarevote.em.checkpoint import save_arrays
+from rarevote.em.engine import Engine
 from rarevote.em.local import LocalEngine
-from rarevote.em.loop import Engine, Progress, StoppingRule, run_em
+from rarevote.em.loop import Progress, StoppingRule, run_em
+from rarevote.io.arrays import save_arrays
 
 VOTES_PER_TASK, N_WORKERS = 5, 50_000
 N_FILES = 10
@@ -157,7 +158,7 @@ def seconds_per_round(engine: Engine[Any, Any, Any], model: Any, crowd: Any, n_i
     def told(_: Progress) -> None:
         times.append(time.perf_counter())
 
-    run_em(model, engine, model.start(crowd), StoppingRule(n_iter, 0.0, 0.0), accelerate=True, callback=told)
+    run_em(model, engine, model.start(), StoppingRule(n_iter, 0.0, 0.0), accelerate=True, callback=told)
     return np.diff(times).tolist()
 
 

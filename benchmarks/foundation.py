@@ -53,7 +53,7 @@ def pass_seconds(crowd: Annotations, n_jobs: int, repeats: int = 7) -> float:
     """The best time of one fused pass, the update of the workers included."""
     model = CCRasch()._model(crowd)
     with LocalEngine(model, crowd, np.empty(0, np.int32), n_jobs) as engine:
-        shared = model.start(crowd)
+        shared = model.start()
         for _ in range(3):
             stats, _ = engine.run(shared, refresh=True, damping=0.0)
             shared = model.update(shared, stats, 0.0)
@@ -70,7 +70,7 @@ def _process(seed: int) -> tuple[float, float]:
     crowd = Annotations.from_arrays(*columns(seed))
     model = CCRasch()._model(crowd)
     with LocalEngine(model, crowd, np.empty(0, np.int32), 1) as engine:
-        shared = model.start(crowd)
+        shared = model.start()
         engine.run(shared, refresh=True, damping=0.0)
         begin = time.time()
         times = []
@@ -176,7 +176,7 @@ before = now()
 model = CCRasch(10, tol=0, n_jobs=1).fit(given)
 grown = high() - before
 crowd = model.annotations_
-floor = crowd.nbytes + model.posterior_.nbytes + model._fit_.parameters["difficulty_deviation"].nbytes
+floor = crowd.nbytes + model.posterior_.nbytes + model._result.parameters["difficulty_deviation"].nbytes
 print(json.dumps({"grown": grown, "floor": floor}))
 """
 

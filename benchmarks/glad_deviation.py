@@ -29,7 +29,8 @@ from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.em.local import LocalEngine
-from rarevote.em.loop import Shard, StoppingRule, run_em
+from rarevote.em.loop import StoppingRule, run_em
+from rarevote.em.model import Shard
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.glad.model import GLADLocal, GLADModel, GLADShared
 
@@ -57,8 +58,7 @@ class FromParameters(GLADModel):
     given_alpha: Floats = field(default_factory=lambda: np.empty(0))
     given_easiness: Floats = field(default_factory=lambda: np.empty(0))
 
-    def start(self, annotations: Annotations) -> GLADShared:
-        del annotations
+    def start(self) -> GLADShared:
         return GLADShared(self.given_alpha, 0.0, self.log_prior)
 
     def start_local(self, shard: Shard) -> GLADLocal:
@@ -69,10 +69,8 @@ class FromParameters(GLADModel):
 def objectives(crowd: Annotations, alpha: Floats, easiness: Floats) -> tuple[float, float]:
     """``F`` at the parameters, and at the optimum that EM reaches from them."""
     plain = GLAD()._model(crowd)
-    model = FromParameters(
-        plain.task_ptr, plain.alpha_mean, plain.easiness_mean, plain.log_prior, False, alpha, easiness
-    )
-    shared = model.start(crowd)
+    model = FromParameters(**vars(plain), given_alpha=alpha, given_easiness=easiness)
+    shared = model.start()
     with LocalEngine(model, crowd, np.empty(0, np.int32), n_jobs=1) as engine:
         stats, _ = engine.run(shared, refresh=True, damping=0.0)
         here = model.objective(shared, stats)

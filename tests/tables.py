@@ -42,7 +42,7 @@ def history(model: Estimator) -> list[float]:
 
 
 def objective(model: Estimator) -> list[float]:
-    return list(model._fit_.parameters["objective_history"])
+    return list(model._result.parameters["objective_history"])
 
 
 METHOD_ROWS = [

@@ -18,12 +18,13 @@ import pytest
 
 from rarevote import CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
 from rarevote.cluster.engine import DaskEngine, connected
-from rarevote.cluster.fit import ON_DASK, Dask
+from rarevote.cluster.fit import Dask
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
+from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
@@ -115,12 +116,16 @@ def test_any_partitioning_gives_the_answer_of_one_machine(
     assert result.summary["n_annotations"] == N_TASKS * N_VOTES
     assert sum(entry["tasks"] for entry in result.summary["classes"].values()) == N_TASKS
     assert json.loads((tmp_path / "summary.json").read_text())["method"] == estimator.method_name
-    attribute = ON_DASK[estimator.method_name]
-    assert (result.table is None) == (not attribute)
-    if result.table is not None:
+    attribute = estimator.worker_table
+    assert (result.table is None) == (attribute is None)
+    if result.table is not None and attribute is not None:
         ours, theirs = result.table.to_pandas(), getattr(estimator, attribute)
         np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), atol=1e-7)
         assert ours.index.tolist() == theirs.index.tolist()
+    if isinstance(estimator, PredictsNewTasks):
+        assert isinstance(result.model, PredictsNewTasks)
+        there, here = (model.label_new(frame).posterior for model in (result.model, estimator))
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("n_shards", [3, 7])
@@ -143,12 +148,12 @@ def test_equal_shards_give_equal_bits(
 
 
 def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask sends tasks of which there are many wherever there is room; there a host would have to be made anew."""
+    """Dask sends tasks of which there are many wherever there is room; there a host would have to be recreated."""
 
-    def made_anew(engine: Any, numbers: frozenset[int]) -> None:
+    def recreated(engine: Any, numbers: frozenset[int]) -> None:
         raise AssertionError(f"hosts {set(numbers)} were not found where they are")
 
-    monkeypatch.setattr(DaskEngine, "_make_anew", made_anew)
+    monkeypatch.setattr(DaskEngine, "_recreate", recreated)
     result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(40, tol=0), parquet)
     assert result.fit.n_iter == 40
 
@@ -192,7 +197,7 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 def test_a_killed_worker_changes_nothing(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rarevote.cluster.engine._MOST_LOGGED_PASSES", 10)  # so that hosts write their state down, too
+    monkeypatch.setattr("rarevote.cluster.engine._MAX_LOGGED_PASSES", 10)  # so that hosts write their state down, too
     calm = Dask(tmp_path / "calm", client=client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
     for iteration, everybody in ((4, False), (23, True)):
         struck = Dask(tmp_path / "struck", client=client, n_shards=5).fit(
@@ -236,7 +241,7 @@ def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_
     resumed = Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(
         CCRasch(40, tol=0), parquet, callback=told.append
     )
-    assert told[0].iteration % 5 == 0  # it went on from a checkpoint
+    assert told[0].iteration % 5 == 0  # it resumed from a checkpoint
     assert not checkpoint.exists()
     undisturbed = Dask(tmp_path / "calm", checkpoint=tmp_path / "other", **shared).fit(CCRasch(40, tol=0), parquet)
     assert resumed.fit.history == undisturbed.fit.history
@@ -270,7 +275,7 @@ def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: P
 # what is refused before anything starts
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - set(ON_DASK)))
+@pytest.mark.parametrize("name", sorted(name for name, entry in METHODS.items() if not entry.load().on_dask))
 def test_other_methods_say_that_they_are_single_machine(name: str, tmp_path: Path) -> None:
     estimator = METHODS[name].load()()
     with pytest.raises(ParameterError, match=f"{name} runs on a single machine only; on dask there are cc-rasch"):

@@ -37,13 +37,13 @@ def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
     annotations = crowd.annotations_
     model = CCRasch()._model(annotations)
     with LocalEngine(model, annotations, np.empty(0, dtype=np.int32)) as engine:
-        run_em(model, engine, model.start(annotations), StoppingRule(20, 0.0, 0.0), accelerate=True)
+        run_em(model, engine, model.start(), StoppingRule(20, 0.0, 0.0), accelerate=True)
         (state,) = engine._states
     votes = annotations.n_annotations * scale_plan.bytes_per_annotation(n_workers, n_classes)
     # One place more than there are tasks: where the last one ends.
     assert state.nbytes == votes + annotations.n_tasks * scale_plan.bytes_per_task(n_classes) + 8
     expected = Crowd(annotations.n_annotations, 1.0, annotations.n_workers, n_classes)
-    assert model.empty_stats(model.start(annotations)).of_workers.nbytes == scale_plan.sums_bytes(expected)
+    assert model.empty_stats(model.start()).of_workers.nbytes == scale_plan.sums_bytes(expected)
 
 
 def test_the_page_states_the_bytes_of_the_code() -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Engine, Progress, Status, StoppingRule, run_em
+from rarevote.em.engine import Engine
+from rarevote.em.loop import Progress, Status, StoppingRule, run_em
 from rarevote.errors import RarevoteError
 
 
@@ -22,7 +22,7 @@ class Hill:
     def __init__(self, stretch: float, broken: bool = False, missing: float = 1.0) -> None:
         self.stretch, self.broken, self.missing = stretch, broken, missing
 
-    def start(self, annotations: Annotations) -> float:
+    def start(self) -> float:
         raise NotImplementedError
 
     def start_local(self, shard: Any) -> Any:

@@ -16,7 +16,7 @@ from rarevote.cluster import data as dask_data
 from rarevote.cluster import engine as dask
 from rarevote.cluster.engine import spread
 from rarevote.em import shards
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.em.shards import ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 
@@ -69,7 +69,7 @@ def moved(n_tasks: int = 5, n_columns: int = 3) -> tuple[Any, list[State], Any]:
 
 
 @pytest.mark.parametrize(("n_tasks", "n_columns"), [(5, 3), (5, 0), (0, 2)])
-def test_lengthened_steps_are_what_the_formula_says(n_tasks: int, n_columns: int) -> None:
+def test_extrapolated_steps_are_what_the_formula_says(n_tasks: int, n_columns: int) -> None:
     state, points, offsets = moved(n_tasks, n_columns)
     r, v, far = {}, {}, {}
     for column, name in enumerate(("slope", "height")):

@@ -106,7 +106,7 @@ def test_values_at_the_optimum(name: str, request: pytest.FixtureRequest) -> Non
     crowd = model.annotations_
     assert model.converged_
     np.testing.assert_allclose([*model.priors_.to_dict().values()], check.prior, atol=5.1e-8)
-    accuracy = 1 / (1 + np.exp(-model._fit_.parameters["mean_ability"]))
+    accuracy = 1 / (1 + np.exp(-model.fitted_parameters["mean_ability"]))
     np.testing.assert_allclose(accuracy, check.accuracy, atol=5.1e-8)
     assert model.loss_history_[-1] == pytest.approx(check.objective, abs=5.1e-7)
     np.testing.assert_allclose([*model.abilities_.to_dict()[worker[0]].values()], check.ability, atol=5.1e-7)

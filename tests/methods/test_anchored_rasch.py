@@ -16,7 +16,8 @@ import pytest
 import rarevote
 from rarevote import AnchoredRasch, Annotations, simulate_crowd
 from rarevote.em import local
-from rarevote.em.loop import Progress, Shard
+from rarevote.em.loop import Progress
+from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError
 from rarevote.meaning.explain import explain
 from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from, count_anchors
@@ -70,7 +71,7 @@ def test_every_iteration_is_the_one_written_out(n_classes: int, gold: dict[int, 
     by_hand.update(frozen=True)
     for n_iter in (1, 2, 3):
         model = AnchoredRasch(n_iter, tol=0, accelerate=False).fit(crowd, gold or None)
-        parameters = model._fit_.parameters
+        parameters = model.fitted_parameters
         assert model.loss_history_[-1] == pytest.approx(by_hand.objective(), rel=1e-12)
         np.testing.assert_allclose(parameters["prior"], by_hand.pi, rtol=1e-12)
         np.testing.assert_allclose(parameters["mean_ability"], by_hand.mu, rtol=1e-12)
@@ -324,7 +325,7 @@ def test_predicting_the_tasks_of_the_fit_gives_what_was_reported(tmp_path: Path)
 
 def test_an_unseen_worker_is_at_the_anchors() -> None:
     model = AnchoredRasch().fit(frame_of())
-    parameters = model._fit_.parameters
+    parameters = model.fitted_parameters
     for label in range(3):
         found = [*model.predict_proba((["new"], ["nobody"], [label])).to_dict()["new"].values()]
         raw = []
@@ -339,7 +340,7 @@ def test_an_unseen_worker_is_at_the_anchors() -> None:
 def test_a_vote_counts_what_the_nodes_of_its_item_say() -> None:
     votes = frame_of()
     model = AnchoredRasch().fit(votes)
-    parameters = model._fit_.parameters
+    parameters = model.fitted_parameters
     for task in (0, 7, 33):
         found = explain(model, task)
         assert found.weighed is not None

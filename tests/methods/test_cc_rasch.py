@@ -43,7 +43,7 @@ def crowd_of(
 
 
 def theta_of(model: CCRasch) -> Theta:
-    parameter = model._fit_.parameters
+    parameter = model._result.parameters
     shape_g = (model.annotations_.n_workers, model.annotations_.n_classes)
     shape_h = (model.annotations_.n_tasks, model.annotations_.n_classes)
     return Theta(
@@ -106,7 +106,7 @@ def test_both_modes_end_at_a_stationary_point(variant: dict[str, Any], m_step: s
     rule = StoppingRule(5000, 1e-11, np.inf)
     em = model._model(crowd)
     with LocalEngine(em, crowd, NO_GOLD) as engine:
-        outcome = run_em(em, engine, em.start(crowd), rule, exact=m_step == "exact", gradient_tolerance=1e-9)
+        outcome = run_em(em, engine, em.start(), rule, exact=m_step == "exact", gradient_tolerance=1e-9)
         posterior, (difficulty,) = engine.posterior(), engine.local_parameters()
     shared = outcome.shared
     mu_alpha, mu_beta = em.split_intercept(shared.intercept)
@@ -130,8 +130,8 @@ def test_m_step_has_one_optimum_whatever_the_start() -> None:
     crowd = crowd_of()
 
     class Elsewhere(CCRaschModel):
-        def start(self, annotations: Annotations) -> CCRaschShared:
-            zero = super().start(annotations)
+        def start(self) -> CCRaschShared:
+            zero = super().start()
             rng = np.random.default_rng(5)
             ability = rng.normal(size=zero.ability.shape)
             return zero._replace(intercept=rng.normal(size=3), ability=ability - ability.mean(0))
@@ -147,7 +147,7 @@ def test_m_step_has_one_optimum_whatever_the_start() -> None:
         em = kind(**{name: getattr(base, name) for name in base.__dataclass_fields__})
         with LocalEngine(em, crowd, NO_GOLD) as engine:
             rule = StoppingRule(1, 0.0, 0.0)
-            outcome = run_em(em, engine, em.start(crowd), rule, exact=True, gradient_tolerance=1e-10)
+            outcome = run_em(em, engine, em.start(), rule, exact=True, gradient_tolerance=1e-10)
             found.append((outcome.shared, engine.local_parameters()[0] + outcome.shared.shift))
     (one, hard_one), (other, hard_other) = found
     np.testing.assert_allclose(one.intercept, other.intercept, atol=1e-8)
@@ -157,10 +157,10 @@ def test_m_step_has_one_optimum_whatever_the_start() -> None:
 
 def test_means_split_the_intercept_as_the_closed_form_says() -> None:
     model = CCRasch(sigma_alpha_mu=2.0, sigma_beta_mu=0.5).fit(crowd_of())
-    c = model._fit_.parameters["intercept"]
+    c = model._result.parameters["intercept"]
     lam_alpha, lam_beta = 1 / (2 * 2.0**2), 1 / (2 * 0.5**2)
-    np.testing.assert_allclose(model._fit_.parameters["mu_alpha"], c * lam_beta / (lam_alpha + lam_beta))
-    np.testing.assert_allclose(model._fit_.parameters["mu_beta"], -c * lam_alpha / (lam_alpha + lam_beta))
+    np.testing.assert_allclose(model._result.parameters["mu_alpha"], c * lam_beta / (lam_alpha + lam_beta))
+    np.testing.assert_allclose(model._result.parameters["mu_beta"], -c * lam_alpha / (lam_alpha + lam_beta))
 
 
 def test_classes_separate_given_the_posterior() -> None:
@@ -198,7 +198,7 @@ def test_a_step_that_overshoots_is_damped() -> None:
     """Where every probability is near one the curvature vanishes and a Newton step flies off."""
     crowd = crowd_of(seed=1)
     em = CCRasch(sigma_alpha=9.0, sigma_beta=9.0, sigma_alpha_mu=9.0, sigma_beta_mu=9.0)._model(crowd)
-    far_off = em.start(crowd)._replace(intercept=np.full(3, 7.0))
+    far_off = em.start()._replace(intercept=np.full(3, 7.0))
     with LocalEngine(em, crowd, NO_GOLD) as engine:
         outcome = run_em(em, engine, far_off, StoppingRule(200, 1e-6, 1e-6))
     assert outcome.n_damped > 0
@@ -315,7 +315,7 @@ def test_acceleration_saves_passes_and_keeps_the_optimum(prior: str, monkeypatch
     n_plain = len(made)
     fast = CCRasch(2000, tol=1e-7, prior=prior).fit(crowd)
     n_fast = len(made) - n_plain
-    assert (plain._fit_.n_passes, fast._fit_.n_passes) == (n_plain, n_fast)
+    assert (plain._result.n_passes, fast._result.n_passes) == (n_plain, n_fast)
     assert n_fast <= 0.6 * n_plain
     assert fast.loss_history_[-1] == pytest.approx(plain.loss_history_[-1], rel=1e-8)
     assert (np.diff(fast.loss_history_) >= -1e-9).all()

@@ -13,7 +13,7 @@ import pytest
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
 from rarevote.methods.dawid_skene.estimator import DawidSkene
 from rarevote.methods.dawid_skene.model import DawidSkeneModel, DawidSkeneShared
@@ -233,7 +233,7 @@ def test_a_step_taken_again_cannot_fall() -> None:
     shard = Shard(crowd.task_ptr, crowd.worker, crowd.label, np.empty(0, np.int32))
     model = DawidSkeneModel(crowd.n_workers, 3, crowd.n_annotations, np.log([0.2, 0.3, 0.5]))
     rng = np.random.default_rng(0)
-    shared = model.update(model.start(crowd), _stats(model, shard, model.start(crowd), refresh=False), 0.0)
+    shared = model.update(model.start(), _stats(model, shard, model.start(), refresh=False), 0.0)
     spoiled = model._maximise(_stats(model, shard, shared).counts * rng.uniform(0.999, 1.001, (6, 3, 3)), None)
     shared = DawidSkeneShared(spoiled, shared.log_prior, False)
     stats = _stats(model, shard, shared)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
 from rarevote.errors import ConvergenceWarning, InputError, NotFittedError, ParameterError, RarevoteWarning
+from rarevote.io.read.crowd import read
 from rarevote.methods.registry import METHODS, find_method
 
 FRAME = pd.DataFrame({"task": [1, 1, 2, 2], "worker": list("abab"), "label": ["x", "y", "y", "y"]})
@@ -112,6 +115,50 @@ def test_a_frame_is_not_changed() -> None:
 def test_a_single_vote_is_the_label() -> None:
     for model in (CCRasch(), MajorityVote()):
         assert model.fit((["t"], ["w"], ["b"]), classes=["a", "b"]).labels_.to_dict() == {"t": "b"}
+
+
+def test_only_public_results_end_in_an_underscore() -> None:
+    for name, entry in METHODS.items():
+        if name == "crowdfm":
+            continue  # needs weights
+        model = entry.load()()
+        model.fit(FRAME, {1: "y"}) if model.uses_gold else model.fit(FRAME)
+        assert model.labels_ is not None
+        assert set(vars(model)) == {*model.get_params(), "_fitted"}, name
+
+
+def test_fit_reads_an_export_and_learns_from_its_gold(tmp_path: Path) -> None:
+    tasks: list[Any] = []
+    for number, answers in enumerate(["xxy", "xyy", "yyy", "xxx"]):
+        votes = [
+            {
+                "completed_by": worker,
+                "ground_truth": False,
+                "result": [{"from_name": "q", "to_name": "t", "type": "choices", "value": {"choices": [label]}}],
+            }
+            for worker, label in enumerate(answers)
+        ]
+        tasks.append({"id": number, "data": {"t": "text"}, "annotations": votes})
+    known = {**tasks[0]["annotations"][2], "completed_by": 9, "ground_truth": True}
+    tasks[0]["annotations"].append(known)
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(tasks))
+    crowd = read(str(path))
+    assert list(crowd.gold.values()) == ["y"]
+    for data in (str(path), crowd):
+        model = CCRasch().fit(data)
+        assert model.probas_.to_pandas().loc[next(iter(crowd.gold)), "y"] == 1.0
+        assert model.annotations_.n_tasks == 4
+    expected = CCRasch().fit(crowd.annotations, crowd.gold)
+    assert (expected.posterior_ == model.posterior_).all()
+    assert MajorityVote().fit(str(path)).labels_.to_dict()[next(iter(crowd.gold))] == "x"
+
+
+def test_options_of_the_reader_are_options_of_fit(tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text("task,ann,bob\n1,x,y\n2,y,y\n")
+    assert MajorityVote().fit(tmp_path / "wide.csv", wide=True).annotations_.n_workers == 2
+    with pytest.raises(ParameterError, match="wide is for files"):
+        MajorityVote().fit(FRAME, wide=True)
 
 
 SLOW = {"task": [0, 0, 0, 1, 1, 1, 2, 2], "worker": [*"abcabcab"], "label": [*"yynynnyn"]}

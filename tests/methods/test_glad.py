@@ -13,7 +13,7 @@ from scipy import optimize
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.glad.model import GLADLocal, GLADModel, GLADShared, best_scale
@@ -144,7 +144,7 @@ def shard_of(votes: pd.DataFrame) -> tuple[Annotations, Shard]:
 
 def plain_model(crowd: Annotations) -> GLADModel:
     K = crowd.n_classes
-    return GLADModel(crowd.task_ptr, np.ones(crowd.n_workers), np.ones(1), np.full(K, -np.log(K)))
+    return GLADModel(crowd.n_tasks, np.ones(crowd.n_workers), np.ones(1), np.full(K, -np.log(K)))
 
 
 def test_begins_with_the_posterior_at_one() -> None:
@@ -188,7 +188,7 @@ def test_a_newton_step_in_b_that_overshoots_is_shortened() -> None:
     crowd, shard = shard_of(pd.DataFrame({"task": "a", "worker": np.arange(100), "label": 0}))
     crowd = Annotations(crowd.task_ptr, crowd.worker, crowd.label, crowd.tasks, crowd.workers, np.arange(2))
     model = plain_model(crowd)
-    shared, local = model.start(crowd), GLADLocal(np.array([[0.69, 0.31]]), np.log([0.5]))
+    shared, local = model.start(), GLADLocal(np.array([[0.69, 0.31]]), np.log([0.5]))
     out = GLADLocal(np.empty((1, 2)), np.empty(1))
     model.step(shared, shard, local, out, model.empty_stats(shared), False, 0.0)
 
@@ -204,7 +204,7 @@ def test_gradient_norm_is_that_of_the_maximisation_step() -> None:
     votes = random_crowd(2)
     crowd, shard = shard_of(votes)
     model, slow = plain_model(crowd), Oracle(votes)
-    shared, local = model.start(crowd), model.start_local(shard)
+    shared, local = model.start(), model.start_local(shard)
     out = GLADLocal(*(np.empty_like(array) for array in local))
     stats = model.empty_stats(shared)
     model.step(shared, shard, local, out, stats, False, 0.0)

@@ -133,7 +133,7 @@ def test_new_tasks_get_what_they_would_have_got_in_the_fit(method: Any) -> None:
     assert model.predict(columns(rest)).to_dict() == {task: labels[task] for task, _, _ in rest}
 
 
-def test_strangers_count_as_workers_without_gold_answers() -> None:
+def test_unseen_workers_count_as_workers_without_gold_answers() -> None:
     rows: Rows = [("g", "ann", "a"), ("g", "bob", "b"), ("t", "ann", "a"), ("t", "cy", "b")]
     new: Rows = [("n", "ann", "a"), ("n", "cy", "b")]
     stranger: Rows = [("n", "ann", "a"), ("n", "zoe", "b")]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import rarevote
-from rarevote import CCRasch, GoldDawidSkene, simulate_crowd
+from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, Wawa, simulate_crowd
 from rarevote.errors import InputError, NotFittedError, ParameterError
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -82,15 +82,24 @@ def test_single_precision_is_remembered(tmp_path: Path) -> None:
     assert np.array_equal(back.label_new(new).posterior, model.label_new(new).posterior)
 
 
-def test_strangers_count_as_average_and_as_strangers(tmp_path: Path) -> None:
+def test_unseen_workers_count_as_average(tmp_path: Path) -> None:
     old, new, _ = crowds()
     model = CCRasch().fit(old)
     model.save(tmp_path / "model")
     back = rarevote.load(tmp_path / "model")
     strange = new.assign(worker="nobody")
-    assert back.label_new(strange).n_strangers == 1
-    assert back.label_new(new).n_strangers == 0
+    assert back.label_new(strange).n_unseen_workers == 1
+    assert back.label_new(new).n_unseen_workers == 0
     assert np.array_equal(back.label_new(strange).posterior, model.label_new(strange).posterior)
+
+
+def test_what_is_known_of_workers_comes_back(tmp_path: Path) -> None:
+    old, _, _ = crowds()
+    for model, attribute in ((Wawa(), "skills_"), (GLAD(), "alphas_"), (DawidSkene(), "errors_")):
+        model.fit(old)
+        model.save(tmp_path / "model")
+        back = getattr(rarevote.load(tmp_path / "model"), attribute).to_pandas()
+        assert np.array_equal(back.to_numpy(), getattr(model, attribute).to_numpy())
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
@@ -181,7 +190,7 @@ def test_a_changed_byte_inside_an_array_is_noticed(saved: Path, place: float) ->
         ({"description": {"version": 2}}, "reads layouts up to 1: install a newer rarevote"),
         ({"description": {"format": "other"}}, "is no model of rarevote"),
         ({"description": {"method": "nonsense"}}, "a model of 'nonsense', which is no method"),
-        ({"description": {"method": "dawid-skene"}}, "a model of 'dawid-skene', which is no method"),
+        ({"description": {"method": "plat"}}, "a model of 'plat', which is no method"),
         ({"description": {"parameters": {"power": 3}}}, "no parameter 'power'"),
         ({"description": {"parameters": {"prior": [1.0, 2.0, 3.0]}}}, "prior"),
         ({"description": {"workers": "ab"}}, "workers are no names"),

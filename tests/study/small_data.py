@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Callback
 from rarevote.errors import InputError
-from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.majority import MajorityVote
 from rarevote.methods.registry import METHODS, MethodEntry
 from rarevote.simulate.crowds import simulate_crowd
@@ -51,25 +49,25 @@ def small_problem(name: str = "small", *, n_classes: int = 2, seed: int = 0) -> 
 class Broken(MajorityVote):
     """Fails on anything but the small crowd on which methods are tried."""
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        if annotations.n_tasks > 4:
+    def _fit(self, request: Request) -> Fit:
+        if request.crowd.n_tasks > 4:
             raise ZeroDivisionError("no such luck")
-        return super()._fit(annotations, gold, callback)
+        return super()._fit(request)
 
 
 class TwoClasses(MajorityVote):
     """Does not apply to more than two classes."""
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        if annotations.n_classes > 2:
+    def _fit(self, request: Request) -> Fit:
+        if request.crowd.n_classes > 2:
             raise InputError("only for two classes")
-        return super()._fit(annotations, gold, callback)
+        return super()._fit(request)
 
 
 class NeedsWeights(MajorityVote):
     """Lacks a file that it needs."""
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
         raise InputError("no weights file")
 
 
@@ -79,8 +77,8 @@ class Chance(Estimator):
     def __init__(self, random_state: int | None = None) -> None:
         self.random_state = random_state
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        shape = (annotations.n_tasks, annotations.n_classes)
+    def _fit(self, request: Request) -> Fit:
+        shape = (request.crowd.n_tasks, request.crowd.n_classes)
         return Fit(np.random.default_rng(self.random_state).dirichlet(np.ones(shape[1]), size=shape[0]))
 
 

@@ -50,7 +50,7 @@ def predict(
         "parameters": fitted.get_params(),
         "n_tasks": votes.n_tasks,
         "n_workers": votes.n_workers,
-        "n_unknown_workers": found.n_strangers,
+        "n_unknown_workers": found.n_unseen_workers,
         "n_annotations": votes.n_annotations,
         "classes": counts,
     }

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +27,23 @@ from rarevote.cluster.host import names_file, read_names, shard_file, write_name
 from rarevote.cluster.parts import Parts, Rows
 from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
 from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
-from rarevote.em.checkpoint import make_folder, save_arrays, write_whole
 from rarevote.errors import InputError, warn_user
+from rarevote.io.arrays import save_arrays
+from rarevote.io.write.atomic import make_folder, replacing
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
 _ANNOTATIONS_PER_SHARD = 500_000
 # Every shard sums over all workers, whoever voted there: with fewer annotations per worker, that takes over the pass.
 _ANNOTATIONS_PER_WORKER = 4
 # Beyond this many, shuffling costs more than larger shards do.
-_MOST_SHARDS = 20_000
+_MAX_SHARDS = 20_000
 _UNITED_AT_ONCE = 16
 _ROW_BITS = 40  # of a row number; those above number the part
 
 
 @dataclass(frozen=True)
 class StagedCrowd:
-    """A crowd whose votes are in files; what the driver knows of it, in the words of ``Annotations``."""
+    """A crowd whose votes are in files: the facts that models are built from, and where the rest is."""
 
     folder: Path
     identity: str
@@ -52,13 +53,6 @@ class StagedCrowd:
     n_dropped: int
     class_names: list[Any]
     annotations_of_shard: list[int]
-
-    # Some methods ask for these when they are given something per task, which they are not here.
-    task_ptr: ClassVar[NDArray[np.int64]] = np.zeros(1, dtype=np.int64)
-
-    def task_names(self) -> NDArray[Any]:
-        """None: they are with their shards."""
-        return np.empty(0, dtype=object)
 
     @cached_property
     def workers(self) -> NDArray[Any]:
@@ -151,7 +145,8 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
         [shard.n_annotations for shard in written],
     )
     text = json.dumps({name: value for name, value in vars(crowd).items() if name in _KEPT})
-    write_whole(how.folder / "crowd.json", lambda handle: handle.write(text.encode()))
+    with replacing(how.folder / "crowd.json") as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return crowd
 
 
@@ -175,7 +170,8 @@ def _workers_file(folder: Path) -> Path:
 
 def _check_seen_by_all(client: Any, folder: Path) -> None:
     mark = folder / ".seen"
-    write_whole(mark, lambda handle: handle.write(b""))
+    with replacing(mark):
+        pass  # an empty file
     blind = [address for address, seen in client.run(Path.is_file, mark.resolve()).items() if not seen]
     mark.unlink()
     if blind:
@@ -339,7 +335,7 @@ def shards_for(n_votes: int, n_workers: int) -> int:
     512
     """
     per_shard = max(_ANNOTATIONS_PER_SHARD, _ANNOTATIONS_PER_WORKER * n_workers)
-    count = min(max(math.ceil(n_votes / per_shard), 1), _MOST_SHARDS)
+    count = min(max(math.ceil(n_votes / per_shard), 1), _MAX_SHARDS)
     if count == 1:
         return 1
     step = max((1 << count.bit_length()) >> 3, 2)

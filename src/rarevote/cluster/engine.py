@@ -1,8 +1,8 @@
 """Many machines: shards live with dask workers, sums travel up a tree, parameters go out once a pass.
 
 The driver holds what is shared and a log of what it told the hosts (:mod:`rarevote.cluster.host`); nothing of it
-grows with the tasks. A host that dies with its worker is made anew from its files and that log, in exactly the state
-it had, so that the fit goes on as if nothing had happened, to the last bit. Now and then the hosts write their state
+grows with the tasks. A host that dies with its worker is recreated from its files and that log, in exactly the state
+it had, so that the fit continues as if nothing had happened, to the last bit. Now and then the hosts write their state
 down, which keeps the log short.
 """
 
@@ -38,22 +38,24 @@ from rarevote.cluster.host import (
     merge,
     perform,
 )
-from rarevote.em.checkpoint import make_folder
+from rarevote.crowd.numerics import Chooser
+from rarevote.em.engine import Engine
 from rarevote.em.local import n_threads
-from rarevote.em.loop import Engine, Local, Model, Offsets, Shared, Stats
+from rarevote.em.model import Local, Model, Offsets, Shared, Stats
 from rarevote.errors import MissingExtraError, RarevoteError
+from rarevote.io.write.atomic import make_folder
 
 # A lost host repeats what is in the log: the hosts write their state down when that would take too long, or when the
 # parameters in it take too much of the driver's memory.
-_MOST_LOGGED_PASSES = 50
-_MOST_LOGGED_BYTES = 256_000_000
+_MAX_LOGGED_PASSES = 50
+_MAX_LOGGED_BYTES = 256_000_000
 _MERGED_AT_ONCE = 8
 # So few sums the driver adds itself, which is sooner done than a further task.
 _MERGED_BY_DRIVER = 2
 # Up to this many bytes for all workers together, the driver sends parameters to each of them along with the task; more
 # travel from worker to worker.
-_MOST_SENT = 4_000_000
-_MOST_LOSSES = 20  # in one pass; more, and something else is wrong
+_MAX_SENT = 4_000_000
+_MAX_LOSSES = 20  # in one pass; more, and something else is wrong
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
@@ -97,7 +99,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         sums = self._sums(operation)
         passes = [entry for entry in self._log if isinstance(entry, Run)]
         n_bytes = sum(_nbytes(entry.shared) for entry in passes)
-        if len(passes) > _MOST_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MOST_LOGGED_BYTES):
+        if len(passes) > _MAX_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MAX_LOGGED_BYTES):
             self._write_down(self._crowd.folder / f"state-{self._position:08d}", everything=True)
         (total,) = sums.nodes.values()
         return total, sums.change
@@ -111,7 +113,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         self._pending.append(Turn("retreat"))
 
     def take_plain(self) -> None:
-        """Make what was kept aside the current state in place of the far point."""
+        """Make the saved state the current one in place of the extrapolated point."""
         self._pending.append(Turn("take_plain"))
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
@@ -120,7 +122,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
-        """Propose the far point in place of what is proposed."""
+        """Propose the extrapolated point and save what was proposed."""
         parts = self._answers(Extrapolate(offsets, length))
         n_tasks = max(self._crowd.n_tasks, 1)
         return tuple(np.asarray(sum(arrays) / n_tasks) for arrays in zip(*parts, strict=True))
@@ -142,10 +144,10 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return cast("NDArray[np.int64]", votes)
 
     def write_results(
-        self, folder: Path, *, of_last_pass: bool = True, tie_margin: float | None = None
+        self, folder: Path, *, of_last_pass: bool = True, chooser: Chooser | None = None
     ) -> NDArray[np.int64]:
         """Have the workers write one row per task, a file per shard; returns how many tasks got each label."""
-        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass, tie_margin))
+        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass, chooser))
         return np.asarray(np.sum(counted, axis=0))
 
     # -- talking to hosts --------------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 wait(parts, timeout=_SECONDS_BETWEEN_LOOKS)
                 return list(self._client.gather(parts))
             except TimeoutError:
-                # Dask makes a lost host anew by itself, but not if it was the last worker that died: then the host
+                # Dask recreates a lost host by itself, but not if it was the last worker that died: then the host
                 # waits for that very worker, whoever else may come.
                 there = self._client.nthreads()
                 gone = [number for number, place in enumerate(self._places) if place not in there]
@@ -201,14 +203,14 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                     return Lost(frozenset(gone))
 
     def _told(self, operation: Operation, ask: Callable[[list[Any]], Any]) -> Any:
-        """Tell all hosts what is pending and this; those that were lost are made anew and told again."""
+        """Tell all hosts what is pending and this; those that were lost are recreated and told again."""
         from distributed import KilledWorker
 
         operations = [*self._pending, operation]
         parts = self._told_all(operations)
         # Dropping futures sends a message, too: those of the last time go when the new ones are on their way.
         self._parts = parts
-        for _ in range(_MOST_LOSSES):
+        for _ in range(_MAX_LOSSES):
             try:
                 found = ask(parts)
             except CancelledError:
@@ -225,15 +227,15 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 self._pending = []
                 self._position += len(operations)
                 return found
-            self._make_anew(found.blocks)
+            self._recreate(found.blocks)
             for number in found.blocks:
                 parts[number] = self._told_one(self._blocks[number], operations)
-        raise RarevoteError(f"{_MOST_LOSSES} times in a row dask workers were lost in one pass: see their logs")
+        raise RarevoteError(f"{_MAX_LOSSES} times in a row dask workers were lost in one pass: see their logs")
 
     def _told_all(self, operations: list[Operation]) -> list[Any]:
         """A task for each host."""
         n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
-        if n_bytes * len(self._blocks) > _MOST_SENT:
+        if n_bytes * len(self._blocks) > _MAX_SENT:
             message = self._client.scatter([operations], broadcast=True, hash=False)[0]
             return [self._told_one(block, message) for block in self._blocks]
         # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. A task
@@ -264,8 +266,8 @@ class DaskEngine(Engine[Shared, Local, Stats]):
             pure=False,
         )
 
-    def _make_anew(self, numbers: frozenset[int]) -> None:
-        """Make lost hosts anew, each on the worker that has the fewest shards per thread."""
+    def _recreate(self, numbers: frozenset[int]) -> None:
+        """Recreate lost hosts, each on the worker that has the fewest shards per thread."""
         threads = _threads(self._client)
         load = dict.fromkeys(threads, 0)
         for number, place in enumerate(self._places):

@@ -17,7 +17,6 @@ The folder (and that of the checkpoint) must be on a file system that the driver
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import shutil
@@ -31,29 +30,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.cluster.data import StagedCrowd, Staging, stage, staged
-from rarevote.cluster.engine import DaskEngine, connected
+from rarevote.cluster.engine import connected
 from rarevote.cluster.parts import find_parts
+from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
-from rarevote.em.checkpoint import Checkpoint, identity_of, make_folder, write_whole
-from rarevote.em.loop import Callback, Model, Shard, StoppingRule, run_em
+from rarevote.em.checkpoint import Checkpoint
+from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.read.frames import Origin, read_truth
+from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
+from rarevote.io.write.atomic import make_folder, replacing
 from rarevote.io.write.columns import write_columns
-from rarevote.methods.base import Estimator, Fit
-from rarevote.methods.dawid_skene.model import DawidSkeneLocal
-from rarevote.methods.glad.model import GLADModel
-from rarevote.methods.start import soft_majority
+from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.registry import METHODS
 
-# Methods that run on dask, and the attribute that says what they found out about workers.
-ON_DASK = {
-    "cc-rasch": "abilities_",
-    "class-conditional": "abilities_",
-    "dawid-skene": "errors_",
-    "one-coin": "skills_",
-    "glad": "alphas_",
-    "majority-vote": "",
-}
 _UNFINISHED = ".tasks.tmp"  # where results are until all are written
 
 
@@ -68,6 +58,7 @@ class DaskResult:
         workers: votes per worker.
         table: what the method found out about workers: ``abilities_``, ``errors_``, ``skills_`` or ``alphas_``.
         fit: parameters and history, without anything per task.
+        model: the fitted method, which knows the workers and none of the tasks: it labels new ones and can be saved.
     """
 
     folder: Path
@@ -76,6 +67,7 @@ class DaskResult:
     workers: Table
     table: Table | None
     fit: Fit
+    model: Estimator
 
     @property
     def tasks(self) -> Path:
@@ -92,8 +84,8 @@ class Dask:
         scheduler: address of a running cluster's scheduler; without it (and without ``client``) a cluster of one
             process per core is started on this machine for the time of the fit.
         client: a ``distributed.Client`` to use instead.
-        checkpoint: folder in which to keep the encoded data and, now and then, the fit. The same call goes on from
-            there after a crash; it is emptied once the results are written.
+        checkpoint: folder in which to save the encoded data and, now and then, the fit. After a crash the same call
+            resumes it; it is emptied once the results are written.
         every: iterations between two checkpoints.
         n_shards: number of shards; by default it goes by the number of annotations. Fits with equal shards are equal
             to the last bit, whatever the number of workers.
@@ -154,8 +146,9 @@ class Dask:
                     resumes=kept is not None,
                 )
                 make_folder(out)
-                fit = _Fit(self, estimator, client, crowd, callback)
-                result = fit.result(out, encode_seconds=time.perf_counter() - begin)
+                seconds = {"encode": time.perf_counter() - begin}
+                asked = {"callback": callback, "checkpoint": None if kept is None else (kept, self.every)}
+                result = _fitted(estimator, client, crowd, out, seconds, **asked)
             if kept is not None:
                 shutil.rmtree(work, ignore_errors=True)
                 Checkpoint(kept).clear()
@@ -195,160 +188,76 @@ class _Labels(NamedTuple):
 
 
 def _check_method(estimator: Estimator) -> None:
-    name = estimator.method_name
-    if name not in ON_DASK:
-        raise ParameterError(f"{name} runs on a single machine only; on dask there are {', '.join(ON_DASK)}")
-    if isinstance(getattr(estimator, "betas_priors_mean", None), Mapping) or hasattr(
-        getattr(estimator, "betas_priors_mean", None), "to_dict"
-    ):
-        raise ParameterError("on dask, betas_priors_mean must be one number: the driver holds nothing per task")
+    if not estimator.on_dask:
+        others = ", ".join(name for name, entry in METHODS.items() if entry.load().on_dask)
+        raise ParameterError(f"{estimator.method_name} runs on a single machine only; on dask there are {others}")
+    per_task = estimator._given_per_task()
+    if per_task is not None:
+        raise ParameterError(f"on dask, {per_task} must be one number: the driver holds nothing per task")
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # one fit
 
 
-class _Votes:
-    """The majority vote, as a model without parameters: its local state at the start is its result."""
+def _fitted(
+    estimator: Estimator, client: Any, crowd: StagedCrowd, out: Path, seconds: dict[str, float], **asked: Any
+) -> DaskResult:
+    """Fit the method to a staged crowd, and write everything."""
+    estimator._validate(crowd)
+    folder = out / _UNFINISHED
+    shutil.rmtree(folder, ignore_errors=True)
+    make_folder(folder)
+    begin = time.perf_counter()
+    runner = DaskRunner(client, crowd, folder, estimator.chooser)
+    fit = estimator._fit(Request(crowd, runner=runner, **asked))
+    seconds["fit"] = time.perf_counter() - begin
+    model = estimator._about_workers(crowd.workers, crowd.classes, fit)
+    votes = runner.worker_votes(crowd)
+    workers = Table({"worker": crowd.workers}, {"votes": votes.sum(axis=1)})
+    for name in {entry.load().worker_table for entry in METHODS.values()} - {None}:
+        _table_file(out, str(name)).unlink(missing_ok=True)  # of another fit
+    table: Table | None = None
+    if model.worker_table is not None:
+        table = getattr(model, model.worker_table)
+        write_columns(table.columns, _table_file(out, model.worker_table))
+    write_columns(workers.columns, out / "workers.parquet")
+    _replace_folder(folder, out / "tasks")
+    summary = {**_described(model, crowd, votes, runner.labels), **_ending(fit), "seconds": seconds}
+    text = json.dumps(summary, ensure_ascii=False, default=str, indent=1)
+    with replacing(out / "summary.json") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
 
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
 
-    def start_local(self, shard: Shard) -> DawidSkeneLocal:
-        return DawidSkeneLocal(soft_majority(shard, self.n_classes))
+def _table_file(out: Path, attribute: str) -> Path:
+    return out / f"{attribute.strip('_')}.parquet"
 
 
-@dataclass(frozen=True)
-class _CountedGLAD(GLADModel):
-    """GLAD that knows how many tasks there are, but nothing of each."""
+def _described(
+    model: Estimator, crowd: StagedCrowd, votes: NDArray[np.int64], labels: NDArray[np.int64]
+) -> dict[str, Any]:
+    shares = votes.sum(axis=0) / max(crowd.n_annotations, 1)
+    return {
+        "method": model.method_name,
+        "parameters": model.get_params(),
+        **{name: getattr(crowd, name) for name in ("n_tasks", "n_workers", "n_annotations", "n_dropped", "n_shards")},
+        "classes": {
+            str(name): {
+                "tasks": int(count),
+                "share_of_tasks": float(count / crowd.n_tasks),
+                "share_of_votes": float(part),
+            }
+            for name, count, part in zip(crowd.classes.tolist(), labels, shares, strict=True)
+        },
+    }
 
-    count: int = 0
 
-    @property
-    def n_tasks(self) -> int:
-        return self.count
-
-
-class _Fit:
-    """A fit of one method to one staged crowd."""
-
-    def __init__(
-        self, options: Dask, estimator: Estimator, client: Any, crowd: StagedCrowd, callback: Callback | None
-    ) -> None:
-        self.client, self.crowd, self.callback = client, crowd, callback
-        self.checkpoint: Checkpoint | None = None
-        if options.checkpoint is not None and estimator.method_name != "majority-vote":
-            identity = identity_of(estimator.method_name, estimator.get_params(), crowd.identity)
-            self.checkpoint = Checkpoint(Path(options.checkpoint).resolve(), options.every, identity)
-        # The method works on a copy that has its passes done elsewhere and knows of no task.
-        self.method = copy.copy(estimator)
-        self.method.__dict__.update(_em=self._em, _initial_error=None, _reported_labels=self._reported_labels)
-        self.votes = np.empty((0, 0), dtype=np.int64)
-        self.labels = np.empty(0, dtype=np.int64)
-        self.folder = Path()
-
-    def result(self, out: Path, *, encode_seconds: float) -> DaskResult:
-        """Fit, and write everything."""
-        crowd: Any = self.crowd
-        self.method._validate(crowd)
-        self.folder = out / _UNFINISHED
-        shutil.rmtree(self.folder, ignore_errors=True)
-        make_folder(self.folder)
-        begin = time.perf_counter()
-        if self.method.method_name == "majority-vote":
-            fit = self._majority_vote()
-        else:
-            fit = self.method._fit(crowd, np.empty(0, dtype=np.int32), self.callback)
-        seconds = {"encode": encode_seconds, "fit": time.perf_counter() - begin}
-        self.method.__dict__.update(
-            _annotations_=crowd, _source_=Origin(), _fit_=fit, classes_=crowd.classes, n_iter_=fit.n_iter
-        )
-        attribute = ON_DASK[self.method.method_name]
-        table: Table | None = getattr(self.method, attribute) if attribute else None
-        workers = Table({"worker": crowd.workers}, {"votes": self.votes.sum(axis=1)})
-        for name in set(filter(None, ON_DASK.values())):
-            (out / f"{name.strip('_')}.parquet").unlink(missing_ok=True)  # of another fit
-        if table is not None:
-            write_columns(table.columns, out / f"{attribute.strip('_')}.parquet")
-        write_columns(workers.columns, out / "workers.parquet")
-        _replace_folder(self.folder, out / "tasks")
-        summary = self._summary(fit, seconds)
-        text = json.dumps(summary, ensure_ascii=False, default=str, indent=1)
-        write_whole(out / "summary.json", lambda handle: handle.write(text.encode()))
-        return DaskResult(out, summary, crowd.classes, workers, table, fit)
-
-    def _em(
-        self,
-        model: Model[Any, Any, Any],
-        annotations: Any,
-        gold: NDArray[np.int32],
-        rule: StoppingRule,
-        callback: Callback | None,
-        **options: Any,
-    ) -> tuple[Any, NDArray[Any], tuple[NDArray[Any], ...]]:
-        """What :meth:`EMEstimator._em` does, on dask: gold is with the shards, and nothing per task comes back."""
-        if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 1):
-            raise ParameterError(f"n_iter must be a whole number of at least 1, got {rule.n_iter!r}")
-        if isinstance(model, GLADModel):
-            model = _CountedGLAD(**vars(model), count=self.crowd.n_tasks)
-        with DaskEngine(self.client, model, self.crowd) as engine:
-            outcome = run_em(
-                model,
-                engine,
-                model.start(annotations),
-                rule,
-                callback=callback,
-                checkpoint=self.checkpoint,
-                **options,
-            )
-            self._finish(engine, of_last_pass=True)
-        empty = np.empty(0, dtype=np.uint8)
-        nothing = model.start_local(Shard(np.zeros(1, dtype=np.int64), empty, empty, gold))
-        return outcome, nothing[0], tuple(nothing[1:])
-
-    def _majority_vote(self) -> Fit:
-        model: Any = _Votes(self.crowd.n_classes)
-        with DaskEngine(self.client, model, self.crowd) as engine:
-            self._finish(engine, of_last_pass=False)
-        return Fit(np.empty((0, self.crowd.n_classes)))
-
-    def _finish(self, engine: DaskEngine[Any, Any, Any], *, of_last_pass: bool) -> None:
-        # Only some methods let the votes decide where they cannot.
-        margin = getattr(self.method, "tie_margin", None)
-        self.labels = engine.write_results(self.folder, of_last_pass=of_last_pass, tie_margin=margin)
-        self.votes = engine.count_votes()
-
-    def _reported_labels(self) -> NDArray[np.bool_]:
-        """Which (worker, label) pairs have a confusion row: ``ConfusionEstimator`` would look into the votes."""
-        used = self.votes > 0
-        return np.ones_like(used) if getattr(self.method, "smoothing", 0) > 0 else used
-
-    def _summary(self, fit: Fit, seconds: dict[str, float]) -> dict[str, Any]:
-        crowd = self.crowd
-        shares = self.votes.sum(axis=0) / max(crowd.n_annotations, 1)
-        return {
-            "method": self.method.method_name,
-            "parameters": self.method.get_params(),
-            "n_tasks": crowd.n_tasks,
-            "n_workers": crowd.n_workers,
-            "n_annotations": crowd.n_annotations,
-            "n_dropped": crowd.n_dropped,
-            "n_shards": crowd.n_shards,
-            "classes": {
-                str(name): {
-                    "tasks": int(count),
-                    "share_of_tasks": float(count / crowd.n_tasks),
-                    "share_of_votes": float(part),
-                }
-                for name, count, part in zip(crowd.classes.tolist(), self.labels, shares, strict=True)
-            },
-            "n_iter": fit.n_iter,
-            "n_passes": fit.n_passes,
-            "converged": fit.converged,
-            "status": fit.status,
-            "objective": fit.history[-1] if fit.history else None,
-            "seconds": seconds,
-        }
+def _ending(fit: Fit) -> dict[str, Any]:
+    return {
+        **{name: getattr(fit, name) for name in ("n_iter", "n_passes", "converged", "status")},
+        "objective": fit.history[-1] if fit.history else None,
+    }
 
 
 def _replace_folder(new: Path, target: Path) -> None:

@@ -1,7 +1,7 @@
 """The part of the dask engine that runs on a dask worker: a host keeps neighbouring shards and does as it is told.
 
 A host is the value of a dask future, made from files alone: the encoded shards, a base (a saved local state, or the
-start) and the operations since. So a host that is lost with its worker can be made anew anywhere, in exactly the
+start) and the operations since. So a host that is lost with its worker can be recreated anywhere, in exactly the
 state it was in, and nothing but the lost shards is computed again.
 
 Hosts have a position: how many operations they have done. An operation that finds its host at another position than
@@ -20,11 +20,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import best_by_votes, first_of_best
-from rarevote.em.checkpoint import load_arrays, write_whole
-from rarevote.em.loop import Model, Offsets, Shard
+from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
+from rarevote.io.arrays import load_arrays
+from rarevote.io.write.atomic import replacing
 
 _Result = TypeVar("_Result")
 
@@ -92,7 +93,8 @@ def write_names(path: Path, names: NDArray[Any]) -> None:
     from pyarrow import parquet
 
     table = pyarrow.table({"name": pyarrow.array(names.tolist() if names.dtype == object else names)})
-    write_whole(path, lambda handle: parquet.write_table(table, handle))
+    with replacing(path) as temporary:
+        parquet.write_table(table, temporary)
 
 
 def read_shard(folder: Path, number: int) -> Shard:
@@ -130,7 +132,7 @@ class Host:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Local state stays where it is: whoever copies a host (dask may move or spill any value) gets the word that
-        # it is not there, upon which the driver has it made anew.
+        # it is not there, upon which the driver recreates it.
         return Lost, (frozenset([self.block.number]),)
 
     def __sizeof__(self) -> int:
@@ -189,7 +191,7 @@ def merge(n_shards: int, *answers: Sums | Lost) -> Sums | Lost:
 class Operation:
     """Something that a host can do."""
 
-    #: whether a host that is made anew has to do it again
+    #: whether a host that is recreated has to do it again
     alters: ClassVar[bool] = False
 
     def perform(self, host: Host) -> Any:
@@ -239,7 +241,7 @@ class Distances(Operation):
 
 @dataclass(frozen=True)
 class Extrapolate(Operation):
-    """Propose the far point."""
+    """Propose the extrapolated point."""
 
     alters: ClassVar[bool] = True
 
@@ -297,14 +299,13 @@ class CountVotes(Operation):
 class WriteResults(Operation):
     """Write one row per task to a Parquet file per shard: task, label, confidence, p:<class>.
 
-    Classes whose probabilities are within ``tie_margin`` of the highest are decided by the votes; with None, the
-    highest is the label, and the first of several.
+    Without a chooser the most probable class is the label, and the first of several.
     """
 
     folder: Path
     classes: NDArray[Any]
     of_last_pass: bool
-    tie_margin: float | None
+    chooser: Chooser | None
 
     def perform(self, host: Host) -> list[NDArray[np.int64]]:
         """For each shard, how many tasks got each label."""
@@ -315,10 +316,8 @@ class WriteResults(Operation):
             if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
                 return np.zeros(len(self.classes), dtype=np.int64)
             posterior = (state.proposed if self.of_last_pass else state.current)[0]
-            if self.tie_margin is None:
-                chosen = first_of_best(posterior)
-            else:
-                chosen = best_by_votes(posterior, self.tie_margin, partial(state.shard.votes, len(self.classes)))
+            votes = partial(state.shard.votes, len(self.classes))
+            chosen = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
             columns = {
                 "task": read_names(names_file(host.block.folder, number)),
                 "label": self.classes[chosen],

@@ -10,6 +10,8 @@ by the shares alone would flag everything that a single person once called rare.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,20 @@ def balanced_codes(
         tied = (score >= best * (1.0 - _TIE))[:, order]
         codes[part] = order[np.where(tied, counted[:, order], -1).argmax(axis=1)]
     return codes
+
+
+@dataclass(frozen=True, eq=False)
+class ByBalance:
+    """The balanced rule with the shares of a whole crowd, for a part of its tasks.
+
+    Attributes:
+        cap: as in :func:`balanced_codes`.
+        shares: as in :func:`balanced_codes`.
+    """
+
+    cap: float
+    shares: NDArray[Any]
+
+    def codes(self, reported: NDArray[Any], votes: Callable[[], NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Class numbers of tasks."""
+        return balanced_codes(reported, votes(), self.cap, shares=self.shares)

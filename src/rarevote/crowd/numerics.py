@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,24 @@ def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
     if scores.shape[1] == 0:
         return np.zeros(scores.shape[0], dtype=np.int64)
     return np.asarray(scores.argmax(axis=1))
+
+
+class Chooser(Protocol):
+    """From the probabilities of some tasks to their classes."""
+
+    def codes(self, posterior: NDArray[Any], votes: Callable[[], NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Class numbers of tasks; ``votes`` per task and class are counted only if they are needed."""
+
+
+@dataclass(frozen=True)
+class ByVotes:
+    """The most probable class, and the votes where that is too close to tell (see :func:`best_by_votes`)."""
+
+    margin: float
+
+    def codes(self, posterior: NDArray[Any], votes: Callable[[], NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Class numbers of tasks."""
+        return best_by_votes(posterior, self.margin, votes)
 
 
 def best_by_votes(

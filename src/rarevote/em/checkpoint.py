@@ -1,6 +1,6 @@
-"""A fit on disk, so that the same command goes on where a killed one stopped.
+"""A fit on disk, so that the same command resumes where a killed one stopped.
 
-A checkpoint is a folder per kept iteration::
+A checkpoint is a folder per saved iteration::
 
     DIR/round-000020/local-00000.npz ...   the local state of every shard, written by whoever holds the shard
     DIR/round-000020/shared.npz            the shared parameters
@@ -15,32 +15,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.arrays import load_arrays, save_arrays
+from rarevote.io.write.atomic import make_folder, replacing
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
-    from rarevote.em.loop import Engine
+    from rarevote.em.engine import Engine
 
 Shared = TypeVar("Shared")
 
 _LAYOUT = 1  # of the files; another one cannot be read
-_NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit may go on for longer and on another number of cores
+_NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit may be resumed for longer and on another number of cores
 
 
 @dataclass(frozen=True)
 class LoopState(Generic[Shared]):
-    """What a fit needs to go on besides the engine's current local state: as it was before the last evaluation."""
+    """What a resumed fit needs besides the engine's current local state: all before the last evaluation."""
 
     shared: Shared
     history: list[float]
@@ -51,12 +51,12 @@ class LoopState(Generic[Shared]):
 
 
 class Checkpoint:
-    """Keeps a fit in a folder every so many iterations, and finds it again.
+    """Saves a fit in a folder every so many iterations, and finds it again.
 
     Args:
-        folder: where to keep it; for one fit alone.
-        every: iterations between two checkpoints. They are part of what is fitted: lengthened steps begin anew at
-            each, so that only fits with the same ``every`` are equal to the last bit.
+        folder: where to save it; for one fit alone.
+        every: iterations between two checkpoints. They are part of what is fitted: extrapolation restarts at each, so
+            that only fits with the same ``every`` are equal to the last bit.
         identity: what is fitted (method, parameters, data), by name; a checkpoint of anything else is refused.
     """
 
@@ -68,11 +68,11 @@ class Checkpoint:
         self.identity = {"layout": _LAYOUT, "every": every, **(identity or {})}
 
     def due(self, iteration: int) -> bool:
-        """Whether to keep the fit after this iteration."""
+        """Whether to save the fit after this iteration."""
         return iteration % self.every == 0
 
     def load(self, engine: Engine[Shared, Any, Any], like: Shared) -> LoopState[Shared] | None:
-        """The fit that was kept, or None; the engine takes its local state from there.
+        """The fit that was saved, or None; the engine takes its local state from there.
 
         Raises:
             InputError: the checkpoint is of other data or parameters, or damaged.
@@ -82,8 +82,8 @@ class Checkpoint:
             return None
         path = folder / "loop.json"
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            identity, state = kept["identity"], kept["state"]
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            identity, state = saved["identity"], saved["state"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to begin anew") from None
         self._refuse_others(identity)
@@ -91,22 +91,23 @@ class Checkpoint:
         return LoopState(_read_shared(folder / "shared.npz", like), **state)
 
     def save(self, engine: Engine[Shared, Any, Any], state: LoopState[Shared]) -> None:
-        """Keep the fit; the engine writes its local state."""
+        """Save the fit; the engine writes its local state."""
         folder = self.folder / f"round-{len(state.history) + 1:06d}"
         if folder == self._newest():
-            return  # gone on from just here
+            return  # resumed from just here
         make_folder(folder)
         engine.save(folder)
         save_arrays(folder / "shared.npz", _shared_arrays(state.shared))
         loop = {name: value for name, value in vars(state).items() if name != "shared"}
         text = json.dumps({"identity": self.identity, "state": loop})
-        write_whole(folder / "loop.json", lambda handle: handle.write(text.encode()))
+        with replacing(folder / "loop.json") as temporary:
+            temporary.write_text(text, encoding="utf-8")
         for other in self.folder.glob("round-*"):
             if other != folder:
                 shutil.rmtree(other, ignore_errors=True)
 
     def clear(self) -> None:
-        """Remove what was kept: the fit is done."""
+        """Remove what was saved: the fit is done."""
         for folder in self.folder.glob("round-*"):
             shutil.rmtree(folder, ignore_errors=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -116,11 +117,11 @@ class Checkpoint:
         whole = [folder for folder in self.folder.glob("round-*") if (folder / "loop.json").is_file()]
         return max(whole, default=None)
 
-    def _refuse_others(self, kept: Mapping[str, Any]) -> None:
+    def _refuse_others(self, saved: Mapping[str, Any]) -> None:
         wanted = json.loads(json.dumps(self.identity))
-        differ = [name for name in {**wanted, **kept} if wanted.get(name) != kept.get(name)]
+        differ = [name for name in {**wanted, **saved} if wanted.get(name) != saved.get(name)]
         if differ:
-            shown = "; ".join(f"{name} was {kept.get(name)!r}, is {wanted.get(name)!r}" for name in differ)
+            shown = "; ".join(f"{name} was {saved.get(name)!r}, is {wanted.get(name)!r}" for name in differ)
             raise InputError(
                 f"{self.folder}: a checkpoint of another fit ({shown}). Choose another folder, or remove this one to "
                 "begin anew"
@@ -144,79 +145,6 @@ def digest_of(annotations: Annotations, gold: NDArray[np.int32]) -> str:
     for array in (annotations.task_ptr, annotations.worker, annotations.label, gold):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# files
-
-
-def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that is there whole or not at all, even if the machine loses its power.
-
-    Raises:
-        InputError: the disk is full or the place cannot be written to.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with temporary.open("wb") as handle:
-                write(handle)
-                handle.flush()
-                os.fsync(handle.fileno())
-            temporary.replace(path)
-            _flush_folder(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a rename last; only POSIX systems let a folder be flushed, and only they need it."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it.
-
-    Raises:
-        InputError: the place cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_write(folder, error) from None
-
-
-def _cannot_write(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder"
-    )
-
-
-def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write named arrays, whole or not at all."""
-    write_whole(path, lambda handle: np.savez(handle, **arrays))
-
-
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what :func:`save_arrays` wrote.
-
-    Raises:
-        InputError: the file is absent, cannot be read, or is damaged.
-    """
-    try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            return dict(file)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: damaged ({error})") from None
 
 
 def _shared_arrays(shared: Any) -> dict[str, Any]:

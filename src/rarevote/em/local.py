@@ -17,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Engine, Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.crowd.numerics import Chooser
+from rarevote.em.checkpoint import Checkpoint, digest_of
+from rarevote.em.engine import Engine, Run, Runner
+from rarevote.em.loop import Callback, StoppingRule, run_em
+from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shard, Shared, Start, Stats
 from rarevote.em.shards import ShardState, Summation, read_local, write_local
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
-_MOST_SHARDS = 64
+_MAX_SHARDS = 64
 # Five equal shards keep two threads busy for as long as six would: a multiple of this suits two and four threads.
 _SHARDS_MULTIPLE = 4
 
@@ -31,7 +35,7 @@ _Result = TypeVar("_Result")
 
 def shard_bounds(annotations: Annotations) -> list[int]:
     """Task numbers at which the shards begin and end, about equal in annotations."""
-    n_shards = min(max(annotations.n_annotations // _ANNOTATIONS_PER_SHARD, 1), _MOST_SHARDS)
+    n_shards = min(max(annotations.n_annotations // _ANNOTATIONS_PER_SHARD, 1), _MAX_SHARDS)
     if n_shards > 1:
         n_shards = -(-n_shards // _SHARDS_MULTIPLE) * _SHARDS_MULTIPLE
     targets = np.linspace(0, annotations.n_annotations, n_shards + 1)[1:-1]
@@ -45,6 +49,83 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == 0:
         return cores
     return max(1, n_jobs if n_jobs > 0 else cores + 1 + n_jobs)
+
+
+class LocalRunner(Runner):
+    """Runs models in threads of this process; the crowd must be here, as ``Annotations``.
+
+    Args:
+        n_jobs: threads; None or -1 for all cores. Results do not depend on it.
+    """
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def run(
+        self,
+        model: Model[Any, Any, Any],
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        rule: StoppingRule,
+        *,
+        checkpoint: Checkpoint | None = None,
+        callback: Callback | None = None,
+        is_last: bool = True,
+        **options: Any,
+    ) -> Run:
+        """Fit a model; a checkpoint is cleared once that is done."""
+        del is_last
+        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+            shared = model.start()
+            outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
+            found = Run(outcome, engine.posterior(), engine.local_parameters())
+        if checkpoint is not None:
+            checkpoint.clear()
+        return found
+
+    def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
+        """The posterior that the tasks begin with, (n_tasks, n_classes)."""
+        votes = _here(crowd)
+        posterior: FloatArray = model.start_local(Shard(votes.task_ptr, votes.worker, votes.label, gold))[0]
+        return posterior
+
+    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+        """The sums of a single pass."""
+        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+            return engine.run(shared, refresh=False, damping=0.0)[0]
+
+    def report(
+        self,
+        model: Any,
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        shared: Any,
+        then: Callable[[Any], tuple[Any, Chooser]],
+    ) -> FloatArray:
+        """Two passes; what the second writes, (n_tasks, n_classes)."""
+        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+            second, _ = then(engine.run(shared, refresh=True, damping=0.0)[0])
+            engine.run(second, refresh=True, damping=0.0)
+            return engine.posterior()
+
+    def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
+        """How often each worker gave each label, (n_workers, n_classes)."""
+        votes = _here(crowd)
+        counted = np.zeros(votes.n_workers * votes.n_classes, dtype=np.int64)
+        for begin, end in pairwise(votes.task_ptr[shard_bounds(votes)].tolist()):
+            cell = votes.worker[begin:end].astype(np.int64) * votes.n_classes + votes.label[begin:end]
+            counted += np.bincount(cell, minlength=counted.size)
+        return counted.reshape(votes.n_workers, votes.n_classes)
+
+    def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
+        """A fingerprint of the votes and of gold."""
+        return digest_of(_here(crowd), gold)
+
+
+def _here(crowd: CrowdFacts) -> Annotations:
+    if not isinstance(crowd, Annotations):
+        raise TypeError(f"the votes of this {type(crowd).__name__} are not on this machine")
+    return crowd
 
 
 class LocalEngine(Engine[Shared, Local, Stats]):
@@ -104,7 +185,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         for state in self._states:
             state.retreat()
 
-    # -- lengthened steps --------------------------------------------------------------------------------------------
+    # -- extrapolation -----------------------------------------------------------------------------------------------
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
@@ -112,12 +193,12 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
-        """Propose the far point in place of the next, which is kept aside; returns the means of each array."""
+        """Propose the extrapolated point and save what was proposed; returns the means of each array."""
         parts = self._each(lambda number: self._states[number].extrapolate(offsets, length))
         return tuple(np.asarray(sum(arrays) / max(self._n_tasks, 1)) for arrays in zip(*parts, strict=True))
 
     def take_plain(self) -> None:
-        """Make what was kept aside the current state in place of the far point."""
+        """Make the saved state the current one in place of the extrapolated point."""
         for state in self._states:
             state.take_plain()
 

@@ -20,9 +20,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.checkpoint import load_arrays, save_arrays
-from rarevote.em.loop import Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.em.model import Local, Model, Offsets, Shard, Shared, Stats
 from rarevote.errors import InputError
+from rarevote.io.arrays import load_arrays, save_arrays
 
 _Point = tuple[NDArray[Any], NDArray[Any]]
 _Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -31,7 +31,7 @@ _Sums = TypeVar("_Sums", bound=tuple[Any, ...])
 
 
 class ShardState(Generic[Shared, Local, Stats]):
-    """A shard with its local state: as it was, as it is, as proposed, and as kept aside.
+    """A shard with its local state: previous, current, proposed and saved.
 
     Args:
         model: whose state.
@@ -52,7 +52,7 @@ class ShardState(Generic[Shared, Local, Stats]):
             self.current, self.proposed, self._previous, self._room = room
             for place, array in zip(self.current, start, strict=True):
                 place[...] = array
-        self._aside: Local | None = None  # made when the first step is lengthened
+        self._saved: Local | None = None  # made when the first step is extrapolated
         self._model = model
 
     @property
@@ -63,8 +63,8 @@ class ShardState(Generic[Shared, Local, Stats]):
     @property
     def nbytes(self) -> int:
         """Bytes of the votes and of all local state."""
-        aside = () if self._aside is None else self._aside[1:]
-        held = (*self.shard, *self.current, *self.proposed, *self._previous, *aside)
+        saved = () if self._saved is None else self._saved[1:]
+        held = (*self.shard, *self.current, *self.proposed, *self._previous, *saved)
         return sum(array.nbytes for array in held)
 
     # -- what an engine asks -----------------------------------------------------------------------------------------
@@ -91,31 +91,27 @@ class ShardState(Generic[Shared, Local, Stats]):
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
-        """Propose ``t0 + 2 a r + a^2 v`` in place of ``t2``, which is kept aside; returns the sums over tasks."""
+        """Save ``t2`` and propose ``t0 + 2 a r + a^2 v`` in its place; returns the sums over tasks."""
         from rarevote.kernels.squarem import far_point
 
-        aside = self._place_aside()
+        if self._saved is None:
+            self._saved = _like(self.current) if self._room is None else self._room
         # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.
-        far, totals = type(aside)(self.proposed[0], *aside[1:]), []
+        far, totals = type(self._saved)(self.proposed[0], *self._saved[1:]), []
         for out, points in zip(far[1:], self._points(offsets), strict=True):
             total = np.zeros(out.shape[1:])
             far_point(*_as_tables(*points), length, out.reshape(len(out), total.size), total.reshape(-1))
             totals.append(total)
-        self.proposed, self._aside = far, self.proposed
+        self.proposed, self._saved = far, self.proposed
         return totals
 
     def take_plain(self) -> None:
-        """After an advance to the far point: make what was kept aside the current state instead."""
-        assert self._aside is not None
-        self.current, self._aside = self._aside, self.current
-
-    def _place_aside(self) -> Local:
-        if self._aside is None:
-            self._aside = _like(self.current) if self._room is None else self._room
-        return self._aside
+        """After an advance to the far point: make the saved state the current one instead."""
+        assert self._saved is not None
+        self.current, self._saved = self._saved, self.current
 
     def _points(self, offsets: Offsets) -> list[tuple[_Point, _Point, _Point]]:
-        """For each local array but the posterior: as it was, is, and is proposed, each with its offset."""
+        """For each local array but the posterior: previous, current and proposed, each with its offset."""
         states = (self._previous, self.current, self.proposed)
         columns = [zip(state[1:], offset, strict=True) for state, offset in zip(states, offsets, strict=True)]
         return list(zip(*columns, strict=True))
@@ -125,13 +121,13 @@ class ShardState(Generic[Shared, Local, Stats]):
     def arrays(self, *, everything: bool = False) -> dict[str, NDArray[Any]]:
         """The current state by name; with ``everything`` also what only a running acceleration cycle needs.
 
-        What is proposed is left out: the next pass writes it anew.
+        What is proposed is left out: the next pass writes it again.
         """
         states = {"current": self.current}
         if everything:
             states["previous"] = self._previous
-            if self._aside is not None:
-                states["aside"] = self._aside
+            if self._saved is not None:
+                states["saved"] = self._saved
         return {f"{name}.{number}": array for name, state in states.items() for number, array in enumerate(state)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -140,9 +136,9 @@ class ShardState(Generic[Shared, Local, Stats]):
         Raises:
             ValueError: the arrays are of other shapes.
         """
-        if "aside.0" in arrays:
-            self._aside = _like(self.current)
-        states = {"current": self.current, "previous": self._previous, "aside": self._aside}
+        if "saved.0" in arrays:
+            self._saved = _like(self.current)
+        states = {"current": self.current, "previous": self._previous, "saved": self._saved}
         for key, array in arrays.items():
             name, _, number = key.partition(".")
             state = states.get(name)

@@ -10,8 +10,6 @@ is checked entry by entry, and anything that does not fit is an error that names
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.arrays import NotArraysError, load_arrays, save_arrays
 from rarevote.io.read.remote import refuse_address
-from rarevote.io.write.atomic import replacing
 
 FORMAT = "rarevote model"
 #: of the file's layout; a reader knows its own and older ones
@@ -81,9 +79,7 @@ def write_model(path: str | Path, model: SavedModel) -> None:
         else:
             arrays[role] = names
     text = json.dumps(description, ensure_ascii=False).encode()
-    with replacing(path) as temporary, temporary.open("wb") as handle:
-        arrays[_DESCRIPTION] = np.frombuffer(text, dtype=np.uint8)
-        np.savez(handle, **arrays)  # type: ignore[arg-type]
+    save_arrays(path, {**arrays, _DESCRIPTION: np.frombuffer(text, dtype=np.uint8)})
 
 
 def read_model(path: str | Path) -> SavedModel:
@@ -94,7 +90,10 @@ def read_model(path: str | Path) -> SavedModel:
     """
     refuse_address(path, "download the model first")
     path = Path(path)
-    found = _read_arrays(path)
+    try:
+        found = load_arrays(path, damaged)
+    except NotArraysError:
+        found = {}
     try:
         description = json.loads(found.pop(_DESCRIPTION).astype(np.uint8).tobytes().decode())
         is_model = description["format"] == FORMAT
@@ -124,24 +123,6 @@ def read_model(path: str | Path) -> SavedModel:
 def damaged(path: str | Path, reason: str) -> InputError:
     """The error for a file that is a model but not a whole one."""
     return InputError(f"{path}: a damaged model ({reason}); save it again")
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as handle:
-            if handle.read(4) != b"PK\x03\x04":
-                raise InputError(
-                    f"{path}: is no model of rarevote; aggregate --model-out and model.save(path) write them"
-                )
-            handle.seek(0)
-            with np.load(handle, allow_pickle=False) as file:
-                return dict(file)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except InputError:
-        raise
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
-        raise damaged(path, str(error) or type(error).__name__) from None
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -3,38 +3,65 @@
 The conventions are those of scikit-learn (parameters stored as given, fitted attributes end in an underscore,
 ``get_params``, ``set_params``, ``clone``) and of crowd-kit (names and layouts of the results, ``n_iter`` first, gold as
 ``true_labels``). A method subclasses :class:`Estimator`, or :class:`EMEstimator` if it is fitted by the EM loop, and
-says how to compute a :class:`Fit` from :class:`~rarevote.crowd.annotations.Annotations`; everything else is here.
+says how to compute a :class:`Fit` from a :class:`Request`; everything else is here.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
-from rarevote.crowd.numerics import first_of_best
-from rarevote.em.checkpoint import Checkpoint, digest_of, identity_of
-from rarevote.em.local import LocalEngine
-from rarevote.em.loop import Callback, Model, Outcome, Status, StoppingRule, run_em
-from rarevote.errors import (
-    ConvergenceWarning,
-    NotFittedError,
-    ParameterError,
-    warn_user,
-)
-from rarevote.io.read.frames import Origin, read_annotations, read_truth
+from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.em.checkpoint import Checkpoint, identity_of
+from rarevote.em.engine import Run, Runner
+from rarevote.em.local import LocalRunner
+from rarevote.em.loop import Callback, Status, StoppingRule
+from rarevote.em.model import CrowdFacts, Model
+from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
+from rarevote.io.read.crowd import read
+from rarevote.io.read.frames import Origin, read_truth
 from rarevote.io.tables import Table
 
 FloatArray = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Everything that a fit is asked for.
+
+    Attributes:
+        crowd: sizes and names of the crowd; the votes as well, where they are on this machine.
+        gold: class number of every task or -1; of size 0 where nothing is known, or where it is with the votes.
+        runner: where to run the EM loop.
+        callback: told about every iteration.
+        checkpoint: folder in which to save the fit now and then, and the iterations between two times.
+        initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
+        skills: weights of the workers (:class:`~rarevote.MajorityVote`).
+    """
+
+    crowd: CrowdFacts
+    gold: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    runner: Runner = field(default_factory=LocalRunner)
+    callback: Callback | None = None
+    checkpoint: tuple[str | Path, int] | None = None
+    initial_error: Any = None
+    skills: Any = None
+
+    @property
+    def annotations(self) -> Annotations:
+        """The votes; for methods that run on a single machine only."""
+        assert isinstance(self.crowd, Annotations)
+        return self.crowd
 
 
 @dataclass(frozen=True)
@@ -60,10 +87,11 @@ class Fit:
     status: str = "converged"
 
     @classmethod
-    def of(cls, outcome: Outcome[Any], posterior: FloatArray, parameters: dict[str, Any]) -> Fit:
+    def of(cls, run: Run, parameters: dict[str, Any]) -> Fit:
         """The result of a run of the EM loop."""
+        outcome = run.outcome
         return cls(
-            posterior,
+            run.posterior,
             parameters,
             outcome.history,
             outcome.n_iter,
@@ -73,9 +101,39 @@ class Fit:
         )
 
 
-def fitted_only(name: str) -> NotFittedError:
-    """The error for a result that was asked for before ``fit``."""
-    return NotFittedError(f"{name} has no results yet: call fit(data) first")
+@dataclass(frozen=True, eq=False)
+class FitRecord:
+    """A fit with the crowd that it is of, and the results that were asked for so far, in the kind of the data."""
+
+    annotations: Annotations
+    source: Origin
+    fit: Fit
+    delivered: dict[str, Any] = field(default_factory=dict)
+
+
+def _without_tasks(workers: NDArray[Any], classes: NDArray[Any]) -> Annotations:
+    return Annotations(
+        np.zeros(1, dtype=np.int64),
+        np.empty(0, dtype=smallest_unsigned(len(workers))),
+        np.empty(0, dtype=smallest_unsigned(len(classes))),
+        np.empty(0, dtype=object),
+        workers,
+        classes,
+    )
+
+
+def fitted_result(make: Callable[[Any], Any]) -> property:
+    """A property that is computed once per fit."""
+
+    @wraps(make)
+    def get(self: Estimator) -> Any:
+        self._check_fitted()
+        delivered = self._fitted.delivered
+        if make.__name__ not in delivered:
+            delivered[make.__name__] = make(self)
+        return delivered[make.__name__]
+
+    return property(get)
 
 
 class Estimator:
@@ -87,77 +145,67 @@ class Estimator:
     uses_gold: ClassVar[bool] = False
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
     own_decision: str = "argmax"
+    #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
+    on_dask: ClassVar[bool] = False
+    #: the result that says what such a method found out about workers
+    worker_table: ClassVar[str | None] = None
+
+    n_jobs: int | None = None
+    _fitted: FitRecord
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        """Compute the result; ``gold`` has the known class per task or -1, or is of size 0."""
+    def _fit(self, request: Request) -> Fit:
+        """Compute the result; leaves the estimator as it is."""
         raise NotImplementedError
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         """Check the parameters against the data; raises ParameterError."""
 
-    def fit(
-        self,
-        data: Any,
-        true_labels: Any = None,
-        *,
-        columns: Mapping[str, str] | None = None,
-        classes: Sequence[Any] | None = None,
-        abstain: Sequence[Any] = (),
-        keep: Keep = "all",
-        missing: Missing = "error",
-        callback: Callback | None = None,
-    ) -> Self:
+    def _given_per_task(self) -> str | None:
+        """The parameter that has a value per task, if there is one: on dask, nobody holds one."""
+        return None
+
+    def fit(self, data: Any, true_labels: Any = None, *, callback: Callback | None = None, **options: Any) -> Self:
         """Aggregate the annotations.
 
         Args:
-            data: a pandas, polars or pyarrow frame with columns task, worker, label; anything with
-                ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; a path; or Annotations.
-            true_labels: known labels (gold): a Series indexed by task, a mapping, a frame, or a path.
-            columns: which column is which, such as ``{"task": "image"}``.
-            classes: classes that exist whether or not anybody voted for them.
-            abstain: answers that are no votes, such as "not sure".
-            keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
-            missing: "error" or "drop", for rows with a missing id or label.
+            data: whatever :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task, worker,
+                label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; rows; a
+                file, several, a folder, a platform's export; a crowd or Annotations.
+            true_labels: known labels (gold): a Series indexed by task, a mapping, a frame, or a path. By default those
+                that came with the data, where the method uses any.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
+            **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
+                :class:`~rarevote.io.read.crowd.ReadOptions`.
         """
+        return self._fit_data(data, true_labels, options, callback=callback)
+
+    def _fit_data(self, data: Any, true_labels: Any, options: Mapping[str, Any], **asked: Any) -> Self:
+        """Read the data and fit; ``asked`` are fields of the :class:`Request`."""
         truth = None if true_labels is None else read_truth(true_labels)
         if truth is not None and not self.uses_gold:
             raise ParameterError(f"{type(self).__name__} cannot use true_labels")
-        annotations, source = read_annotations(
-            data, columns=columns, classes=classes, abstain=abstain, keep=keep, missing=missing
-        )
-        gold = np.empty(0, dtype=np.int32)
+        crowd = read(data, **options)
+        annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
+        if truth is None and self.uses_gold and crowd.gold:
+            truth = crowd.gold
         if truth is not None:
             annotations, gold = with_gold(annotations, truth)
-        return self._fit_annotations(annotations, gold, source, callback)
-
-    def _fit_annotations(
-        self,
-        annotations: Annotations,
-        gold: NDArray[np.int32],
-        source: Origin,
-        callback: Callback | None,
-    ) -> Self:
         self._validate(annotations)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
-            delattr(self, name)
+        vars(self).pop("_fitted", None)
         if annotations.n_annotations:
-            fit = self._fit(annotations, gold, callback)
+            fit = self._fit(Request(annotations, gold, LocalRunner(self.n_jobs), **asked))
         else:
-            fit = self._fit_nothing(annotations)
-        self._annotations_ = annotations
-        self._source_ = source
-        self._fit_ = fit
-        self.classes_ = annotations.classes
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
+            fit = Fit(np.empty((0, annotations.n_classes)), n_iter=0, n_passes=0)
+        self._fitted = FitRecord(annotations, crowd.source, fit)
         return self
 
-    def _fit_nothing(self, annotations: Annotations) -> Fit:
-        """The result for a crowd without any vote: no tasks, no iterations."""
-        return Fit(np.empty((0, annotations.n_classes)), n_iter=0, n_passes=0)
+    def _about_workers(self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit) -> Self:
+        """A new estimator with these parameters and a fit of which only the workers are known, not the tasks."""
+        made = type(self)().set_params(**self.get_params())
+        made._fitted = FitRecord(_without_tasks(workers, classes), Origin(), fit)
+        return made
 
     def fit_predict(self, data: Any, *args: Any, **options: Any) -> Any:
         """``fit``, then :attr:`labels_`."""
@@ -181,34 +229,57 @@ class Estimator:
 
     # -- results -----------------------------------------------------------------------------------------------------
 
+    def _check_fitted(self) -> None:
+        if "_fitted" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__} has no results yet: call fit(data) first")
+
+    @property
+    def _result(self) -> Fit:
+        self._check_fitted()
+        return self._fitted.fit
+
+    def _parameter(self, name: str) -> Any:
+        """A fitted array; one that an empty crowd or a loaded model does not have is an empty array."""
+        parameters, crowd = self._result.parameters, self._fitted.annotations
+        if not crowd.n_annotations and name not in parameters:
+            return np.empty((0, crowd.n_classes))
+        return parameters[name]
+
     @property
     def annotations_(self) -> Annotations:
         """The encoded crowd that was fitted."""
         self._check_fitted()
-        return self._annotations_
+        return self._fitted.annotations
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_fit_"):
-            raise fitted_only(type(self).__name__)
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the classes, sorted."""
+        return self.annotations_.classes
 
-    def _parameter(self, name: str) -> Any:
-        """A fitted array; one that an empty crowd or a loaded model does not have is an empty array."""
-        self._check_fitted()
-        if not self._annotations_.n_annotations and name not in self._fit_.parameters:
-            return np.empty((0, self._annotations_.n_classes))
-        return self._fit_.parameters[name]
+    @property
+    def n_iter_(self) -> int:
+        """Iterations done."""
+        return self._result.n_iter
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self._result.converged
 
     @property
     def fitted_parameters(self) -> dict[str, Any]:
         """Arrays of the method's own, by name; empty for an empty crowd."""
-        self._check_fitted()
-        return self._fit_.parameters
+        return self._result.parameters
 
     @property
     def posterior_(self) -> FloatArray:
         """Class probabilities as an array, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
-        self._check_fitted()
-        return self._fit_.posterior
+        return self._result.posterior
+
+    @property
+    def chooser(self) -> Chooser | None:
+        """How labels follow from probabilities, on every engine; None for the most probable class."""
+        return None
 
     def label_codes(self) -> NDArray[np.int64]:
         """Class number of every task; ties go to the first class in sorted order."""
@@ -216,72 +287,56 @@ class Estimator:
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
         """Class numbers from the posterior of some tasks."""
-        del annotations
-        return first_of_best(posterior)
+        chooser = self.chooser
+        return first_of_best(posterior) if chooser is None else chooser.codes(posterior, annotations.votes)
 
     @property
     def labels_table(self) -> Table:
         """:attr:`labels_` before it has a kind."""
         crowd = self.annotations_
-        return Table(
-            {"task": crowd.task_names()},
-            {"agg_label": crowd.classes[self.label_codes()]},
-            series=True,
-            dtypes=self._source_.dtypes,
-        )
+        labels = {"agg_label": crowd.classes[self.label_codes()]}
+        return Table({"task": crowd.task_names()}, labels, series=True, dtypes=self._fitted.source.dtypes)
 
-    @cached_property
-    def _labels_in_kind_(self) -> Any:
-        return self._source_.deliver(self.labels_table)
-
-    @property
+    @fitted_result
     def labels_(self) -> Any:
         """One label per task."""
-        self._check_fitted()
-        return self._labels_in_kind_
+        return self._fitted.source.deliver(self.labels_table)
 
-    @cached_property
-    def _probas_in_kind_(self) -> Any:
-        return self._task_by_class(self.posterior_)
-
-    @property
+    @fitted_result
     def probas_(self) -> Any:
         """Probability of every class per task: a frame task x class."""
-        self._check_fitted()
-        return self._probas_in_kind_
+        return self._task_by_class(self.posterior_)
 
     @property
     def loss_history_(self) -> list[float]:
         """The objective after each iteration; larger is better (crowd-kit's name for it)."""
-        self._check_fitted()
-        return list(self._fit_.history)
+        return list(self._result.history)
 
     @property
     def status_(self) -> str:
         """How the fit ended, in words."""
-        self._check_fitted()
-        return self._fit_.status
+        return self._result.status
 
     # -- shapes of results -------------------------------------------------------------------------------------------
 
     def _task_by_class(self, values: FloatArray) -> Any:
-        crowd = self.annotations_
-        return self._source_.deliver(self._by_class("task", crowd.task_names(), values))
+        return self._by_class({"task": self.annotations_.task_names()}, values, "label")
 
     def _worker_by_class(self, values: FloatArray) -> Any:
-        crowd = self.annotations_
-        return self._source_.deliver(self._by_class("worker", crowd.workers, values))
+        return self._by_class({"worker": self.annotations_.workers}, values, "label")
 
-    def _by_class(self, role: str, names: NDArray[Any], values: FloatArray) -> Table:
+    def _by_class(self, index: dict[str, NDArray[Any]], values: FloatArray, columns_name: str | None = None) -> Any:
+        """A frame with a column per class, in the kind of the data."""
         columns = {name: values[:, k] for k, name in enumerate(self.classes_.tolist())}
-        return Table({role: names}, columns, columns_name="label", dtypes=self._source_.dtypes)
+        source = self._fitted.source
+        return source.deliver(Table(index, columns, columns_name=columns_name, dtypes=source.dtypes))
 
     def _series(self, role: str, values: FloatArray, name: str) -> Any:
-        crowd = self.annotations_
+        crowd, source = self.annotations_, self._fitted.source
         names = crowd.task_names() if role == "task" else crowd.workers if role == "worker" else crowd.classes
-        if not crowd.n_annotations:
+        if not len(values):
             values = np.full(len(names), np.nan)  # classes may be known although nobody voted
-        return self._source_.deliver(Table({role: names}, {name: values}, series=True, dtypes=self._source_.dtypes))
+        return source.deliver(Table({role: names}, {name: values}, series=True, dtypes=source.dtypes))
 
     # -- parameters --------------------------------------------------------------------------------------------------
 
@@ -321,7 +376,7 @@ class Estimator:
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fit_")
+        return "_fitted" in vars(self)
 
     def __repr__(self) -> str:
         changed = {
@@ -336,13 +391,17 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
+def saved_in(checkpoint: str | Path | None, every: int) -> tuple[str | Path, int] | None:
+    """The checkpoint of a request from the arguments of a fit."""
+    return None if checkpoint is None else (checkpoint, every)
+
+
 class EMEstimator(Estimator):
     """Base of the methods that the EM loop fits."""
 
     uses_gold: ClassVar[bool] = True
 
     n_iter: int
-    n_jobs: int | None
 
     def fit(
         self,
@@ -351,6 +410,7 @@ class EMEstimator(Estimator):
         *,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 10,
+        callback: Callback | None = None,
         **options: Any,
     ) -> Self:
         """Aggregate the annotations.
@@ -358,39 +418,24 @@ class EMEstimator(Estimator):
         Args:
             data: as in :meth:`Estimator.fit`.
             true_labels: as in :meth:`Estimator.fit`.
-            checkpoint: a folder that keeps the fit now and then; the same call goes on from there after a crash.
+            checkpoint: a folder that saves the fit now and then; after a crash the same call resumes it.
             checkpoint_every: iterations between two checkpoints.
+            callback: as in :meth:`Estimator.fit`.
             **options: as in :meth:`Estimator.fit`.
         """
-        self._kept_in = None if checkpoint is None else (checkpoint, checkpoint_every)
-        try:
-            return super().fit(data, true_labels, **options)
-        finally:
-            del self._kept_in
+        kept = saved_in(checkpoint, checkpoint_every)
+        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept)
 
-    def _em(
-        self,
-        model: Model[Any, Any, Any],
-        annotations: Annotations,
-        gold: NDArray[np.int32],
-        rule: StoppingRule,
-        callback: Callback | None,
-        **options: Any,
-    ) -> tuple[Any, FloatArray, tuple[FloatArray, ...]]:
-        """Run the loop; returns its outcome, the posterior, and the local parameters behind it."""
+    def _em(self, request: Request, model: Model[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
+        """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
         if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 1):
             raise ParameterError(f"n_iter must be a whole number of at least 1, got {rule.n_iter!r}")
+        crowd, gold, runner = request.crowd, request.gold, request.runner
         checkpoint = None
-        if getattr(self, "_kept_in", None) is not None:
-            folder, every = self._kept_in  # type: ignore[misc]
-            identity = identity_of(self.method_name, self.get_params(), digest_of(annotations, gold))
-            checkpoint = options["checkpoint"] = Checkpoint(folder, every, identity)
-        with LocalEngine(model, annotations, gold, self.n_jobs) as engine:
-            outcome = run_em(model, engine, model.start(annotations), rule, callback=callback, **options)
-            posterior, local = engine.posterior(), engine.local_parameters()
-        if checkpoint is not None:
-            checkpoint.clear()
-        return outcome, posterior, local
+        if request.checkpoint is not None:
+            identity = identity_of(self.method_name, self.get_params(), runner.digest(crowd, gold))
+            checkpoint = Checkpoint(*request.checkpoint, identity)
+        return runner.run(model, crowd, gold, rule, checkpoint=checkpoint, callback=request.callback, **options)
 
     def _warn_unless_converged(self, fit: Fit, tol: float) -> None:
         if not fit.converged and tol > 0:

@@ -28,7 +28,7 @@ class ClassConditional(CCRasch):
         prior: class prior: "uniform", "estimate", or values (sequence in class order, or mapping by class).
         m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
-        accelerate: lengthen every second step of the fused iteration where that raises the likelihood.
+        accelerate: extrapolate every second step of the fused iteration where that raises the likelihood.
         dtype: "float64", or "float32" for posteriors of half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import normalise_rows
-from rarevote.em.loop import Callback
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.io.tables import Table
-from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
@@ -68,18 +67,19 @@ class GoldMajorityVote(PredictsNewTasks):
 
     method_name: ClassVar[str] = "gold-majority-vote"
     uses_gold: ClassVar[bool] = True
-    takes_strangers: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w", "default_skill": ""}
 
     def __init__(self, *, default_skill: float | None = None) -> None:
         self.default_skill = default_skill
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if self.default_skill is not None:
             check_number("default_skill", self.default_skill, at_least=0)
 
-    def _fit(self, annotations: Annotations, gold: Gold, callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations, gold = request.annotations, request.gold
         require_gold(self, gold)
         answers = Answers.of(annotations)
         truth = gold[answers.task]
@@ -132,19 +132,20 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
 
     method_name: ClassVar[str] = "gold-dawid-skene"
     uses_gold: ClassVar[bool] = True
-    takes_strangers: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk", "prior_mean": "kk", "priors": "k"}
 
     def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
         self.smoothing = smoothing
         self.toward = toward
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         check_number("smoothing", self.smoothing, above=0)
         if self.toward not in ("crowd", "uniform"):
             raise ParameterError(f'toward must be "crowd" or "uniform", got {self.toward!r}')
 
-    def _fit(self, annotations: Annotations, gold: Gold, callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations, gold = request.annotations, request.gold
         require_gold(self, gold)
         K = annotations.n_classes
         answers = _answers_on_gold(annotations, gold)
@@ -176,13 +177,8 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         crowd = self.annotations_
         errors = self._parameter("errors").reshape(-1, crowd.n_classes)
         n_rows = crowd.n_workers, crowd.n_classes
-        return self._source_.deliver(
-            Table(
-                {"worker": np.repeat(crowd.workers, n_rows[1]), "label": np.tile(crowd.classes, n_rows[0])},
-                {name: errors[:, k] for k, name in enumerate(crowd.classes.tolist())},
-                dtypes=self._source_.dtypes,
-            )
-        )
+        index = {"worker": np.repeat(crowd.workers, n_rows[1]), "label": np.tile(crowd.classes, n_rows[0])}
+        return self._by_class(index, errors)
 
     @property
     def priors_(self) -> Any:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.loop import Callback
+from rarevote.em.model import CrowdFacts, Shard
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.start import soft_majority
 
 OnMissingSkill = Literal["error", "ignore", "value"]
 
@@ -42,6 +44,16 @@ class Answers(NamedTuple):
         return right / np.maximum(np.bincount(self.worker, minlength=self.n_workers), 1)
 
 
+class VoteShares(NamedTuple):
+    """The plain vote as runners see it: a posterior to start with, and no loop."""
+
+    n_classes: int
+
+    def start_local(self, shard: Shard) -> tuple[NDArray[np.float64]]:
+        """Vote shares per task, (n, K)."""
+        return (soft_majority(shard, self.n_classes),)
+
+
 class MajorityVote(Estimator):
     """The class with the most votes; ties go to the first class in sorted order.
 
@@ -59,26 +71,33 @@ class MajorityVote(Estimator):
     """
 
     method_name: ClassVar[str] = "majority-vote"
+    on_dask: ClassVar[bool] = True
 
     def __init__(self, default_skill: float | None = None, on_missing_skill: OnMissingSkill = "error") -> None:
         self.default_skill = default_skill
         self.on_missing_skill = on_missing_skill
 
-    def fit(self, data: Any, skills: Any = None, **options: Any) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self,
+        data: Any,
+        skills: Any = None,
+        *,
+        true_labels: Any = None,
+        callback: Callback | None = None,
+        **options: Any,
+    ) -> Self:
         """Aggregate the annotations.
 
         Args:
             data: as in :meth:`Estimator.fit`.
             skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
+            true_labels: refused: a vote learns nothing.
+            callback: as in :meth:`Estimator.fit`.
             **options: as in :meth:`Estimator.fit`.
         """
-        self._given_skills = skills
-        try:
-            return super().fit(data, **options)
-        finally:
-            del self._given_skills
+        return self._fit_data(data, true_labels, options, callback=callback, skills=skills)
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if self.on_missing_skill not in ("error", "ignore", "value"):
             raise ParameterError(
                 f'on_missing_skill must be "error", "ignore" or "value", got {self.on_missing_skill!r}'
@@ -86,15 +105,12 @@ class MajorityVote(Estimator):
         if (self.default_skill is None) == (self.on_missing_skill == "value"):
             raise ParameterError('default_skill goes with on_missing_skill="value", and that needs it')
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        if self._given_skills is None:
-            votes = annotations.votes()
-        else:
-            votes = self._weighted_votes(annotations)
-        return Fit(normalise_rows(votes))
+    def _fit(self, request: Request) -> Fit:
+        if request.skills is None:
+            return Fit(request.runner.start(VoteShares(request.crowd.n_classes), request.crowd, request.gold))
+        return Fit(normalise_rows(self._weighted_votes(request.annotations, request.skills)))
 
-    def _weighted_votes(self, annotations: Annotations) -> NDArray[np.float64]:
-        given = self._given_skills
+    def _weighted_votes(self, annotations: Annotations, given: Any) -> NDArray[np.float64]:
         items = dict(given) if isinstance(given, Mapping) else dict(given.items())
         known = {name: float(skill) for name, skill in items.items() if not np.isnan(skill)}
         names = annotations.workers.tolist()

@@ -24,6 +24,9 @@ from rarevote.methods.base import Estimator
 
 FloatArray = NDArray[np.float64]
 
+# With the workers held, tasks settle on their own and quickly: this is close to rounding.
+PREDICT_CHANGE = 1e-9
+
 
 def posterior_from_log_scores(scores: FloatArray) -> FloatArray:
     """Rows ``exp(scores)`` normalised to sum to one, (n_tasks, n_classes)."""
@@ -40,21 +43,21 @@ class NewTasks:
         source: what the data came as.
         posterior: probability of every class, (n_tasks, n_classes).
         codes: class number of every task, (n_tasks).
-        n_strangers: workers that the fit had not seen.
+        n_unseen_workers: workers that the fit had not seen.
     """
 
     annotations: Annotations
     source: Origin
     posterior: FloatArray
     codes: NDArray[np.int64]
-    n_strangers: int
+    n_unseen_workers: int
 
 
 class PredictsNewTasks(Estimator):
     """Adds ``predict`` and ``predict_proba`` to a method whose workers are known after the fit."""
 
     #: whether the method has a value for workers that the fit did not see
-    takes_strangers: ClassVar[bool] = False
+    takes_unseen_workers: ClassVar[bool] = False
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
     #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1
@@ -71,7 +74,7 @@ class PredictsNewTasks(Estimator):
             NotFittedError: there is nothing to save yet.
         """
         crowd = self.annotations_
-        if not self._fit_.parameters:
+        if not self._result.parameters:
             raise InputError("a fit without any vote has learned nothing that could be saved")
         write_model(
             path,
@@ -80,7 +83,7 @@ class PredictsNewTasks(Estimator):
                 self.get_params(),
                 crowd.classes,
                 crowd.workers,
-                {name: np.asarray(self._fit_.parameters[name]) for name in self.remembers},
+                {name: np.asarray(self._result.parameters[name]) for name in self.remembers},
                 {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
             ),
         )
@@ -142,20 +145,20 @@ class PredictsNewTasks(Estimator):
             crowd = replace(crowd, classes=fitted.classes)
             return NewTasks(crowd, source, np.empty((0, fitted.n_classes)), np.empty(0, dtype=np.int64), 0)
         classes = fitted.classes
-        strangers = [name for name in crowd.classes.tolist() if name not in set(classes.tolist())]
-        if strangers and not self.takes_new_labels:
+        unseen = [name for name in crowd.classes.tolist() if name not in set(classes.tolist())]
+        if unseen and not self.takes_new_labels:
             raise InputError(
-                f"label {strangers[0]!r} was not among the classes of the fit ({', '.join(map(str, classes))}): "
+                f"label {unseen[0]!r} was not among the classes of the fit ({', '.join(map(str, classes))}): "
                 "fit again with these data, or name it in abstain if it is no vote"
             )
-        if strangers:
-            classes = as_name_array(sort_labels([*classes.tolist(), *strangers]))
+        if unseen:
+            classes = as_name_array(sort_labels([*classes.tolist(), *unseen]))
         class_number = _numbers(crowd.classes, classes)
         worker = _numbers(crowd.workers, fitted.workers)
-        if not self.takes_strangers and (worker < 0).any():
-            stranger = crowd.workers.tolist()[int(worker.argmin())]
+        if not self.takes_unseen_workers and (worker < 0).any():
+            first = crowd.workers.tolist()[int(worker.argmin())]
             raise InputError(
-                f"{int((worker < 0).sum()):,} workers were not in the fit (first: {stranger!r}): "
+                f"{int((worker < 0).sum()):,} workers were not in the fit (first: {first!r}): "
                 f"{type(self).__name__} knows nothing about them; leave their votes out or fit again"
             )
         label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))

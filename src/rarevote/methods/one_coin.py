@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rarevote.crowd.annotations import Annotations
+from rarevote.methods.base import Request
 from rarevote.methods.dawid_skene.estimator import ConfusionEstimator, Strategy
 from rarevote.methods.dawid_skene.model import OneCoinModel
 from rarevote.methods.parameters import resolve_prior
@@ -40,6 +40,7 @@ class OneCoinDawidSkene(ConfusionEstimator):
     """
 
     method_name: ClassVar[str] = "one-coin"
+    worker_table: ClassVar[str | None] = "skills_"
 
     def __init__(
         self,
@@ -54,11 +55,10 @@ class OneCoinDawidSkene(ConfusionEstimator):
         self.initial_error_strategy = initial_error_strategy
         self.n_jobs = n_jobs
 
-    def _model(self, annotations: Annotations) -> OneCoinModel:
-        log_prior, estimate = resolve_prior("estimate", annotations.classes)
-        return OneCoinModel(
-            annotations.n_workers, annotations.n_classes, annotations.n_annotations, log_prior, estimate
-        )
+    def _model(self, request: Request) -> OneCoinModel:
+        crowd = request.crowd
+        log_prior, estimate = resolve_prior("estimate", crowd.classes)
+        return OneCoinModel(crowd.n_workers, crowd.n_classes, crowd.n_annotations, log_prior, estimate)
 
     @property
     def skills_(self) -> Any:

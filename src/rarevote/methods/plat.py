@@ -7,17 +7,15 @@ two humps and lets the positive side grow a little, instead of cutting at one ha
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Callback
 from rarevote.errors import InputError
 from rarevote.io.tables import Table
-from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit, Request, fitted_result
 
 FloatArray = NDArray[np.float64]
 
@@ -114,7 +112,8 @@ class PLAT(Estimator):
 
     method_name: ClassVar[str] = "plat"
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations = request.annotations
         if annotations.n_classes > 2:
             names = ", ".join(map(str, annotations.classes[:5]))
             raise InputError(
@@ -187,21 +186,16 @@ class PLAT(Estimator):
         """Share at the valley between the peaks; None if the histogram has a single peak."""
         return self._landmark("valley")
 
-    @cached_property
-    def _histogram_in_kind_(self) -> Any:
+    @fitted_result
+    def histogram_(self) -> Any:
+        """Items per share of positive votes: ``count``, and whether they are ``positive``."""
         if self.annotations_.n_annotations:
             share, count = self._parameter("share"), self._parameter("count")
             highest_negative = Landmarks(*self._parameter("landmarks").tolist()).highest_negative
         else:
             share, count, highest_negative = np.empty(0), np.empty(0, dtype=np.int64), 0
         positive = np.arange(share.size) > highest_negative
-        return self._source_.deliver(Table({"share": share}, {"count": count, "positive": positive}))
-
-    @property
-    def histogram_(self) -> Any:
-        """Items per share of positive votes: ``count``, and whether they are ``positive``."""
-        self._check_fitted()
-        return self._histogram_in_kind_
+        return self._fitted.source.deliver(Table({"share": share}, {"count": count, "positive": positive}))
 
 
 def _last_votes(annotations: Annotations) -> FloatArray:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.em.loop import Callback, StoppingRule
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.em.loop import StoppingRule
+from rarevote.em.model import CrowdFacts
+from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
 from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
@@ -62,7 +64,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "rasch"
-    takes_strangers: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
     def __init__(
@@ -84,11 +86,12 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         self.sigma_beta_mu = sigma_beta_mu
         self.n_jobs = n_jobs
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("tol", "sigma_theta", "sigma_beta", "sigma_theta_mu", "sigma_beta_mu"):
             check_number(name, getattr(self, name), above=0)
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations, gold = request.annotations, request.gold
         require_gold(self, gold)
         scored, of_worker, of_task = _right_or_wrong(annotations, gold)
         model = CCRaschModel(
@@ -103,24 +106,18 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
             ability="shared",
             difficulty="shared",
         )
-        outcome, _, (deviation,) = self._em(
-            model,
-            scored,
-            np.full(scored.n_tasks, _RIGHT, dtype=np.int32),
-            StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * scored.n_annotations),
-            callback,
-            exact=True,
-            gradient_tolerance=self.tol,
-        )
-        (mu_theta, *_), (mu_beta, *_) = model.split_intercept(outcome.shared.intercept)
+        of_scored = replace(request, crowd=scored, gold=np.full(scored.n_tasks, _RIGHT, dtype=np.int32))
+        rule = StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * scored.n_annotations)
+        run = self._em(of_scored, model, rule, exact=True, gradient_tolerance=self.tol)
+        shared, (deviation,) = run.outcome.shared, run.local
+        (mu_theta, *_), (mu_beta, *_) = model.split_intercept(shared.intercept)
         ability = np.full(annotations.n_workers, mu_theta)
-        ability[of_worker] += outcome.shared.ability[:, 0]
+        ability[of_worker] += shared.ability[:, 0]
         difficulty = np.full(annotations.n_tasks, mu_beta)
-        difficulty[of_task] += (deviation + outcome.shared.shift)[:, 0]
+        difficulty[of_task] += (deviation + shared.shift)[:, 0]
         posterior = _weighted_vote(annotations, ability - mu_beta)
         fit = Fit.of(
-            outcome,
-            impose_gold(posterior, gold),
+            replace(run, posterior=impose_gold(posterior, gold)),
             {
                 "abilities": ability,
                 "difficulties": difficulty,

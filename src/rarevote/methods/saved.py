@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.model_files import SavedModel, damaged, read_model
-from rarevote.io.read.frames import Origin
 from rarevote.methods.base import Fit
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -43,29 +41,15 @@ def load(path: str | Path) -> PredictsNewTasks:
             f"{path}: a model of {saved.method!r}, which is no method of this rarevote that labels new tasks"
         )
     try:
-        model = kind().set_params(**saved.parameters)
-        crowd = _without_tasks(saved)
-        model._validate(crowd)
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
-        fit = Fit(np.empty((0, crowd.n_classes)), _checked(saved, kind), **notes)
+        fit = Fit(np.empty((0, len(saved.classes))), _checked(saved, kind), **notes)
+        model = kind().set_params(**saved.parameters)._about_workers(saved.workers, saved.classes, fit)
+        model._validate(model.annotations_)
     except ParameterError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path, str(error)) from None
-    model._annotations_, model._source_, model._fit_ = crowd, Origin(), fit
-    model.classes_, model.n_iter_, model.converged_ = crowd.classes, fit.n_iter, fit.converged
     return model
-
-
-def _without_tasks(saved: SavedModel) -> Annotations:
-    return Annotations(
-        np.zeros(1, dtype=np.int64),
-        np.empty(0, dtype=smallest_unsigned(len(saved.workers))),
-        np.empty(0, dtype=smallest_unsigned(len(saved.classes))),
-        np.empty(0, dtype=object),
-        saved.workers,
-        saved.classes,
-    )
 
 
 def _checked(saved: SavedModel, kind: type[PredictsNewTasks]) -> dict[str, NDArray[np.float64]]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import normalise_rows
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 
 
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:

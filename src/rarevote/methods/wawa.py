@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import first_of_best, normalise_rows
-from rarevote.em.loop import Callback
-from rarevote.methods.base import Fit
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
 
@@ -42,7 +41,8 @@ class Wawa(PredictsNewTasks):
     takes_new_labels: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations = request.annotations
         skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))
         return Fit(normalise_rows(annotations.votes(skills[annotations.worker])), {"skills": skills})
 

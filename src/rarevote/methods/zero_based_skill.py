@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import first_of_best, normalise_rows
-from rarevote.em.loop import Callback, Progress
-from rarevote.methods.base import Fit
+from rarevote.em.loop import Progress
+from rarevote.em.model import CrowdFacts
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
@@ -66,14 +67,15 @@ class ZeroBasedSkill(PredictsNewTasks):
         self.lr_reduce_factor = lr_reduce_factor
         self.eps = eps
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("n_iter", "lr_steps_to_reduce"):
             check_count(name, getattr(self, name))
         for name in ("lr_init", "lr_reduce_factor"):
             check_number(name, getattr(self, name), above=0, at_most=1)
         check_number("eps", self.eps, at_least=0)
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
+        annotations = request.annotations
         n_voted = np.count_nonzero(np.bincount(annotations.label))
         skills = np.full(annotations.n_workers, 1.0 / n_voted + self.eps)
         rate = self.lr_init
@@ -87,8 +89,8 @@ class ZeroBasedSkill(PredictsNewTasks):
             moved = skills + rate * (agreed - skills)
             change = float(np.abs(moved - skills).max())
             skills = moved
-            if callback is not None:
-                callback(Progress(iteration, self.n_iter, -float(((agreed - skills) ** 2).sum()), change))
+            if request.callback is not None:
+                request.callback(Progress(iteration, self.n_iter, -float(((agreed - skills) ** 2).sum()), change))
             if change == 0.0:
                 break  # the labels, hence every later iteration, would be the same
         posterior = normalise_rows(annotations.votes(skills[annotations.worker]))

@@ -171,7 +171,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
-    _warn_of_empty_classes(crowd.annotations, options.classes)
+        _warn_of_empty_classes(crowd.annotations, options.classes)
     return crowd
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 
 FloatArray = NDArray[np.float64]
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.balanced import balanced_codes
+from rarevote.crowd.balanced import ByBalance
 from rarevote.em.local import LocalEngine
-from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.loop import StoppingRule
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.tables import Table
 from rarevote.methods.anchored_rasch.anchors import AnchorCount, Anchors, AnchorSmoothing, AnchorSums, anchors_from
 from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, log_off_diagonal
-from rarevote.methods.anchored_rasch.report import AnchoredReport, ReportShared
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.anchored_rasch.report import AnchoredReport, ReportShared, ReportSums
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
@@ -82,7 +82,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "anchored-rasch"
-    takes_strangers: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
+    on_dask: ClassVar[bool] = True
+    worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
         "prior": "k",
         "mean_ability": "k",
@@ -129,7 +131,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         self.dtype = dtype
         self.n_jobs = n_jobs
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("sigma", "tau", "anchor_weight", "anchor_errors"):
             check_number(name, getattr(self, name), above=0)
         for name in ("tol", "rho", "rho_a"):
@@ -142,7 +144,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
         if str(self.dtype) not in ("float64", "float32"):
             raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
-        n_workers, n_classes = annotations.n_workers, annotations.n_classes
+        n_workers, n_classes = crowd.n_workers, crowd.n_classes
         size = 8.0 * n_workers * n_classes * max(n_classes, self.n_nodes)
         if size > _MAX_TABLE_BYTES:
             raise ParameterError(
@@ -152,10 +154,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             )
 
     # -- the fit -----------------------------------------------------------------------------------------------------
-
-    def _engine(self, model: Any, annotations: Annotations, gold: NDArray[np.int32]) -> LocalEngine[Any, Any, Any]:
-        """Where single passes run, before and after the loop."""
-        return LocalEngine(model, annotations, gold, self.n_jobs)
 
     def _model(self, anchors: Anchors, n_workers: int) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
@@ -169,40 +167,39 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             np.dtype(str(self.dtype)),
         )
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        counting = AnchorCount(annotations.n_workers, annotations.n_classes, float(self.rho_a))
-        with self._engine(counting, annotations, gold) as engine:
-            sums, _ = engine.run((), refresh=False, damping=0.0)
+    def _fit(self, request: Request) -> Fit:
+        facts, runner = request.crowd, request.runner
+        n_classes = facts.n_classes
+        counting = AnchorCount(facts.n_workers, n_classes, float(self.rho_a))
+        sums = runner.sums(counting, facts, request.gold, ())
         kept = np.flatnonzero(sums.class_mass > 0)
-        crowd, gold, sums = _without_empty_classes(annotations, gold, sums, kept)
+        if len(kept) < n_classes:
+            request, sums = _without_empty_classes(request, sums, kept)
+        crowd, gold = request.crowd, request.gold
         smoothing = AnchorSmoothing(self.tau, self.anchor_accuracy, self.anchor_weight, self.anchor_errors)
         model = self._model(anchors_from(sums, smoothing), crowd.n_workers)
         gain = _GAIN_PER_ANNOTATION * crowd.n_annotations if self.tol > 0 else 0.0
         rule = StoppingRule(self.n_iter, self.tol, gain)
-        outcome, posterior, _ = self._em(model, crowd, gold, rule, callback, accelerate=self.accelerate)
-        reported, shares = self._report(model, outcome.shared, crowd, gold)
-        n_classes = annotations.n_classes
+        run = self._em(request, model, rule, accelerate=self.accelerate, is_last=False)
+        shared = run.outcome.shared
+        shares = np.zeros(model.n_classes)
+
+        def then(found: ReportSums) -> tuple[ReportShared, ByBalance]:
+            shares[:] = found.class_mass / crowd.n_tasks
+            return ReportShared(shared, shares), ByBalance(float(self.cap), shares)
+
+        report = AnchoredReport(model, float(self.rho), float(self.lapse))
+        reported = runner.report(report, crowd, gold, ReportShared(shared, np.zeros(model.n_classes)), then)
         fit = Fit.of(
-            outcome,
-            _widened(posterior, kept, n_classes),
+            replace(run, posterior=_widened(run.posterior, kept, n_classes)),
             {
-                **self._known(model.anchors, outcome.shared, kept, n_classes),
+                **self._known(model.anchors, shared, kept, n_classes),
                 "shares": _widened(shares[None], kept, n_classes)[0],
                 "reported": _widened(reported, kept, n_classes),
             },
         )
         self._warn_unless_converged(fit, self.tol)
         return fit
-
-    def _report(
-        self, model: AnchoredModel, shared: AnchoredShared, crowd: Annotations, gold: NDArray[np.int32]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Reported probabilities, (n, K), and class shares, (K)."""
-        with self._engine(AnchoredReport(model, float(self.rho), float(self.lapse)), crowd, gold) as engine:
-            sums, _ = engine.run(ReportShared(shared, np.zeros(model.n_classes)), refresh=True, damping=0.0)
-            shares = sums.class_mass / crowd.n_tasks
-            engine.run(ReportShared(shared, shares), refresh=True, damping=0.0)
-            return engine.posterior(), shares
 
     def _known(
         self, anchors: Anchors, shared: AnchoredShared, kept: NDArray[np.int64], n_classes: int
@@ -263,10 +260,11 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
                 "it: fit again with these data, or name it in abstain if it is no vote"
             )
         no_gold = np.empty(0, dtype=np.int32)
-        crowd, _, _ = _without_empty_classes(annotations, no_gold, None, kept)
+        crowd, _ = _restricted(annotations, no_gold, kept)
         model, shared = self._held(kept, worker)
-        report = AnchoredReport(model, float(self.rho), float(self.lapse))
-        with self._engine(report, crowd, no_gold) as engine:
+        report: Any = AnchoredReport(model, float(self.rho), float(self.lapse))
+        engine: LocalEngine[Any, Any, Any]
+        with LocalEngine(report, crowd, no_gold, self.n_jobs) as engine:
             engine.run(ReportShared(shared, self._parameter("shares")[kept]), refresh=True, damping=0.0)
             return _widened(engine.posterior(), kept, annotations.n_classes)
 
@@ -279,11 +277,12 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         """Class number of every task, decided by the balanced rule on what is reported."""
         return self._choose(self.reported_, self.annotations_)
 
-    def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
-        """The balanced rule (:func:`rarevote.crowd.balanced.balanced_codes`), with the class shares of the fit."""
-        if not len(posterior):
-            return np.empty(0, dtype=np.int64)
-        return balanced_codes(posterior, annotations.votes(), self.cap, shares=self._parameter("shares"))
+    @property
+    def chooser(self) -> ByBalance | None:
+        """The balanced rule (:mod:`rarevote.crowd.balanced`), with the class shares of the fit; None before it."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        return ByBalance(float(self.cap), self._parameter("shares"))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
@@ -326,22 +325,24 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
         return np.asarray(self._parameter("reported"))
 
-    @cached_property
-    def _probas_in_kind_(self) -> Any:
+    @fitted_result
+    def probas_(self) -> Any:
+        """What is reported: a frame task x class."""
         return self._task_by_class(self.reported_)
 
-    @cached_property
-    def _abilities_in_kind_(self) -> Any:
-        return self._worker_by_class(self._parameter("ability"))
-
-    @property
+    @fitted_result
     def abilities_(self) -> Any:
         """Ability of every annotator per class, on the logit scale: a frame worker x class."""
-        self._check_fitted()
-        return self._abilities_in_kind_
+        return self._worker_by_class(self._parameter("ability"))
 
-    @cached_property
-    def _errors_in_kind_(self) -> Any:
+    @fitted_result
+    def errors_(self) -> Any:
+        """Habits of erring: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
+
+        The layout is that of Dawid–Skene. A right answer is no error: the diagonal is 0, and within a worker each
+        column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
+        difficulty.
+        """
         crowd = self.annotations_
         n_classes = crowd.n_classes
         rows = self._parameter("errors").reshape(-1, n_classes)
@@ -351,18 +352,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             "worker": np.repeat(crowd.workers[:n_workers], n_classes),
             "label": np.tile(crowd.classes, n_workers),
         }
-        return self._source_.deliver(Table(index, columns, dtypes=self._source_.dtypes))
-
-    @property
-    def errors_(self) -> Any:
-        """Habits of erring: rows (worker, label given), columns true classes, P(label | worker, true class, wrong).
-
-        The layout is that of Dawid–Skene. A right answer is no error: the diagonal is 0, and within a worker each
-        column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
-        difficulty.
-        """
-        self._check_fitted()
-        return self._errors_in_kind_
+        return self._fitted.source.deliver(Table(index, columns, dtypes=self._fitted.source.dtypes))
 
     @property
     def priors_(self) -> Any:
@@ -374,20 +364,27 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 # classes that nobody voted for
 
 
-def _without_empty_classes(
-    annotations: Annotations, gold: NDArray[np.int32], sums: Any, kept: NDArray[np.int64]
-) -> tuple[Annotations, NDArray[np.int32], Any]:
-    """The crowd with the classes ``kept`` only, which are all that votes and gold name."""
-    if len(kept) == annotations.n_classes:
-        return annotations, gold, sums
-    code = np.zeros(annotations.n_classes, dtype=np.int32)
+def _without_empty_classes(request: Request, sums: AnchorSums, kept: NDArray[np.int64]) -> tuple[Request, AnchorSums]:
+    """The request with the classes ``kept`` only, which are all that votes and gold name."""
+    if not isinstance(request.crowd, Annotations):
+        empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
+        names = ", ".join(map(str, request.crowd.classes[empty].tolist()[:5]))
+        raise InputError(f"nobody voted for {names}: on dask, leave classes without votes out (--class)")
+    crowd, gold = _restricted(request.crowd, request.gold, kept)
+    fewer = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
+    return replace(request, crowd=crowd, gold=gold), fewer
+
+
+def _restricted(
+    crowd: Annotations, gold: NDArray[np.int32], kept: NDArray[np.int64]
+) -> tuple[Annotations, NDArray[np.int32]]:
+    if len(kept) == crowd.n_classes:
+        return crowd, gold
+    code = np.zeros(crowd.n_classes, dtype=np.int32)
     code[kept] = np.arange(len(kept))
-    label = code[annotations.label].astype(smallest_unsigned(len(kept)))
-    crowd = replace(annotations, label=label, classes=annotations.classes[kept])
+    label = code[crowd.label].astype(smallest_unsigned(len(kept)))
     known = np.where(gold >= 0, code[gold], -1).astype(np.int32)
-    if sums is not None:
-        sums = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
-    return crowd, known, sums
+    return replace(crowd, label=label, classes=crowd.classes[kept]), known
 
 
 def _widened(values: NDArray[Any], kept: NDArray[np.int64], n_classes: int, absent: float = 0.0) -> NDArray[Any]:

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.methods.anchored_rasch.anchors import Anchors
 from rarevote.methods.start import soft_majority
 
@@ -127,9 +126,8 @@ class AnchoredModel:
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
-    def start(self, annotations: Annotations) -> AnchoredShared:
+    def start(self) -> AnchoredShared:
         """Everybody at the anchors."""
-        del annotations
         return self.at_anchors(self.n_workers)
 
     def at_anchors(self, n_workers: int) -> AnchoredShared:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.methods.anchored_rasch.model import AnchoredLocal, AnchoredModel, AnchoredShared
 
 FloatArray = NDArray[np.float64]

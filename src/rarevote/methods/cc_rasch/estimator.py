@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import best_by_votes
-from rarevote.em.local import LocalEngine
-from rarevote.em.loop import Callback, StoppingRule, run_em
+from rarevote.crowd.numerics import ByVotes
+from rarevote.em.local import LocalRunner
+from rarevote.em.loop import StoppingRule
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 from rarevote.methods.parameters import per_class, resolve_prior
 
 MStep = Literal["fused", "exact"]
 
 # The penalised likelihood must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
-# With the workers held, tasks settle on their own and quickly: this is close to rounding.
-_PREDICT_CHANGE = 1e-9
 
 
 class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
@@ -54,8 +52,8 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         difficulty: "per-class", "shared" for one difficulty per item, or None for none.
         m_step: "fused" takes one Newton step per pass (fast); "exact" solves every M-step to ``m_step_tol``.
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
-        accelerate: lengthen every second step of the fused iteration where that raises the likelihood: about half the
-            passes, the same optimum.
+        accelerate: extrapolate every second step of the fused iteration (SQUAREM) where that raises the likelihood:
+            about half the passes, the same optimum.
         dtype: "float64", or "float32" for the state of the tasks: about half the memory, posteriors within ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
@@ -69,7 +67,9 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "cc-rasch"
-    takes_strangers: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
+    on_dask: ClassVar[bool] = True
+    worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
         "intercept": "c",
         "mu_alpha": "k",
@@ -112,7 +112,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         self.dtype = dtype
         self.n_jobs = n_jobs
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if self.ability not in ("per-class", "shared"):
             raise ParameterError(f'ability must be "per-class" or "shared", got {self.ability!r}')
         if self.difficulty not in ("per-class", "shared", None):
@@ -123,10 +123,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
         if not self.tol >= 0 or not self.m_step_tol > 0:
             raise ParameterError("tol must be at least 0 and m_step_tol above 0")
-        self._model(annotations)
+        self._model(crowd)
 
-    def _model(self, annotations: Annotations) -> CCRaschModel:
-        classes = annotations.classes
+    def _model(self, crowd: CrowdFacts) -> CCRaschModel:
+        classes = crowd.classes
 
         def resolved(name: str, class_specific: bool) -> NDArray[np.float64]:
             value = getattr(self, name)
@@ -137,9 +137,9 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         log_prior, estimate = resolve_prior(self.prior, classes)
         by_class, hard_by_class = self.ability == "per-class", self.difficulty == "per-class"
         return CCRaschModel(
-            annotations.n_tasks,
-            annotations.n_workers,
-            annotations.n_classes,
+            crowd.n_tasks,
+            crowd.n_workers,
+            crowd.n_classes,
             resolved("sigma_alpha", by_class),
             resolved("sigma_beta", hard_by_class),
             resolved("sigma_alpha_mu", by_class),
@@ -151,34 +151,32 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             np.dtype(str(self.dtype)),
         )
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        model = self._model(annotations)
-        gain = _GAIN_PER_ANNOTATION * annotations.n_annotations if self.tol > 0 else 0.0
-        rule = StoppingRule(self.n_iter, self.tol, gain)
-        outcome, posterior, (difficulty,) = self._em(
+    def _fit(self, request: Request) -> Fit:
+        crowd = request.crowd
+        model = self._model(crowd)
+        gain = _GAIN_PER_ANNOTATION * crowd.n_annotations if self.tol > 0 else 0.0
+        run = self._em(
+            request,
             model,
-            annotations,
-            gold,
-            rule,
-            callback,
+            StoppingRule(self.n_iter, self.tol, gain),
             exact=self.m_step == "exact",
             gradient_tolerance=self.m_step_tol,
             accelerate=self.accelerate,
         )
-        shared = outcome.shared
+        shared, (difficulty,) = run.outcome.shared, run.local
         mu_alpha, mu_beta = model.split_intercept(shared.intercept)
+        deviation = difficulty + shared.shift if difficulty.size else np.zeros((len(difficulty), 1))
         fit = Fit.of(
-            outcome,
-            posterior,
+            run,
             {
                 "intercept": shared.intercept,
                 "mu_alpha": mu_alpha,
                 "mu_beta": mu_beta,
                 "ability_deviation": shared.ability,
-                "difficulty_deviation": difficulty + shared.shift if difficulty.size else np.zeros((len(posterior), 1)),
+                "difficulty_deviation": deviation,
                 "log_prior": shared.log_prior,
                 # A new task meets the penalties of the fit, which depend on how many tasks that had.
-                "n_tasks": np.array(annotations.n_tasks),
+                "n_tasks": np.array(crowd.n_tasks),
             },
         )
         self._warn_unless_converged(fit, self.tol)
@@ -187,17 +185,15 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
         """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
         fitted = self._model(self.annotations_)
-        parameters = self._fit_.parameters
+        parameters = self._result.parameters
         deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
         sizes = {"n_workers": len(worker), "n_tasks": int(parameters["n_tasks"])}
-        model = HeldWorkers(**{**vars(fitted), **sizes})
         shared = CCRaschShared(
-            parameters["intercept"], deviation, np.zeros(model.n_difficulties), parameters["log_prior"]
+            parameters["intercept"], deviation, np.zeros(fitted.n_difficulties), parameters["log_prior"]
         )
-        rule = StoppingRule(self.n_iter, _PREDICT_CHANGE, np.inf)
-        with LocalEngine(model, annotations, np.empty(0, dtype=np.int32), self.n_jobs) as engine:
-            run_em(model, engine, shared, rule)
-            return engine.posterior()
+        model = HeldWorkers(**{**vars(fitted), **sizes}, held=shared)
+        rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
+        return LocalRunner(self.n_jobs).run(model, annotations, np.empty(0, dtype=np.int32), rule).posterior
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)
@@ -210,44 +206,30 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             difficulty=self._parameter("mu_beta") + deviation if self.difficulty is not None else None,
         )
 
-    def _choose(self, posterior: NDArray[Any], annotations: Annotations) -> NDArray[np.int64]:
-        """The most probable class; classes that the fit cannot tell apart are decided by the votes.
+    @property
+    def chooser(self) -> ByVotes:
+        """The most probable class; of classes within ``tol`` of it, the one with the most votes.
 
         On very small crowds the optimum knows nothing: every class is equally likely, and which one stands a millionth
-        higher is an accident of where the iteration stopped. Closer than ``tol`` is a tie.
+        higher is an accident of where the iteration stopped.
         """
-        return best_by_votes(posterior, self.tie_margin, annotations.votes)
-
-    @property
-    def tie_margin(self) -> float:
-        """How near probabilities must be for the votes to decide between their classes; every engine asks."""
-        return self.tol
+        return ByVotes(self.tol)
 
     # -- results -----------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _abilities_in_kind_(self) -> Any:
+    @fitted_result
+    def abilities_(self) -> Any:
+        """Ability of every annotator per class, on the logit scale: a frame worker x class."""
         shape = (self.annotations_.n_workers, self.annotations_.n_classes)
         alpha = self._parameter("mu_alpha") + np.broadcast_to(self._parameter("ability_deviation"), shape)
         return self._worker_by_class(alpha.reshape(shape))
 
-    @property
-    def abilities_(self) -> Any:
-        """Ability of every annotator per class, on the logit scale: a frame worker x class."""
-        self._check_fitted()
-        return self._abilities_in_kind_
-
-    @cached_property
-    def _difficulties_in_kind_(self) -> Any:
+    @fitted_result
+    def difficulties_(self) -> Any:
+        """Difficulty of every item per class, on the logit scale: a frame task x class."""
         shape = (self.annotations_.n_tasks, self.annotations_.n_classes)
         beta = self._parameter("mu_beta") + np.broadcast_to(self._parameter("difficulty_deviation"), shape)
         return self._task_by_class(beta.reshape(shape))
-
-    @property
-    def difficulties_(self) -> Any:
-        """Difficulty of every item per class, on the logit scale: a frame task x class."""
-        self._check_fitted()
-        return self._difficulties_in_kind_
 
     @property
     def item_difficulty_(self) -> NDArray[np.float64] | None:

@@ -25,14 +25,14 @@ from rarevote.kernels.posterior import posterior_of_block
 _BLOCK = 64
 _SMALLEST_PRODUCT = 1e-150
 # Up to this many classes the number is compiled in, which unrolls the loops over classes.
-_MOST_UNROLLED = 5
+_MAX_UNROLLED = 5
 
 NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
 
 
 def fused_pass(n_classes: int) -> Callable[..., float]:
     """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _fused_pass(n_classes if 2 <= n_classes <= _MOST_UNROLLED else 0)
+    return _fused_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
 
 
 @cache

@@ -25,9 +25,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import log_prior_from_mass
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
@@ -156,9 +155,8 @@ class CCRaschModel:
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
-    def start(self, annotations: Annotations) -> CCRaschShared:
+    def start(self) -> CCRaschShared:
         """All parameters zero."""
-        del annotations
         return CCRaschShared(
             np.zeros(self.n_intercepts),
             np.zeros((self.n_workers, self.n_abilities)),
@@ -342,7 +340,7 @@ class CCRaschModel:
         length: float,
         local_means: tuple[FloatArray, ...],
     ) -> CCRaschShared:
-        """The far point; sums over workers are zero there too, and the class prior is made to sum to one."""
+        """The extrapolated point; sums over workers are zero there too, and the class prior is made to sum to one."""
 
         def far(name: str) -> FloatArray:
             t0, t1, t2 = (getattr(point, name) for point in points)
@@ -362,12 +360,19 @@ class CCRaschModel:
         return objective
 
 
+@dataclass(frozen=True, kw_only=True)
 class HeldWorkers(CCRaschModel):
     """The same model with everything shared held fast: only posteriors and difficulties of the tasks move.
 
     Used for tasks that a fit has not seen. ``n_tasks`` stays that of the fit, so that a task meets the same
     penalties as there.
     """
+
+    held: CCRaschShared
+
+    def start(self) -> CCRaschShared:
+        """What is held."""
+        return self.held
 
     def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
         """Nothing to update."""

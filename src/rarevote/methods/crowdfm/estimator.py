@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Callback, Progress
+from rarevote.em.loop import Progress
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, WeightsError
-from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import check_count
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class CrowdFM(Estimator):
         self.weights = weights
         self.option_vectors = option_vectors
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         check_count("n_seeds", self.n_seeds)
-        self._draws(annotations.n_classes)
+        self._draws(crowd.n_classes)
 
     def _draws(self, n_classes: int) -> NDArray[np.float64]:
         """Option vectors of every seed, (n_seeds, K, 32)."""
@@ -78,9 +78,10 @@ class CrowdFM(Estimator):
         seeds: Sequence[int] = range(self.random_state, self.random_state + self.n_seeds)
         return np.stack([np.random.default_rng(seed).normal(size=(n_classes, _OPTION_SIZE)) for seed in seeds])
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
+    def _fit(self, request: Request) -> Fit:
         from rarevote.methods.crowdfm.network import task_option_logits
 
+        annotations, callback = request.annotations, request.callback
         network = load_weights(self.weights)
         draws = self._draws(annotations.n_classes)
         logits = np.zeros((annotations.n_tasks, annotations.n_classes))

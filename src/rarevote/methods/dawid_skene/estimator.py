@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
 from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 from rarevote.methods.parameters import resolve_prior
 
 Strategy = Literal["assign", "addition"] | None
@@ -23,33 +26,53 @@ Strategy = Literal["assign", "addition"] | None
 _SHOWN = 3  # how many names a message quotes
 
 
-class ConfusionEstimator(EMEstimator, WeighsVotes):
+class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
+
+    on_dask: ClassVar[bool] = True
+    takes_unseen_workers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {
+        "log_confusion": "wkk",
+        "log_average": "kk",
+        "log_prior": "k",
+        "worker_votes": "wk",
+    }
 
     tol: float
 
-    def _model(self, annotations: Annotations) -> DawidSkeneModel:
+    def _model(self, request: Request) -> DawidSkeneModel:
         raise NotImplementedError
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if not self.tol >= 0:
             raise ParameterError(f"tol must be at least 0, got {self.tol!r}")
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        rule = StoppingRule(self.n_iter, np.inf, self.tol)
-        outcome, posterior, _ = self._em(self._model(annotations), annotations, gold, rule, callback)
+    def _fit(self, request: Request) -> Fit:
+        model = self._model(request)
+        run = self._em(request, model, StoppingRule(self.n_iter, np.inf, self.tol))
+        outcome, votes = run.outcome, request.runner.worker_votes(request.crowd)
         # crowd-kit's history is its bound; the objective is kept beside it.
         fit = Fit.of(
-            replace(outcome, history=outcome.values),
-            posterior,
+            replace(run, outcome=replace(outcome, history=outcome.values)),
             {
                 "log_confusion": outcome.updated.log_confusion,
+                "log_average": model.log_average(outcome.updated, votes),
                 "log_prior": outcome.updated.log_prior,
                 "objective_history": outcome.history,
+                "worker_votes": votes,
             },
         )
         self._warn_unless_converged(fit, self.tol)
         return fit
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit says nothing."""
+        log_confusion = self._parameter("log_confusion")[worker]
+        log_confusion[worker < 0] = self._parameter("log_average")
+        of_votes = log_confusion[annotations.worker, annotations.label]
+        task, n_tasks = annotations.task_of_annotation(), annotations.n_tasks
+        by_class = [np.bincount(task, of_votes[:, k], minlength=n_tasks) for k in range(annotations.n_classes)]
+        return posterior_from_log_scores(self._parameter("log_prior") + np.column_stack(by_class))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         del task
@@ -57,33 +80,26 @@ class ConfusionEstimator(EMEstimator, WeighsVotes):
         own = np.arange(self.annotations_.n_classes)
         ability = np.exp(log_confusion[worker[:, None], own, own])
         # A label that a worker never used has no probability, and its row of the table stands for nothing.
-        ability = np.where(used_labels(self.annotations_)[worker], ability, 0.0)
+        ability = np.where(self._parameter("worker_votes")[worker] > 0, ability, 0.0)
         return Evidence(self._parameter("log_prior"), log_confusion[worker, label], ability)
 
     # -- results -----------------------------------------------------------------------------------------------------
 
     def _reported_labels(self) -> NDArray[np.bool_]:
         """Which (worker, label) pairs have a row in :attr:`errors_`, (n_workers, n_classes)."""
-        return used_labels(self.annotations_)
+        return np.asarray(self._parameter("worker_votes") > 0)
 
-    @cached_property
-    def _errors_in_kind_(self) -> Any:
-        crowd = self.annotations_
-        worker, label = np.nonzero(self._reported_labels())
-        shape = (crowd.n_workers, crowd.n_classes, crowd.n_classes)
-        rows = np.exp(self._parameter("log_confusion").reshape(shape)[worker, label])
-        columns = {name: rows[:, k] for k, name in enumerate(crowd.classes.tolist())}
-        index = {"worker": crowd.workers[worker], "label": crowd.classes[label]}
-        return self._source_.deliver(Table(index, columns, dtypes=self._source_.dtypes))
-
-    @property
+    @fitted_result
     def errors_(self) -> Any:
         """Confusion matrices: rows (worker, label given), columns true classes, P(label | worker, true class).
 
         A label that a worker never used has no row: within a worker, each column sums to one.
         """
-        self._check_fitted()
-        return self._errors_in_kind_
+        crowd = self.annotations_
+        worker, label = np.nonzero(self._reported_labels())
+        shape = (crowd.n_workers, crowd.n_classes, crowd.n_classes)
+        rows = np.exp(self._parameter("log_confusion").reshape(shape)[worker, label])
+        return self._by_class({"worker": crowd.workers[worker], "label": crowd.classes[label]}, rows)
 
     @property
     def priors_(self) -> Any:
@@ -93,8 +109,7 @@ class ConfusionEstimator(EMEstimator, WeighsVotes):
     @property
     def objective_history_(self) -> list[float]:
         """The objective after each iteration, which never falls (:attr:`loss_history_` has the stopping value)."""
-        self._check_fitted()
-        return list(self._fit_.parameters.get("objective_history", []))
+        return list(self._result.parameters.get("objective_history", []))
 
 
 class DawidSkene(ConfusionEstimator):
@@ -137,6 +152,7 @@ class DawidSkene(ConfusionEstimator):
     """
 
     method_name: ClassVar[str] = "dawid-skene"
+    worker_table: ClassVar[str | None] = "errors_"
 
     def __init__(
         self,
@@ -157,7 +173,17 @@ class DawidSkene(ConfusionEstimator):
         self.bound = bound
         self.n_jobs = n_jobs
 
-    def fit(self, data: Any, true_labels: Any = None, initial_error: Any = None, **options: Any) -> Self:
+    def fit(
+        self,
+        data: Any,
+        true_labels: Any = None,
+        initial_error: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 10,
+        callback: Callback | None = None,
+        **options: Any,
+    ) -> Self:
         """Aggregate the annotations.
 
         Args:
@@ -168,16 +194,16 @@ class DawidSkene(ConfusionEstimator):
                 per class. To "assign", every label that a worker uses needs a row, and values are either counts or
                 probabilities that sum to one per worker and column; for "addition", values are counts, and whatever
                 is left out counts as 0.
+            checkpoint: as in :meth:`EMEstimator.fit`.
+            checkpoint_every: as in :meth:`EMEstimator.fit`.
+            callback: as in :meth:`Estimator.fit`.
             **options: as in :meth:`Estimator.fit`.
         """
-        self._initial_error = initial_error
-        try:
-            return super().fit(data, true_labels, **options)
-        finally:
-            del self._initial_error
+        asked = {"checkpoint": saved_in(checkpoint, checkpoint_every), "initial_error": initial_error}
+        return self._fit_data(data, true_labels, options, callback=callback, **asked)
 
-    def _validate(self, annotations: Annotations) -> None:
-        super()._validate(annotations)
+    def _validate(self, crowd: CrowdFacts) -> None:
+        super()._validate(crowd)
         if self.initial_error_strategy not in ("assign", "addition", None):
             raise ParameterError(
                 f'initial_error_strategy must be "assign", "addition" or None, got {self.initial_error_strategy!r}'
@@ -186,31 +212,35 @@ class DawidSkene(ConfusionEstimator):
             raise ParameterError(f'bound must be "crowd-kit" or "exact", got {self.bound!r}')
         if not 0 <= self.smoothing < np.inf:
             raise ParameterError(f"smoothing must be at least 0 and finite, got {self.smoothing!r}")
-        resolve_prior(self.prior, annotations.classes)
+        resolve_prior(self.prior, crowd.classes)
 
-    def _model(self, annotations: Annotations) -> DawidSkeneModel:
-        log_prior, estimate = resolve_prior(self.prior, annotations.classes)
+    def _model(self, request: Request) -> DawidSkeneModel:
+        crowd = request.crowd
+        log_prior, estimate = resolve_prior(self.prior, crowd.classes)
         return DawidSkeneModel(
-            annotations.n_workers,
-            annotations.n_classes,
-            annotations.n_annotations,
+            crowd.n_workers,
+            crowd.n_classes,
+            crowd.n_annotations,
             log_prior,
             estimate,
             float(self.smoothing),
             self.bound,
-            self._known_errors(annotations),
+            self._known_errors(request),
         )
 
-    def _known_errors(self, annotations: Annotations) -> InitialError | None:
-        if self._initial_error is None:
+    def _known_errors(self, request: Request) -> InitialError | None:
+        if request.initial_error is None:
             return None
         if self.initial_error_strategy is None:
             warn_user('initial_error has no effect: set initial_error_strategy to "assign" or "addition"')
             return None
-        return read_initial_error(self._initial_error, annotations, replaces=self.initial_error_strategy == "assign")
+        used = request.runner.worker_votes(request.crowd) > 0
+        return read_initial_error(
+            request.initial_error, request.crowd, used, replaces=self.initial_error_strategy == "assign"
+        )
 
     def _reported_labels(self) -> NDArray[np.bool_]:
-        used = used_labels(self.annotations_)
+        used = super()._reported_labels()
         return np.ones_like(used) if self.smoothing > 0 else used
 
 
@@ -218,28 +248,27 @@ class DawidSkene(ConfusionEstimator):
 # what is known of the workers
 
 
-def used_labels(annotations: Annotations) -> NDArray[np.bool_]:
-    """Which labels each worker used, (n_workers, n_classes)."""
-    used = np.zeros((annotations.n_workers, annotations.n_classes), dtype=bool)
-    used[annotations.worker, annotations.label] = True
-    return used
-
-
-def read_initial_error(data: Any, annotations: Annotations, *, replaces: bool) -> InitialError:
+def read_initial_error(data: Any, crowd: CrowdFacts, used: NDArray[np.bool_], *, replaces: bool) -> InitialError:
     """Confusion counts in the layout of ``errors_``, checked against the crowd.
 
     Workers that are not in the crowd are left out.
+
+    Args:
+        data: as given to :meth:`DawidSkene.fit`.
+        crowd: whose workers and classes.
+        used: which labels each worker used, (n_workers, n_classes).
+        replaces: whether the data stand in for the counts of the first step, or add to them.
 
     Raises:
         InputError: the layout is another, a class is unknown, a value is negative or missing, or, where the data
             replace the counts, a label that a worker used has no row or probabilities do not sum to one.
     """
-    classes = annotations.classes.tolist()
+    classes = crowd.classes.tolist()
     workers, labels, columns = _split_layout(data, classes)
-    strangers = [name for name in [*columns, *dict.fromkeys(labels)] if name not in set(classes)]
-    if strangers:
+    unknown = [name for name in [*columns, *dict.fromkeys(labels)] if name not in set(classes)]
+    if unknown:
         raise InputError(
-            f"initial_error names {strangers[0]!r}, which is none of the classes {classes}: leave it out, or add it to "
+            f"initial_error names {unknown[0]!r}, which is none of the classes {classes}: leave it out, or add it to "
             "the classes with classes="
         )
     values = np.zeros((len(workers), len(classes)))
@@ -255,21 +284,21 @@ def read_initial_error(data: Any, annotations: Annotations, *, replaces: bool) -
     if replaces and (values <= 1.0).all():
         _check_sums(workers, values)
 
-    position = {name: r for r, name in enumerate(annotations.workers.tolist())}
+    position = {name: r for r, name in enumerate(crowd.workers.tolist())}
     code = {name: k for k, name in enumerate(classes)}
     known = [row for row, name in enumerate(workers) if name in position]
     rows = np.array([position[workers[row]] for row in known], dtype=np.int64)
     answers = np.array([code[labels[row]] for row in known], dtype=np.int64)
-    counts = np.zeros((annotations.n_workers, len(classes), len(classes)))
-    given = np.zeros((annotations.n_workers, len(classes)), dtype=bool)
+    counts = np.zeros((crowd.n_workers, len(classes), len(classes)))
+    given = np.zeros((crowd.n_workers, len(classes)), dtype=bool)
     np.add.at(counts, (rows, answers), values[known])
     given[rows, answers] = True
     if given.sum() < len(known):
         raise InputError("initial_error has several rows for one worker and label")
     if replaces:
-        lacking = np.flatnonzero((used_labels(annotations) & ~given).any(axis=1))
+        lacking = np.flatnonzero((used & ~given).any(axis=1))
         if lacking.size:
-            named = ", ".join(repr(name) for name in annotations.workers[lacking[:_SHOWN]].tolist())
+            named = ", ".join(repr(name) for name in crowd.workers[lacking[:_SHOWN]].tolist())
             raise InputError(
                 f"initial_error must have a row for every label that a worker used, to be assigned; {lacking.size:,} "
                 f"workers lack one ({named}{', ...' if lacking.size > _SHOWN else ''})"

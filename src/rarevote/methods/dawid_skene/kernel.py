@@ -18,14 +18,14 @@ from rarevote.kernels.fast_math import exp_fast, log_fast
 
 _BLOCK = 64
 # Up to this many classes the number is compiled in, which unrolls the loops over classes.
-_MOST_UNROLLED = 5
+_MAX_UNROLLED = 5
 # Stands in for a share of zero, whose logarithm is multiplied by that zero.
 _SMALLEST = 1e-300
 
 
 def confusion_pass(n_classes: int) -> Callable[..., float]:
     """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _confusion_pass(n_classes if 2 <= n_classes <= _MOST_UNROLLED else 0)
+    return _confusion_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
 
 
 @cache

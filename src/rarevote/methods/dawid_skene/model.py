@@ -21,9 +21,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import TINY, log_prior_from_mass
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
@@ -88,9 +87,8 @@ class DawidSkeneModel:
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
-    def start(self, annotations: Annotations) -> DawidSkeneShared:
+    def start(self) -> DawidSkeneShared:
         """Parameters before the first step; nothing of them survives it."""
-        del annotations
         cells = (self.n_workers, self.n_classes, self.n_classes)
         return DawidSkeneShared(np.full(cells, _LOG_IMPOSSIBLE), self.log_prior, True)
 
@@ -166,6 +164,25 @@ class DawidSkeneModel:
         value = np.vdot(counts, updated.log_confusion) + counts.sum(axis=(0, 1)) @ updated.log_prior
         return float(value + stats.scalars[1] + self._log_smoothing(updated)) / self.n_annotations
 
+    # -- new tasks ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _fills_all_labels(self) -> bool:
+        """Whether labels that a worker never gave have a probability, too."""
+        return self.smoothing > 0.0
+
+    def log_average(self, shared: DawidSkeneShared, votes: NDArray[np.int64]) -> FloatArray:
+        """Log confusion matrix, (K, K), of a worker who is drawn with the chances of a vote: the mean over all votes.
+
+        Args:
+            shared: the matrices of the workers.
+            votes: how often each worker gave each label, (m, K).
+        """
+        confusion = np.exp(shared.log_confusion)
+        if not self._fills_all_labels:
+            confusion[votes == 0] = 0.0
+        return np.log(np.maximum(np.tensordot(votes.sum(axis=1) / votes.sum(), confusion, axes=1), TINY))
+
     # -- the maximisation step ---------------------------------------------------------------------------------------
 
     def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
@@ -194,6 +211,10 @@ class DawidSkeneModel:
 @dataclass(frozen=True)
 class OneCoinModel(DawidSkeneModel):
     """One accuracy per worker, errors uniform over the other classes: ``e_rkk = s_r, e_rlk = (1 - s_r)/(K - 1)``."""
+
+    @property
+    def _fills_all_labels(self) -> bool:
+        return True
 
     def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
         """Accuracy is the mean posterior of the labels that a worker gave."""

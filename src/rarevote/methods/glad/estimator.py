@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.local import LocalRunner
+from rarevote.em.loop import StoppingRule
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.glad.model import FloatArray, GLADModel
+from rarevote.methods.glad.model import FloatArray, GLADModel, HeldWorkers
+from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 from rarevote.methods.parameters import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
 
 
-class GLAD(EMEstimator, WeighsVotes):
+class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     """GLAD (Whitehill et al., 2009): an ability per annotator and an easiness per item, any number of classes.
 
     ::
@@ -65,6 +68,10 @@ class GLAD(EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "glad"
+    on_dask: ClassVar[bool] = True
+    worker_table: ClassVar[str | None] = "alphas_"
+    takes_unseen_workers: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k"}
 
     def __init__(
         self,
@@ -97,40 +104,50 @@ class GLAD(EMEstimator, WeighsVotes):
             classes = [*(classes or ()), *self.labels_priors.keys()]
         return super().fit(data, true_labels, classes=classes, **options)
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if not self.tol >= 0:
             raise ParameterError(f"tol must be at least 0, got {self.tol!r}")
-        self._model(annotations)
+        self._model(crowd)
 
-    def _model(self, annotations: Annotations) -> GLADModel:
+    def _given_per_task(self) -> str | None:
+        return "betas_priors_mean" if _by_name(self.betas_priors_mean) else None
+
+    def _model(self, crowd: CrowdFacts) -> GLADModel:
         if self.labels_priors is None:
-            log_prior, estimate = resolve_prior(self.prior, annotations.classes)
+            log_prior, estimate = resolve_prior(self.prior, crowd.classes)
         elif isinstance(self.prior, str) and self.prior == "uniform":
-            log_prior, estimate = resolve_prior(self.labels_priors, annotations.classes, name="labels_priors")
+            log_prior, estimate = resolve_prior(self.labels_priors, crowd.classes, name="labels_priors")
         else:
             raise ParameterError("labels_priors and prior are two names of one thing: give one of them")
+        alphas = _prior_means("alphas_priors_mean", self.alphas_priors_mean, crowd.workers)
+        tasks, task_ptr = np.empty(0, dtype=object), None
+        if self._given_per_task() is not None and isinstance(crowd, Annotations):
+            tasks, task_ptr = crowd.task_names(), crowd.task_ptr
         return GLADModel(
-            annotations.task_ptr,
-            np.broadcast_to(
-                _prior_means("alphas_priors_mean", self.alphas_priors_mean, annotations.workers),
-                (annotations.n_workers,),
-            ),
-            _prior_means("betas_priors_mean", self.betas_priors_mean, annotations.task_names()),
+            crowd.n_tasks,
+            np.broadcast_to(alphas, (crowd.n_workers,)),
+            _prior_means("betas_priors_mean", self.betas_priors_mean, tasks),
             log_prior,
             estimate,
+            task_ptr,
         )
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        rule = StoppingRule(self.n_iter, np.inf, self.tol * annotations.n_annotations)
-        outcome, posterior, (easiness,) = self._em(self._model(annotations), annotations, gold, rule, callback)
-        shared = outcome.shared
-        fit = Fit.of(
-            outcome,
-            posterior,
-            {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior},
-        )
+    def _fit(self, request: Request) -> Fit:
+        rule = StoppingRule(self.n_iter, np.inf, self.tol * request.crowd.n_annotations)
+        run = self._em(request, self._model(request.crowd), rule)
+        shared, (easiness,) = run.outcome.shared, run.local
+        found = {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior}
+        fit = Fit.of(run, found)
         self._warn_unless_converged(fit, self.tol)
         return fit
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+        """Posterior with the abilities held; a worker that the fit has not seen has the prior mean."""
+        model = self._model(annotations)
+        alpha = np.where(worker >= 0, self._parameter("alpha")[worker], model.alpha_mean)
+        held = HeldWorkers(**{**vars(model), "log_prior": self._parameter("log_prior")}, alpha=alpha)
+        rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
+        return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)
@@ -166,12 +183,16 @@ class GLAD(EMEstimator, WeighsVotes):
         return self._series("label", np.exp(self._parameter("log_prior")), "prior")
 
 
+def _by_name(given: Any) -> bool:
+    return isinstance(given, Mapping) or hasattr(given, "to_dict")
+
+
 def _prior_means(name: str, given: Any, names: NDArray[Any]) -> FloatArray:
     """Prior means in the order of ``names``, or a single one for all: of size 1."""
     if given is None:
         return np.ones(1)
     wanted: list[Any] = [given]
-    if isinstance(given, Mapping) or hasattr(given, "to_dict"):
+    if _by_name(given):
         known = given if isinstance(given, Mapping) else given.to_dict()
         lacking = [entry for entry in names.tolist() if entry not in known]
         if lacking:

@@ -29,7 +29,7 @@ _SMALLEST = 1e-300
 _LONGEST_STEP = 1.0
 # The objective of a task is not concave in b; Newton's curvature counts from this share of the concave part on.
 _LEAST_CURVATURE = 0.25
-_MOST_HALVINGS = 30
+_MAX_HALVINGS = 30
 _ROUNDING = 1e-13
 
 
@@ -262,8 +262,8 @@ def _shorten(
 ) -> float:
     """The longest of ever halved steps from ``start`` that raises a task's objective above ``value``, or none."""
     b = proposed
-    for halving in range(_MOST_HALVINGS + 1):
-        b = 0.5 * (b + start) if halving < _MOST_HALVINGS else start
+    for halving in range(_MAX_HALVINGS + 1):
+        b = 0.5 * (b + start) if halving < _MAX_HALVINGS else start
         ease = exp(b)
         here = -0.5 * (b - mean) ** 2
         for t in range(worker.shape[0]):

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import log_prior_from_mass
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 
 FloatArray = NDArray[np.float64]
 
-_MOST_SCALE_STEPS = 50
+_MAX_SCALE_STEPS = 50
 _SCALE_TOLERANCE = 1e-14
 
 
@@ -61,29 +60,26 @@ class GLADModel:
     """The model with its priors resolved.
 
     Attributes:
-        task_ptr: where the votes of each task of the whole crowd begin; tells which tasks a shard has.
+        n_tasks: number of tasks in the whole crowd.
         alpha_mean: prior means of the abilities, (m).
         easiness_mean: prior means of b, (n), or (1) for one mean of all.
         log_prior: log class prior, (K).
         estimate_prior: whether to learn it.
+        task_ptr: where the votes of each task of the whole crowd begin; tells which tasks a shard has, where each has
+            a prior mean of its own.
     """
 
-    task_ptr: NDArray[np.int64]
+    n_tasks: int
     alpha_mean: FloatArray
     easiness_mean: FloatArray
     log_prior: FloatArray
     estimate_prior: bool = False
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks in the whole crowd."""
-        return self.task_ptr.size - 1
+    task_ptr: NDArray[np.int64] | None = None
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
-    def start(self, annotations: Annotations) -> GLADShared:
+    def start(self) -> GLADShared:
         """All abilities 1."""
-        del annotations
         return GLADShared(np.ones(self.alpha_mean.size), 0.0, self.log_prior)
 
     def start_local(self, shard: Shard) -> GLADLocal:
@@ -91,7 +87,7 @@ class GLADModel:
         n, K = shard.task_ptr.size - 1, self.log_prior.size
         begin = GLADLocal(np.full((n, K), 1.0 / K), np.ones(n))
         out = GLADLocal(np.empty((n, K)), np.empty(n))
-        shared = GLADShared(np.ones(self.alpha_mean.size), 0.0, self.log_prior)
+        shared = self.start()
         self.step(shared, shard, begin, out, self.empty_stats(shared), True, 0.0)
         return GLADLocal(out.posterior, begin.easiness)
 
@@ -134,7 +130,7 @@ class GLADModel:
         )
 
     def _means_of(self, shard: Shard) -> FloatArray:
-        if self.easiness_mean.size == 1:
+        if self.task_ptr is None:
             return self.easiness_mean
         first = int(np.searchsorted(self.task_ptr, shard.task_ptr[0]))
         return self.easiness_mean[first : first + shard.task_ptr.size - 1]
@@ -164,6 +160,22 @@ class GLADModel:
         return objective
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeldWorkers(GLADModel):
+    """The same model with abilities and class prior held fast: only posterior and easiness of the tasks move."""
+
+    alpha: FloatArray
+
+    def start(self) -> GLADShared:
+        """The abilities of the fit."""
+        return GLADShared(self.alpha, 0.0, self.log_prior)
+
+    def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
+        """Nothing to update."""
+        del stats, damping
+        return shared
+
+
 def best_scale(squares: float, product: float, deviations: float, n_tasks: int) -> float:
     """The ``t`` that makes the penalty of ``alpha e^t`` and ``b - t`` least.
 
@@ -184,7 +196,7 @@ def best_scale(squares: float, product: float, deviations: float, n_tasks: int) 
         return 0.5 * exp(2 * t) * squares - exp(t) * product - t * deviations + 0.5 * n_tasks * t * t
 
     t, value = 0.0, penalty(0.0)
-    for _ in range(_MOST_SCALE_STEPS):
+    for _ in range(_MAX_SCALE_STEPS):
         slope = exp(2 * t) * squares - exp(t) * product - deviations + n_tasks * t
         convex = 2 * exp(2 * t) * squares + n_tasks
         bend = convex - exp(t) * product

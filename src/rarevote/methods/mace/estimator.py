@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.em.loop import Callback, Outcome, Progress, StoppingRule
+from rarevote.em.checkpoint import Checkpoint
+from rarevote.em.engine import Run
+from rarevote.em.loop import Callback, Progress, StoppingRule
+from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit
+from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
-from rarevote.methods.mace.model import SPAMS, MaceMethod, MaceModel, MaceShared, log_weights
+from rarevote.methods.mace.model import SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
 FloatArray = NDArray[np.float64]
@@ -102,7 +106,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         self.strategy_prior = strategy_prior
         self.n_jobs = n_jobs
 
-    def _validate(self, annotations: Annotations) -> None:
+    def _validate(self, crowd: CrowdFacts) -> None:
         if self.method not in ("vb", "em"):
             raise ParameterError(f'method must be "vb" or "em", got {self.method!r}')
         check_count("n_restarts", self.n_restarts)
@@ -111,20 +115,21 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
             check_number(name, getattr(self, name), above=0)
         check_number("default_noise", self.default_noise, at_least=0)
 
-    def _fit(self, annotations: Annotations, gold: NDArray[np.int32], callback: Callback | None) -> Fit:
-        rule = StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * annotations.n_annotations)
-        best: tuple[Outcome[MaceShared], FloatArray] | None = None
-        for run, model in enumerate(self._models(annotations)):
-            told = None if callback is None else _over_all_runs(callback, run, self.n_restarts)
-            outcome, posterior, _ = self._em(model, annotations, gold, rule, told)
-            if best is None or _is_better(outcome.history[-1], best[0].history[-1]):
-                best = outcome, posterior
+    def _fit(self, request: Request) -> Fit:
+        rule = StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * request.crowd.n_annotations)
+        callback = request.callback
+        best: Run | None = None
+        for number, model in enumerate(self._models(request)):
+            told = None if callback is None else _over_all_runs(callback, number, self.n_restarts)
+            run = self._em(replace(request, callback=told, checkpoint=_of_run(request, number)), model, rule)
+            if best is None or _is_better(run.outcome.history[-1], best.outcome.history[-1]):
+                best = run
         assert best is not None
-        outcome, posterior = best
-        shared = outcome.shared
+        if request.checkpoint is not None:
+            Checkpoint(*request.checkpoint).clear()
+        shared = best.outcome.shared
         return Fit.of(
-            outcome,
-            posterior,
+            best,
             {
                 "spamming": shared.state[:, SPAMS] / shared.state.sum(axis=1),
                 "thetas": shared.strategy / shared.strategy.sum(axis=1, keepdims=True),
@@ -132,11 +137,9 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
             },
         )
 
-    def _models(self, annotations: Annotations) -> Iterator[MaceModel]:
+    def _models(self, request: Request) -> Iterator[MaceModel]:
         """The model once per run, each with its own start."""
-        m, K = annotations.n_workers, annotations.n_classes
-        cell = annotations.worker.astype(np.int64) * K + annotations.label
-        votes = np.bincount(cell, minlength=m * K).reshape(m, K).astype(np.float64)
+        votes = request.runner.worker_votes(request.crowd).astype(np.float64)
         if self.method == "vb":
             model = MaceModel(votes, np.array([self.alpha, self.beta]), self.strategy_prior, "vb")
         else:
@@ -144,7 +147,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         yield model
         if self.n_restarts == 1:
             return
-        worker_record, cell_record = _voting_records(annotations, votes)
+        worker_record, cell_record = _voting_records(request.annotations, votes)
         random = np.random.default_rng(self.random_state)
         for _ in range(1, self.n_restarts):
             of_state = random.random((worker_record.max() + 1, 2))[worker_record]
@@ -183,6 +186,14 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
 def _is_better(objective: float, than: float) -> bool:
     return objective > than + _CLEARLY_BETTER * (1.0 + abs(than))
+
+
+def _of_run(request: Request, number: int) -> tuple[Path, int] | None:
+    """A place of its own in the checkpoint's folder: the first run must not resume what another one saved."""
+    if request.checkpoint is None:
+        return None
+    folder, every = request.checkpoint
+    return Path(folder) / f"run-{number:03d}", every
 
 
 def _over_all_runs(callback: Callback, run: int, n_runs: int) -> Callback:

@@ -28,9 +28,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import normalise_rows
-from rarevote.em.loop import Shard
+from rarevote.em.model import Shard
 from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
@@ -99,9 +98,8 @@ class MaceModel:
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
-    def start(self, annotations: Annotations) -> MaceShared:
+    def start(self) -> MaceShared:
         """Half of every worker's votes spam, spread over the classes; with noise, in noisy proportions."""
-        del annotations
         return self._start
 
     @cached_property

@@ -1,0 +1,123 @@
+"""Where a model runs: an engine does single passes for the loop, a runner a whole fit for a method.
+
+A method is handed a :class:`Runner` and never learns whether the votes are in this process or on other machines.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import Chooser
+from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shared, Start, Stats
+from rarevote.errors import RarevoteError
+
+if TYPE_CHECKING:
+    from rarevote.em.checkpoint import Checkpoint
+    from rarevote.em.loop import Callback, Outcome, StoppingRule
+
+
+class Engine(ABC, Generic[Shared, Local, Stats]):
+    """Runs a model's step over all shards and holds the local state: previous, current and proposed."""
+
+    @abstractmethod
+    def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
+        """One pass; returns the sums over all shards and the largest change of a posterior probability."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Make the proposed local state the current one."""
+
+    @abstractmethod
+    def retreat(self) -> None:
+        """Go back to the local state before the last advance."""
+
+    @abstractmethod
+    def local_distances(self, offsets: Offsets) -> tuple[float, float]:
+        """As ``shared_distances``, summed over the previous, current and proposed local parameters."""
+
+    @abstractmethod
+    def extrapolate(self, offsets: Offsets, length: float) -> tuple[FloatArray, ...]:
+        """Propose the extrapolated point and save what was proposed; returns the means of each array."""
+
+    @abstractmethod
+    def take_plain(self) -> None:
+        """After an advance to the extrapolated point: make the saved state the current one instead."""
+
+    def save(self, folder: Path) -> None:
+        """Write the current local state to files in ``folder``."""
+        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+
+    def load(self, folder: Path) -> None:
+        """Take the current local state from the files that :meth:`save` wrote."""
+        raise RarevoteError(f"{type(self).__name__} keeps no checkpoints")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a runner gives back.
+
+    Attributes:
+        outcome: where the loop ended.
+        posterior: of the last pass, (n_tasks, n_classes); without rows where it stays on other machines.
+        local: the local parameters behind it, an array each, likewise.
+    """
+
+    outcome: Outcome[Any]
+    posterior: FloatArray
+    local: tuple[FloatArray, ...]
+
+
+class Runner(ABC):
+    """Runs models over the shards of a crowd."""
+
+    @abstractmethod
+    def run(
+        self,
+        model: Model[Any, Any, Any],
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        rule: StoppingRule,
+        *,
+        checkpoint: Checkpoint | None = None,
+        callback: Callback | None = None,
+        is_last: bool = True,
+        **options: Any,
+    ) -> Run:
+        """Fit a model; ``options`` are those of :func:`~rarevote.em.loop.run_em`.
+
+        With ``is_last`` the posterior is the result; without, a :meth:`report` follows.
+        """
+
+    @abstractmethod
+    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+        """The sums of a single pass with the posterior that the tasks begin with."""
+
+    @abstractmethod
+    def report(
+        self,
+        model: Any,
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        shared: Any,
+        then: Callable[[Any], tuple[Any, Chooser]],
+    ) -> FloatArray:
+        """Two passes: the sums of the first give parameters of the second, and how its result is decided."""
+
+    @abstractmethod
+    def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
+        """The posterior that the tasks begin with, (n_tasks, n_classes): the result of a method without a loop."""
+
+    @abstractmethod
+    def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
+        """How often each worker gave each label, (n_workers, n_classes)."""
+
+    @abstractmethod
+    def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
+        """Tells a crowd with its gold from others, so that a checkpoint is resumed with the votes it is of."""

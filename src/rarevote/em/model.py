@@ -1,0 +1,136 @@
+"""What an EM method states: facts of a crowd, shards of it, and the model that a pass runs over them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[Any]
+
+Shared = TypeVar("Shared")
+Local = TypeVar("Local", bound=tuple[Any, ...])
+Stats = TypeVar("Stats", bound=tuple[Any, ...])
+
+# What to add to each local array of three consecutive points.
+Offsets = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...], tuple[FloatArray, ...]]
+
+
+class CrowdFacts(Protocol):
+    """What a model is built from: sizes and names, and nothing that there is one of per task.
+
+    :class:`~rarevote.crowd.annotations.Annotations` has it, and so has a crowd whose votes are on other machines.
+    """
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks with at least one vote."""
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def n_annotations(self) -> int:
+        """Number of votes."""
+
+    @property
+    def workers(self) -> NDArray[Any]:
+        """Names of the workers, sorted."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Names of the classes, sorted."""
+
+
+class Shard(NamedTuple):
+    """A run of tasks, as views into the whole."""
+
+    task_ptr: NDArray[np.int64]
+    worker: NDArray[Any]
+    label: NDArray[Any]
+    gold: NDArray[np.int32]
+
+    def votes(self, n_classes: int) -> NDArray[np.float64]:
+        """Votes per task and class, (n, K)."""
+        from rarevote.kernels.encode import count_votes
+
+        counted = np.zeros((self.task_ptr.size - 1, n_classes))
+        count_votes(self.task_ptr, self.label, np.empty(0), counted)
+        return counted
+
+
+class Start(Protocol):
+    """How the tasks of a shard begin: all that a method without a loop states."""
+
+    def start_local(self, shard: Shard) -> Any:
+        """Local state of a shard to begin with, the posterior first."""
+
+
+class Model(Protocol[Shared, Local, Stats]):
+    """What an EM method states.
+
+    ``Local`` and ``Stats`` are named tuples of arrays. Those of ``Local`` have one row per task, the posterior
+    first; they stay with their shard. Those of ``Stats`` are sums over tasks, so that threads, files and machines
+    are only different ways of adding.
+    """
+
+    def start(self) -> Shared:
+        """Shared parameters to begin with."""
+
+    def start_local(self, shard: Shard) -> Local:
+        """Local state of a shard to begin with: the soft majority vote, gold imposed."""
+
+    def empty_stats(self, shared: Shared) -> Stats:
+        """Zeros to add to."""
+
+    def step(
+        self,
+        shared: Shared,
+        shard: Shard,
+        local: Local,
+        out: Local,
+        stats: Stats,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """One pass over a shard: write its new local state to ``out``, add to ``stats``.
+
+        Returns:
+            The largest change of any posterior probability.
+        """
+
+    def objective(self, shared: Shared, stats: Stats) -> float:
+        """The penalised log likelihood at ``shared`` and the local state that came in."""
+
+    def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
+        """New shared parameters from the sums."""
+
+    def gradient_norm(self, shared: Shared, stats: Stats) -> float:
+        """Euclidean norm of the gradient that is left in the maximisation step (used with ``exact=True``)."""
+
+    def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
+        """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
+
+    # A model whose local state is stored with less than double precision has a property ``rounding`` that says how
+    # far, relative to its size, the objective may fall for that reason.
+
+
+class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
+    """A model whose parameters can be extrapolated. The posterior takes no part: it follows from the parameters."""
+
+    def local_offsets(self, shared: Shared) -> tuple[FloatArray, ...]:
+        """What has to be added to each local array but the posterior to give the parameters that it stands for."""
+
+    def shared_distances(self, first: Shared, second: Shared, third: Shared) -> tuple[float, float]:
+        """Squared norms of ``second - first`` and of ``third - 2 second + first``."""
+
+    def extrapolate(
+        self, points: tuple[Shared, Shared, Shared], length: float, local_means: tuple[FloatArray, ...]
+    ) -> Shared:
+        """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
