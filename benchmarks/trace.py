@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from benchmarks import evidence
@@ -40,6 +40,7 @@ class Trace:
         self.package = Path(rarevote.__file__).resolve().parent
         self.modules: set[str] = set()
         self.openings = 0
+        self._seen: dict[int, CodeType] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -64,9 +65,13 @@ class Trace:
     def _called(self, frame: FrameType, event: str, argument: Any) -> None:
         del argument
         code = frame.f_code
+        # By its address, because a code object is compared by its content, and millions of calls come by.
+        if event != "call" or id(code) in self._seen:
+            return
+        self._seen[id(code)] = code
         # The bodies of modules and classes run on import and are no functions; nor are comprehensions at their top.
         is_function = code.co_flags & inspect.CO_OPTIMIZED and (code.co_name == "<lambda>" or code.co_name[0] != "<")
-        if event == "call" and is_function:
+        if is_function:
             path = Path(code.co_filename)
             if path.suffix == ".py" and path.is_relative_to(self.package):
                 parts = path.relative_to(self.package).with_suffix("").parts
