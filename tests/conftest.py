@@ -36,3 +36,8 @@ def shared_folder() -> Path:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes by their size: what is packed carries the time, and all workers must find the same names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
