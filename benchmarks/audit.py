@@ -3,9 +3,10 @@
     python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,product,...] [--boundary 2000]
 
 Writes docs/evidence/audit.csv, a row per crowd, and docs/evidence/audit_boundary.csv, a row per case built against the
-audit. Target 0.9, confidence 95 %, a flag costs a review. The ranking is CC-Rasch's calibrated score of the rarest class
-without gold, on items with truth only; the expert is the truth. Simulated crowds are those of `simulate_crowd` with its
-defaults, the audits spread over `--crowds` of them. Real datasets are looked for in RAREVOTE_DATA and left out if absent.
+audit. Target 0.9, confidence 95 %, a flag costs a review. The ranking is CC-Rasch's calibrated score of the rarest
+class without gold, on items with truth only; the expert is the truth. Simulated crowds are those of `simulate_crowd`
+with its defaults, the audits spread over `--crowds` of them. Real datasets are looked for in RAREVOTE_DATA and left out
+if absent.
 
 `reviews` are all until the audit stops, `flags_left` the items of the certified set that nobody looked at, `certified`
 the share of audits that certify less than everything, `true` the share of these whose certified set has the recall it
@@ -93,7 +94,7 @@ def simulated(imbalance: int, n_tasks: int, seed: int) -> Ranked:
     crowd = simulate_crowd(n_tasks, imbalance=imbalance, random_state=seed)
     votes = Annotations.from_arrays(*crowd.arrays, classes=[0, 1])
     found = calibrated(CCRasch(n_jobs=1).fit(votes).posterior_, annotations=votes, random_state=seed)
-    return Ranked(found.posterior[:, 1], crowd.truth[votes.tasks.astype(np.int64)] == 1)
+    return Ranked(found.posterior[:, 1], crowd.truth[np.array(votes.tasks.tolist())] == 1)
 
 
 # --------------------------------------------------------------------------------------------------------------------

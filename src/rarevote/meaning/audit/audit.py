@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import as_name_array, in_kind
-from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.audit.answers import Reading
-from rarevote.meaning.audit.draws import Urn, digest
+from rarevote.errors import InputError
+from rarevote.meaning.audit.certificate import certificate
+from rarevote.meaning.audit.draws import digest
 from rarevote.meaning.audit.estimates import Estimate, Estimates
-from rarevote.meaning.audit.floor import Share, exact_share, floor_reviews, most_positives
+from rarevote.meaning.audit.floor import Share, floor_reviews, most_positives
 from rarevote.meaning.audit.journal import read_journal
+from rarevote.meaning.audit.opening import check_whole, now, open_plan
 from rarevote.meaning.audit.plan_file import (
     Aim,
     Answer,
     Plan,
-    Round,
     fingerprint,
-    first_different,
     parse_plan,
-    plain_name,
     read_text,
     to_text,
     write_plan,
 )
 from rarevote.meaning.audit.planning import Forecast, estimate_phase, plan_certificate, plan_estimate
 from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
-from rarevote.meaning.audit.strata import build_strata
+from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.wealth import Stakes, Wealth
 
 #: Why an audit asks for nothing more.
@@ -62,20 +58,14 @@ class Audit:
         Raises:
             InputError: a round was not drawn as seed and weights say.
         """
-        self.plan = plan
-        self._reading = Reading(plan.name, plan.classes)
-        known = sum(map(self._reading.is_positive, plan.gold.values()))
-        self._wealth = self._new_wealth(plan.confidence, known)
-        self._urn = Urn(plan.strata.sizes)
+        self._replay = Replay(plan)
         self._logits = base_logits(plan.strata)
-        self._n_taken = 0
-        self._chances: list[float] = []  # the smallest probability of any item, at draws that were answered
-        self._queue: list[tuple[int, int, int]] = []  # round, place in it, stratum of all that was drawn, in that order
-        self._drawn: dict[Any, int] = {}  # place in the queue by task
         self._tasks: set[Any] | None = None
-        for number in range(1, len(plan.rounds) + 1):
-            self._check_draws(number)
-        self._take_in()
+
+    @property
+    def plan(self) -> Plan:
+        """Everything the audit was decided by, and its log."""
+        return self._replay.plan
 
     @classmethod
     def start(
@@ -119,48 +109,22 @@ class Audit:
             ParameterError: a parameter is out of range.
             InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
         """
-        rho, sure = exact_share(target, "target"), exact_share(confidence, "confidence")
-        if not 0 < rho <= 1:
-            raise ParameterError(f"target must be a recall above 0 and at most 1, got {target}")
-        if not 0 < sure < 1:
-            raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
-        if not (isfinite(flag_cost) and flag_cost > 0):
-            raise ParameterError(f"flag_cost must be above 0 (in reviews), got {flag_cost}")
-        if aim not in ("certificate", "estimate"):
-            raise ParameterError(f'aim must be "certificate" or "estimate", got {aim!r}')
-        _check_whole("budget", budget, 1, None)
-        _check_whole("seed", seed, 0, 2**64 - 1)
-        seed = secrets.randbits(64) if seed is None else int(seed)
-        names = [plain_name(task, "task") for task in tasks]
-        seen: set[Any] = set()
-        for task in names:
-            if task in seen:
-                raise InputError(f"task {task!r} is listed twice: an audit draws every task once")
-            seen.add(task)
-        p: Any = np.asarray(scores, dtype=np.float64)
-        if p.shape != (len(names),):
-            raise InputError(f"an audit needs a score for every task, got {p.size:,} for {len(names):,} tasks")
-        reading = Reading(name, classes)
-        known = _known(gold, names, reading)
-        population = [i for i, task in enumerate(names) if task not in known]
-        if not population:
-            raise InputError("all tasks are gold: there is nothing to audit")
         return cls(
-            Plan(
-                name=reading.name,
-                classes=reading.classes,
-                target=rho,
-                confidence=sure,
-                flag_cost=float(flag_cost),
+            open_plan(
+                list(tasks),
+                scores,
+                name=name,
+                target=target,
+                confidence=confidence,
+                flag_cost=flag_cost,
                 aim=aim,
-                budget=None if budget is None else int(budget),
+                budget=budget,
+                gold=gold,
+                classes=classes,
                 seed=seed,
-                started=_now(),
                 labels_sha256=labels_sha256,
                 gold_sha256=gold_sha256,
                 earlier=[one._mention() for one in earlier],
-                gold=known,
-                strata=build_strata([names[i] for i in population], p[population], seed),
             )
         )
 
@@ -239,16 +203,12 @@ class Audit:
         Raises:
             ParameterError: ``n`` is no whole number of at least 1.
         """
-        _check_whole("n", n, 1, None)
+        check_whole("n", n, 1, None)
         while not self.pending:
             stakes, size = self._next_round(n)
             if not size:
                 return []
-            number = len(self.plan.rounds) + 1
-            tasks = self._draw(number, stakes, size)
-            # Items that were answered without being asked for need not be asked again.
-            self.plan.rounds.append(Round(stakes, tasks, [self.plan.extras.get(task) for task in tasks]))
-            self._take_in()
+            self._replay.add_round(stakes, size)
         number = len(self.plan.rounds)
         return sorted(self.pending, key=lambda task: digest(self.plan.seed, "list", number, repr(task)))
 
@@ -267,35 +227,22 @@ class Audit:
         Raises:
             InputError: a task is not in the audit, a label is no class, or an answer contradicts an earlier one.
         """
-        before, stamp = self._n_taken, when or _now()
-        read = [(self._known_task(task), self._reading.label(said)) for task, said in answers.items()]
+        before, stamp = self._replay.n_taken, when or now()
+        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
         for task, label in read:
             self._check_answer(task, label)
         for task, label in read:
-            if label is None or task in self.plan.gold:
-                continue
-            if self._standing(task) is not None:
-                continue
-            fresh = Answer(label, who, stamp)
-            number, place, _ = self._queue[self._drawn[task]] if task in self._drawn else (0, 0, 0)
-            if number and self.plan.rounds[number - 1].answers[place] is None:
-                self.plan.rounds[number - 1].answers[place] = fresh
-            else:
-                # Not asked for, or closed as the worst case: it decides what becomes of the item, but no bet.
-                self.plan.extras[task] = fresh
-        self._take_in()
-        return self._n_taken - before
+            if label is not None and task not in self.plan.gold:
+                self._replay.record(task, Answer(label, who, stamp))
+        self._replay.take_in()
+        return self._replay.n_taken - before
 
     def worst_case(self, *, who: str | None = None) -> int:
         """Close all open tasks with the answer that is worst for every claim, and return how many bets that decided."""
-        before, stamp = self._n_taken, _now()
-        if self.plan.rounds:
-            slots = self.plan.rounds[-1].answers
-            for place, standing in enumerate(slots):
-                if standing is None:
-                    slots[place] = Answer(None, who, stamp, worst_case=True)
-        self._take_in()
-        return self._n_taken - before
+        before = self._replay.n_taken
+        self._replay.close(Answer(None, who, now(), worst_case=True))
+        self._replay.take_in()
+        return self._replay.n_taken - before
 
     def repeat_list(self, share: float = 0.05) -> list[Any]:
         """Tasks to show the expert a second time, blind, to learn how often they contradict themselves."""
@@ -310,13 +257,13 @@ class Audit:
             InputError: a task has no first answer, or a label is no class.
         """
         first = self.answers
-        read = [(self._known_task(task), self._reading.label(said)) for task, said in answers.items()]
+        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
         for task, _ in read:
             if task not in first:
                 raise InputError(f"task {task!r} has no first answer: only answered tasks can be repeated")
         for task, label in read:
             if label is not None:
-                self.plan.repeats.setdefault(task, Answer(label, who, _now()))
+                self.plan.repeats.setdefault(task, Answer(label, who, now()))
 
     # ----------------------------------------------------------------------------------------------------------------
     # what is known
@@ -324,30 +271,27 @@ class Audit:
     @property
     def pending(self) -> list[Any]:
         """Tasks that were drawn and wait for an answer, in drawn order."""
-        if not self.plan.rounds:
-            return []
-        last = self.plan.rounds[-1]
-        return [task for task, answer in zip(last.tasks, last.answers, strict=True) if answer is None]
+        return self._replay.pending
 
     @property
     def wealth(self) -> Wealth:
         """Counts and bets so far."""
-        return self._wealth
+        return self._replay.wealth
 
     @property
     def n_reviewed(self) -> int:
         """Drawn tasks that were answered and entered a bet."""
-        return int(self._wealth.reviewed.sum())
+        return int(self.wealth.reviewed.sum())
 
     @property
     def n_positives(self) -> int:
         """Positives among them."""
-        return int(self._wealth.positives.sum())
+        return int(self.wealth.positives.sum())
 
     @property
     def certified(self) -> int:
         """Index of the certified set: strata 0 to this one; the last index is everything, which proves nothing."""
-        return self._wealth.certified
+        return self.wealth.certified
 
     @property
     def is_certified(self) -> bool:
@@ -371,12 +315,12 @@ class Audit:
     @property
     def recalibration(self) -> Recalibration:
         """What the reviews say about the crowd's scores."""
-        return recalibrate(self._logits, self._wealth.reviewed, self._wealth.positives)
+        return recalibrate(self._logits, self.wealth.reviewed, self.wealth.positives)
 
     @property
     def forecast(self) -> Forecast | None:
         """What looking on would cost and bring; None if there is no smaller set to certify."""
-        planned = plan_certificate(self._wealth, self.recalibration.rates, self.plan.flag_cost)
+        planned = plan_certificate(self.wealth, self.recalibration.rates, self.plan.flag_cost)
         return None if planned is None else planned[0]
 
     @property
@@ -390,14 +334,19 @@ class Audit:
         Flagged is the smallest set with an expected recall of the target, by the scores alone.
         """
         sizes = np.array(self.plan.strata.sizes)
-        expected = np.cumsum(sizes * self.plan.strata.p0) + self._wealth.known_positives
+        expected = np.cumsum(sizes * self.plan.strata.p0) + self.wealth.known_positives
         j = int((expected >= float(self.plan.target) * expected[-1]).argmax())
         unflagged = int(sizes[j + 1 :].sum())
         return floor_reviews(round(expected[j]), unflagged, target=self.plan.target, confidence=confidence), unflagged
 
     def forecast_at_start(self, confidence: Fraction) -> Forecast | None:
         """What was to be expected before the first review, at any confidence."""
-        wealth = self._new_wealth(confidence, self._wealth.known_positives)
+        wealth = Wealth(
+            self.plan.strata.sizes,
+            target=self.plan.target,
+            confidence=confidence,
+            known_positives=self.wealth.known_positives,
+        )
         rates = recalibrate(self._logits, wealth.reviewed, wealth.positives).rates
         planned = plan_certificate(wealth, rates, self.plan.flag_cost)
         return None if planned is None else planned[0]
@@ -407,9 +356,9 @@ class Audit:
         """Why nothing more is asked; None while tasks are open or a further round pays."""
         if self.pending:
             return None
-        if not self._wealth.left.any():
+        if not self.wealth.left.any():
             return ALL_REVIEWED
-        if self.plan.budget is not None and len(self._drawn) >= self.plan.budget:
+        if self.plan.budget is not None and self._replay.n_drawn >= self.plan.budget:
             return BUDGET_SPENT
         if self._estimating:
             return None
@@ -419,10 +368,12 @@ class Audit:
     @property
     def most_positives(self) -> int | None:
         """While no positive was found: the most there can be, with the audit's confidence and no assumption."""
-        if self._wealth.n_found:
+        if self.wealth.n_found:
             return None
-        left = int(self._wealth.left.sum())
-        return most_positives(self._chances, left, confidence=self.plan.confidence) + int(self._wealth.worst.sum())
+        left = int(self.wealth.left.sum())
+        return most_positives(self._replay.chances, left, confidence=self.plan.confidence) + int(
+            self.wealth.worst.sum()
+        )
 
     @property
     def answers(self) -> dict[Any, Any]:
@@ -439,7 +390,7 @@ class Audit:
         """Tasks to flag, best first: the certified set (or another) without the negatives the expert saw, with all
         positives the expert saw. Gold is not on it."""
         j = self.certified if set_index is None else set_index
-        said = {task: self._reading.is_positive(label) for task, label in self.answers.items()}
+        said = {task: self._replay.reading.is_positive(label) for task, label in self.answers.items()}
         return [
             task
             for stratum, tasks in enumerate(self.plan.strata.tasks)
@@ -447,84 +398,35 @@ class Audit:
             if said.get(task, stratum <= j)
         ]
 
+    def certificate(self) -> dict[str, Any]:
+        """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
+        return certificate(self)
+
     # ----------------------------------------------------------------------------------------------------------------
     # inside
 
-    def _new_wealth(self, confidence: Fraction, known_positives: int) -> Wealth:
-        plan = self.plan
-        return Wealth(plan.strata.sizes, target=plan.target, confidence=confidence, known_positives=known_positives)
-
     def _estimates(self) -> Estimates:
-        seed = [self.plan.seed, self._n_taken]
-        return Estimates(self._wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
+        seed = [self.plan.seed, self._replay.n_taken]
+        return Estimates(self.wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
 
     @property
     def _estimating(self) -> bool:
-        return self.plan.aim == "estimate" and len(self._drawn) < estimate_phase(self.plan.strata.n_tasks)
+        return self.plan.aim == "estimate" and self._replay.n_drawn < estimate_phase(self.plan.strata.n_tasks)
 
     def _next_round(self, n: int | None) -> tuple[Stakes, int]:
         """Stakes and size of the next round; a size of 0 means to stop."""
-        wealth, rates = self._wealth, self.recalibration.rates
+        wealth, rates = self.wealth, self.recalibration.rates
         planned = None if self._estimating else plan_certificate(wealth, rates, self.plan.flag_cost)
         if planned is None:
             stakes, size = plan_estimate(wealth, rates)
-            size = min(size, estimate_phase(self.plan.strata.n_tasks) - len(self._drawn)) if self._estimating else 0
+            size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn) if self._estimating else 0
         else:
             forecast, stakes, size = planned
             size = size if forecast.pays else 0
         most = int(wealth.left.sum())
         if self.plan.budget is not None:
-            most = min(most, self.plan.budget - len(self._drawn))
+            most = min(most, self.plan.budget - self._replay.n_drawn)
         return stakes, max(min(size if n is None else n, most), 0)
-
-    def _check_draws(self, number: int) -> None:
-        """Draw a recorded round again."""
-        one = self.plan.rounds[number - 1]
-        if len(one.tasks) > sum(self._urn.left):
-            raise InputError(f"round {number} of the plan has more tasks than were left: the plan was changed")
-        tasks = self._draw(number, one.stakes, len(one.tasks))
-        if tasks != one.tasks:
-            i = first_different(tasks, one.tasks)
-            raise InputError(
-                f"round {number} of the plan was changed: seed and weights draw {tasks[i]!r} at place {i + 1}, "
-                f"the plan has {one.tasks[i]!r}"
-            )
-
-    def _draw(self, number: int, stakes: Stakes, size: int) -> list[Any]:
-        """Draw the tasks of a round and queue them."""
-        weights, tasks = list(stakes.w), []
-        for place in range(size):
-            stratum, position = self._urn.draw(self.plan.seed, number, place, weights)
-            task = self.plan.strata.tasks[stratum][position]
-            self._drawn[task] = len(self._queue)
-            self._queue.append((number, place, stratum))
-            tasks.append(task)
-        return tasks
-
-    def _take_in(self) -> None:
-        """Decide bets in drawn order up to the first open answer."""
-        while self._n_taken < len(self._queue):
-            number, place, stratum = self._queue[self._n_taken]
-            one = self.plan.rounds[number - 1]
-            answer = one.answers[place]
-            if answer is None:
-                return
-            positive = None if answer.worst_case else self._reading.is_positive(answer.label)
-            if positive is False and not self._wealth.n_found:
-                mass = np.array(one.stakes.w, dtype=np.float64)
-                left = self._wealth.left
-                self._chances.append(float(mass[left > 0].min() / (mass @ left)))
-            self._wealth.observe(stratum, positive, one.stakes)
-            self._n_taken += 1
-
-    def _standing(self, task: Any) -> Answer | None:
-        """The answer on a task that stands; a task closed as the worst case has none."""
-        if task in self._drawn:
-            number, place, _ = self._queue[self._drawn[task]]
-            answer = self.plan.rounds[number - 1].answers[place]
-            if answer is None or not answer.worst_case:
-                return answer
-        return self.plan.extras.get(task)
 
     def _known_task(self, task: Any) -> Any:
         """The task as the audit calls it."""
@@ -539,35 +441,10 @@ class Audit:
         raise InputError(f"task {task!r} is not in this audit: check ids and their types")
 
     def _check_answer(self, task: Any, label: Any) -> None:
-        standing = self._standing(task)
+        standing = self._replay.standing(task)
         before = self.plan.gold.get(task) if standing is None else standing.label
         if label is not None and before is not None and before != label:
             raise InputError(
                 f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
                 "where experts disagree, let them agree first"
             )
-
-
-def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: Reading) -> dict[Any, Any]:
-    """Gold labels of tasks that are in the crowd."""
-    if not gold:
-        return {}
-    given = dict(zip(in_kind(list(gold), as_name_array(names)), gold.values(), strict=True))
-    known = {task: reading.label(given[task]) for task in names if task in given}
-    known = {task: label for task, label in known.items() if label is not None}
-    if not known:
-        raise InputError(f"none of the {len(gold):,} gold tasks is among the tasks: check ids and their types")
-    return known
-
-
-def _check_whole(what: str, value: Any, least: int, most: int | None) -> None:
-    if value is None:
-        return
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limits = f"of at least {least}" if most is None else f"between {least} and {most}"
-        raise ParameterError(f"{what} must be a whole number {limits}, got {value!r}")
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

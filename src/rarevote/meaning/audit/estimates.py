@@ -1,7 +1,7 @@
 """The estimates (SUPPORTED): honest intervals from the same reviews, under one assumption, without proof.
 
 Assumed is that how often the crowd is wrong changes smoothly with how sure it looks. Draws of the recalibration
-(:mod:`rarevote.meaning.audit.recalibration`) give rates ``r_b``, these the rates of the strata and the positives there::
+(:mod:`rarevote.meaning.audit.recalibration`) give rates ``r_b``, these the rates and positives of the strata::
 
     theta_b ~ Beta(20 r_b + k_b, 20 (1 - r_b) + n_b - k_b)        K_b = k_b + Binomial(R_b, theta_b)
 

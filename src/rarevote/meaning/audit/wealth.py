@@ -9,7 +9,7 @@ recall is below ``rho`` exactly if ``D_j = sum_{b>j} K_b - c (sum_{b<=j} K_b + G
     top_j = C_j + max(max_{b>j} 1 / q_b, max_{b<=j} c v_b / q_b)  over strata with something left
     log W_j += log(1 - gamma_j X_j / top_j)     or infinity if top_j <= 0: nothing left could make it fail
 
-The expectation of ``X_j`` is ``D_j`` for any weights, and ``X_j <= top_j``. So where ``D_j > 0`` the fortune ``W_j`` is a
+The expectation of ``X_j`` is ``D_j`` for any weights, and ``X_j <= top_j``. So where ``D_j > 0`` the fortune is a
 non-negative supermartingale that starts at 1: it ever reaches ``1 / alpha`` with probability at most ``alpha``.
 """
 
