@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError
 from rarevote.meaning.audit.certificate import certificate
-from rarevote.meaning.audit.draws import digest
+from rarevote.meaning.audit.draws import shuffle_key
 from rarevote.meaning.audit.estimates import Estimate, Estimates
 from rarevote.meaning.audit.floor import Share, floor_reviews, most_positives
 from rarevote.meaning.audit.journal import read_journal
@@ -205,12 +205,12 @@ class Audit:
         """
         check_whole("n", n, 1, None)
         while not self.pending:
-            stakes, size = self._next_round(n)
-            if not size:
+            planned = self._next_round(n)
+            if planned is None:
                 return []
-            self._replay.add_round(stakes, size)
+            self._replay.add_round(*planned)
         number = len(self.plan.rounds)
-        return sorted(self.pending, key=lambda task: digest(self.plan.seed, "list", number, repr(task)))
+        return sorted(self.pending, key=shuffle_key(self.plan.seed, "list", number))
 
     def answer(self, answers: Mapping[Any, Any], *, who: str | None = None, when: str | None = None) -> int:
         """Take in the expert's answers, as far as there is no gap in drawn order; answers behind a gap are kept.
@@ -248,7 +248,7 @@ class Audit:
         """Tasks to show the expert a second time, blind, to learn how often they contradict themselves."""
         asked = [task for task, answer in self.answers.items() if task not in self.plan.repeats]
         wanted = ceil(share * len(self.answers)) - len(self.plan.repeats)
-        return sorted(asked, key=lambda task: digest(self.plan.seed, "repeat", repr(task)))[: max(wanted, 0)]
+        return sorted(asked, key=shuffle_key(self.plan.seed, "repeat"))[: max(wanted, 0)]
 
     def answer_repeats(self, answers: Mapping[Any, Any], *, who: str | None = None) -> None:
         """Keep second answers. They change no bet; the certificate reports how many differ.
@@ -413,20 +413,25 @@ class Audit:
     def _estimating(self) -> bool:
         return self.plan.aim == "estimate" and self._replay.n_drawn < estimate_phase(self.plan.strata.n_tasks)
 
-    def _next_round(self, n: int | None) -> tuple[Stakes, int]:
-        """Stakes and size of the next round; a size of 0 means to stop."""
-        wealth, rates = self.wealth, self.recalibration.rates
-        planned = None if self._estimating else plan_certificate(wealth, rates, self.plan.flag_cost)
-        if planned is None:
-            stakes, size = plan_estimate(wealth, rates)
-            size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn) if self._estimating else 0
-        else:
+    @property
+    def _room(self) -> int:
+        """How many more tasks could be drawn."""
+        left, budget = int(self.wealth.left.sum()), self.plan.budget
+        return left if budget is None else min(left, budget - self._replay.n_drawn)
+
+    def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
+        """Stakes and size of the next round; None to stop. A size that was asked for is drawn whether it pays or not."""
+        room, rates = self._room, self.recalibration.rates
+        if room <= 0:
+            return None
+        planned = None if self._estimating else plan_certificate(self.wealth, rates, self.plan.flag_cost)
+        if planned is not None:
             forecast, stakes, size = planned
-            size = size if forecast.pays else 0
-        most = int(wealth.left.sum())
-        if self.plan.budget is not None:
-            most = min(most, self.plan.budget - self._replay.n_drawn)
-        return stakes, max(min(size if n is None else n, most), 0)
+            return (stakes, min(n or size, room)) if n or forecast.pays else None
+        stakes, size = plan_estimate(self.wealth, rates)
+        if self._estimating:
+            size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn)
+        return (stakes, min(n or size, room)) if n or self._estimating else None
 
     def _known_task(self, task: Any) -> Any:
         """The task as the audit calls it."""

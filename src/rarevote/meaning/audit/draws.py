@@ -15,7 +15,7 @@ costs as little among a million items as among ten: only places that differ from
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 import numpy as np
@@ -32,6 +32,16 @@ def digest(seed: int, *parts: object) -> bytes:
     True
     """
     return sha256(":".join([f"{seed:016x}", *map(str, parts)]).encode()).digest()
+
+
+def shuffle_key(seed: int, *parts: object) -> Callable[[object], bytes]:
+    """A key that sorts names into a random order: SHA-256 of seed, parts and the name as Python writes it.
+
+    >>> shuffle_key(1, "tie")("a") == sha256(b"0000000000000001:tie:'a'").digest()
+    True
+    """
+    prefix = ":".join([f"{seed:016x}", *map(str, parts), ""])
+    return lambda name: sha256(f"{prefix}{name!r}".encode()).digest()
 
 
 def whole_weights(weights: ArrayLike) -> list[int]:

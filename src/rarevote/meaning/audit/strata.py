@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rarevote.errors import InputError
-from rarevote.meaning.audit.draws import digest
+from rarevote.meaning.audit.draws import shuffle_key
 
 FloatArray = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def cuts(n: int, expected: float) -> list[int]:
 def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
     """Rank tasks by score and cut the ranking.
 
-    Ties are in the order of SHA-256 of ``seed:tie:task``. Tasks without a score (NaN) form a last stratum of their own,
+    Ties are in the order of SHA-256 of seed, "tie" and task. Tasks without a score (NaN) form a last stratum of their own,
     whose base rate is the mean score.
 
     Args:
@@ -101,11 +101,10 @@ def _ranked(tasks: Sequence[Any], p: FloatArray, known: NDArray[np.int64], seed:
     """Positions by falling score."""
     _, group, count = np.unique(-p[known], return_inverse=True, return_counts=True)
     order: list[int] = known[np.argsort(group, kind="stable")].tolist()
+    key = shuffle_key(seed, "tie")
     start = 0
     for size in count.tolist():
         if size > 1:
-            order[start : start + size] = sorted(
-                order[start : start + size], key=lambda i: digest(seed, "tie", repr(tasks[i]))
-            )
+            order[start : start + size] = sorted(order[start : start + size], key=lambda i: key(tasks[i]))
         start += size
     return order
