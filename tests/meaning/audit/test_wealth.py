@@ -81,7 +81,7 @@ def copied(wealth: Wealth) -> Wealth:
 def test_no_bet_is_expected_to_win_where_the_recall_is_too_low() -> None:
     generator = np.random.default_rng(5)
     bad_sets = 0
-    for _ in range(3000):
+    for _ in range(2000):
         wealth, stakes, left = random_state(generator)
         omega = sum(w * len(group) for w, group in zip(stakes.w, left, strict=True))
         if not omega:
@@ -111,7 +111,7 @@ def test_no_bet_is_expected_to_win_where_the_recall_is_too_low() -> None:
                 assert mean[j] <= 1 + 1e-12
             if terms.top[j] <= 0:
                 assert D <= 0
-    assert bad_sets > 2000
+    assert bad_sets > 1500
 
 
 def test_the_worst_case_is_at_least_as_bad_as_any_answer() -> None:

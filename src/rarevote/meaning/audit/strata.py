@@ -65,8 +65,8 @@ def cuts(n: int, expected: float) -> list[int]:
 def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
     """Rank tasks by score and cut the ranking.
 
-    Ties are in the order of SHA-256 of seed, "tie" and task. Tasks without a score (NaN) form a last stratum of their own,
-    whose base rate is the mean score.
+    Ties are in the order of SHA-256 of seed, "tie" and task. Tasks without a score (NaN) form a last stratum of their
+    own, whose base rate is the mean score.
 
     Args:
         tasks: the population, (N); text or numbers, each once.
