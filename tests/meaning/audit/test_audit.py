@@ -155,11 +155,12 @@ def test_gold_leaves_the_population_and_its_positives_count_as_found() -> None:
 
 def test_without_a_positive_nothing_is_certified() -> None:
     audit = Audit.start(range(200), np.linspace(0.3, 0.01, 200), name="x", target=0.9, seed=2)
-    bounds = []
+    bounds: list[int] = []
     while review := audit.round(50):
         audit.answer(dict.fromkeys(review, False))
         assert not audit.is_certified
         assert len(audit.final_list()) == 200 - audit.n_reviewed
+        assert audit.most_positives is not None
         bounds.append(audit.most_positives)
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[-1] == 0

@@ -17,7 +17,7 @@ from rarevote.meaning.audit.wealth import Wealth
 from tests.meaning.audit.worlds import finished, started
 
 
-def log_posterior(x: np.ndarray, z: np.ndarray, n: np.ndarray, k: np.ndarray) -> float:  # type: ignore[type-arg]
+def log_posterior(x: np.ndarray, z: np.ndarray, n: np.ndarray, k: np.ndarray) -> float:
     p = 1 / (1 + np.exp(-(x[0] + x[1] * z)))
     prior = -(x[0] ** 2) / (2 * 1.5**2) - (x[1] - 1) ** 2 / (2 * 0.5**2)
     return float((k * np.log(p) + (n - k) * np.log(1 - p)).sum() + prior)
@@ -60,7 +60,7 @@ def test_kelly_weights_solve_their_equation() -> None:
     assert 1 + 1 / _kelly(np.array([np.inf]))[0] == 1
 
 
-def state() -> tuple[Wealth, np.ndarray]:  # type: ignore[type-arg]
+def state() -> tuple[Wealth, np.ndarray]:
     audit, truth = started(400)
     for _ in range(3):
         audit.answer({task: truth[task] for task in audit.round(25)})

@@ -420,7 +420,7 @@ class Audit:
         return left if budget is None else min(left, budget - self._replay.n_drawn)
 
     def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
-        """Stakes and size of the next round; None to stop. A size that was asked for is drawn even if it does not pay."""
+        """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
         room, rates = self._room, self.recalibration.rates
         if room <= 0:
             return None
