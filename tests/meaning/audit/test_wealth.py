@@ -148,6 +148,21 @@ def test_equality_is_won_in_exact_arithmetic() -> None:
     assert one_less.certified == 1
 
 
+@pytest.mark.parametrize(("v", "won"), [(0.5, True), (np.nextafter(0.5, 1), True), (np.nextafter(0.5, 0), False)])
+def test_the_last_bit_decides_whether_anything_is_left_to_fail(v: float, won: bool) -> None:
+    # S = -13/9, 2 flagged items left at v = 1/2, one in the tail with 1/q = 28/18: top = -13/9 - 1/9 + 14/9 = 0.
+    wealth = Wealth([15, 1], target=Fraction(9, 10), confidence=Fraction(19, 20))
+    stakes = Stakes((5, 18), np.array([v, 0.5]), np.array([0.5]))
+    for _ in range(13):
+        wealth.observe(0, True, stakes)
+    wealth.log_wealth[:], wealth.crossed[:] = 0.0, False
+    wealth.settle(wealth.terms(stakes))
+    assert (wealth.log_wealth[0] == inf) == won
+    if not won:
+        wealth.observe(1, True, stakes)  # X = top > 0: rounding must not turn a loss into a gain
+        assert np.log(0.5) <= wealth.log_wealth[0] <= 1e-7
+
+
 def test_certified_goes_inwards_and_stops_at_the_first_gap() -> None:
     wealth = Wealth([5, 5, 5, 5], target=Fraction(9, 10), confidence=Fraction(19, 20), known_positives=1)
     for crossed, certified in (([0, 0, 0], 3), ([0, 0, 1], 2), ([1, 0, 1], 2), ([0, 1, 1], 1), ([1, 1, 1], 0)):
