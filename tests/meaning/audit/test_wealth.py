@@ -91,14 +91,13 @@ def test_no_bet_is_expected_to_win_where_the_recall_is_too_low() -> None:
         mean, value = np.zeros(n_sets), np.zeros(n_sets)
         terms = wealth.terms(stakes)
         for b, group in enumerate(left):
-            for y in group:
+            for y in set(group):
+                chance = stakes.w[b] * group.count(y) / omega
                 after = copied(wealth)
                 after.observe(b, y, stakes)
-                # After the very last draw the sets that turned out well are won for good.
-                factor = np.where(np.isinf(after.log_wealth), np.inf, np.exp(after.log_wealth))
-                mean += stakes.w[b] / omega * factor
-                gain = np.where(np.arange(n_sets) < b, y, -float(wealth.odds) * (y - stakes.v[b])) * terms.inverse_q[b]
-                value += stakes.w[b] / omega * (terms.base + gain)
+                mean += chance * np.exp(after.log_wealth)
+                gain = np.where(np.arange(n_sets) < b, y, -float(wealth.odds) * (y - stakes.v[b]))
+                value += chance * (terms.base + gain * terms.inverse_q[b])
         c = wealth.odds
         for j in range(n_sets):
             # What is missed and what is found, by counting; worst cases are as they were counted.
