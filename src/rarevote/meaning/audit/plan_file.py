@@ -1,0 +1,300 @@
+"""The plan file: everything an audit was decided by and everything that was answered, in one JSON file.
+
+One object on one line, keys in this order::
+
+    format, version           "rarevote audit plan", 1
+    class, classes            the class whose recall is audited; all classes, or null
+    target, confidence        rational numbers as text, "9/10"
+    flag_cost, aim, budget    what planning was told
+    seed                      16 hexadecimal digits
+    started                   when, UTC
+    labels_sha256, gold_sha256
+    earlier                   earlier audits of the same labels, as their plans' SHA-256 and what they said
+    gold                      [task, label] of items known before the audit
+    strata                    {"p0", "tasks"}: the frozen ranking, best first
+    rounds                    {"w", "v", "gamma", "tasks", "answers"}: tasks in drawn order; an answer is null while it
+                              is open, {"label", "who", "when"}, or {"worst_case": true, "who", "when"}
+    extras, repeats           {"task", "label", "who", "when"}: answers on items that were not asked for; second, blind
+                              answers of the same expert
+
+Rounds are only ever added and answers only ever filled in: :func:`write_plan` refuses anything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rarevote.errors import InputError
+from rarevote.io.write.atomic import replacing
+from rarevote.meaning.audit.strata import Strata
+from rarevote.meaning.audit.wealth import Stakes
+
+FORMAT, VERSION = "rarevote audit plan", 1
+Aim = Literal["certificate", "estimate"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an expert said about an item, or that it was closed as the worst case."""
+
+    label: Any
+    who: str | None
+    when: str
+    worst_case: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as it stands in the plan."""
+        said = {"worst_case": True} if self.worst_case else {"label": self.label}
+        return {**said, "who": self.who, "when": self.when}
+
+
+@dataclass(eq=False)
+class Round:
+    """One round: what was staked, which tasks were drawn in which order, and their answers."""
+
+    stakes: Stakes
+    tasks: list[Any]
+    answers: list[Answer | None]
+
+    def as_json(self) -> dict[str, Any]:
+        """The round as it stands in the plan."""
+        return {
+            "w": list(self.stakes.w),
+            "v": self.stakes.v.tolist(),
+            "gamma": self.stakes.gamma.tolist(),
+            "tasks": self.tasks,
+            "answers": [None if answer is None else answer.as_json() for answer in self.answers],
+        }
+
+
+@dataclass(eq=False)
+class Plan:
+    """The contents of a plan file; see the module for what they mean."""
+
+    name: Any
+    classes: list[Any] | None
+    target: Fraction
+    confidence: Fraction
+    flag_cost: float
+    aim: Aim
+    budget: int | None
+    seed: int
+    started: str
+    labels_sha256: str | None
+    gold_sha256: str | None
+    earlier: list[dict[str, Any]]
+    gold: dict[Any, Any]
+    strata: Strata
+    rounds: list[Round] = field(default_factory=list)
+    extras: dict[Any, Answer] = field(default_factory=dict)
+    repeats: dict[Any, Answer] = field(default_factory=dict)
+
+    def frozen(self) -> dict[str, Any]:
+        """What never changes once the audit has started."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "class": self.name,
+            "classes": self.classes,
+            "target": str(self.target),
+            "confidence": str(self.confidence),
+            "flag_cost": self.flag_cost,
+            "aim": self.aim,
+            "budget": self.budget,
+            "seed": f"{self.seed:016x}",
+            "started": self.started,
+            "labels_sha256": self.labels_sha256,
+            "gold_sha256": self.gold_sha256,
+            "earlier": self.earlier,
+            "gold": [[task, label] for task, label in self.gold.items()],
+            "strata": [
+                {"p0": p0, "tasks": list(tasks)}
+                for p0, tasks in zip(self.strata.p0.tolist(), self.strata.tasks, strict=True)
+            ],
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole plan."""
+        return {
+            **self.frozen(),
+            "rounds": [one.as_json() for one in self.rounds],
+            "extras": [{"task": task, **answer.as_json()} for task, answer in self.extras.items()],
+            "repeats": [{"task": task, **answer.as_json()} for task, answer in self.repeats.items()],
+        }
+
+
+def to_text(record: Any) -> str:
+    """JSON on one line, the same text for the same contents."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def fingerprint(record: Any) -> str:
+    """SHA-256 of :func:`to_text`; of a whole plan, that of the file."""
+    return sha256(to_text(record).encode("utf-8")).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# reading
+
+
+def parse_plan(text: str) -> Plan:
+    """A plan from the text of its file.
+
+    Raises:
+        InputError: the text is no plan, is of a later version, or contradicts itself.
+    """
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"the plan is no JSON ({error}): it was cut off or edited by hand") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
+    if record.get("version") != VERSION:
+        raise InputError(f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}")
+    try:
+        plan = _plan(record)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise InputError(f"the plan is damaged: {type(error).__name__} {error}") from None
+    _check(plan)
+    return plan
+
+
+def _plan(record: Mapping[str, Any]) -> Plan:
+    strata = record["strata"]
+    return Plan(
+        name=record["class"],
+        classes=record["classes"],
+        target=Fraction(record["target"]),
+        confidence=Fraction(record["confidence"]),
+        flag_cost=float(record["flag_cost"]),
+        aim=record["aim"],
+        budget=record["budget"],
+        seed=int(record["seed"], 16),
+        started=record["started"],
+        labels_sha256=record["labels_sha256"],
+        gold_sha256=record["gold_sha256"],
+        earlier=list(record["earlier"]),
+        gold=dict(record["gold"]),
+        strata=Strata(
+            tuple(tuple(one["tasks"]) for one in strata), np.array([one["p0"] for one in strata], dtype=np.float64)
+        ),
+        rounds=[_round(one) for one in record["rounds"]],
+        extras={one["task"]: _answer(one) for one in record["extras"]},
+        repeats={one["task"]: _answer(one) for one in record["repeats"]},
+    )
+
+
+def _round(record: Mapping[str, Any]) -> Round:
+    stakes = Stakes(
+        tuple(record["w"]), np.array(record["v"], dtype=np.float64), np.array(record["gamma"], dtype=np.float64)
+    )
+    answers = [None if answer is None else _answer(answer) for answer in record["answers"]]
+    return Round(stakes, list(record["tasks"]), answers)
+
+
+def _answer(record: Mapping[str, Any]) -> Answer:
+    if record.get("worst_case"):
+        return Answer(None, record["who"], record["when"], worst_case=True)
+    return Answer(record["label"], record["who"], record["when"])
+
+
+def _check(plan: Plan) -> None:
+    n_strata = len(plan.strata.tasks)
+    tasks = [task for group in plan.strata.tasks for task in group]
+    if not tasks or not all(plan.strata.tasks):
+        raise InputError("the plan is damaged: it has a stratum without tasks")
+    if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
+        raise InputError("the plan is damaged: a task stands in it twice")
+    if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1 or not 0 <= plan.seed < 2**64:
+        raise InputError("the plan is damaged: its target, confidence or seed is out of range")
+    for number, one in enumerate(plan.rounds, 1):
+        w, v, gamma = one.stakes.w, one.stakes.v, one.stakes.gamma
+        sound = (
+            len(w) == len(v) == n_strata
+            and len(gamma) == n_strata - 1
+            and all(type(x) is int and x > 0 for x in w)
+            and bool(((v >= 0) & (v <= 1)).all() and ((gamma > 0) & (gamma < 1)).all())
+            and len(one.tasks) == len(one.answers)
+        )
+        if not sound:
+            raise InputError(f"the plan is damaged: round {number} has weights, rates or stakes that cannot be")
+        if number < len(plan.rounds) and None in one.answers:
+            raise InputError(f"the plan is damaged: round {number} has open answers, but round {number + 1} was drawn")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# writing
+
+
+def plain_name(value: Any, what: str) -> Any:
+    """A task or label as JSON keeps it: text, a number or a truth value, exactly as given.
+
+    Raises:
+        InputError: it is something else.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise InputError(f"{what} {value!r} is neither text nor a number: an audit keeps names in a JSON file")
+
+
+def write_plan(path: Path | str, plan: Plan) -> None:
+    """Write a plan, whole or not at all; over an existing one only if it is the same audit, further on.
+
+    Raises:
+        InputError: the file is there and is something else, or the folder cannot be written to.
+    """
+    path = Path(path)
+    if path.exists():
+        _check_successor(path, plan)
+    with replacing(path) as temporary:
+        temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
+
+
+def _check_successor(path: Path, plan: Plan) -> None:
+    there = parse_plan(read_text(path))
+    if there.frozen() != plan.frozen():
+        raise InputError(
+            f"{path}: holds another audit. Starting again until the draws are lucky is the one way to cheat with an "
+            "audit, so a plan is never overwritten: continue it, or name another file"
+        )
+    missing = (
+        len(there.rounds) > len(plan.rounds)
+        or any(not _continues(old, new) for old, new in zip(there.rounds, plan.rounds, strict=False))
+        or any(plan.extras.get(task) != answer for task, answer in there.extras.items())
+        or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
+    )
+    if missing:
+        raise InputError(f"{path}: has rounds or answers that this state lacks; read it again before going on")
+
+
+def _continues(old: Round, new: Round) -> bool:
+    before, after = old.as_json(), new.as_json()
+    kept = all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
+    return kept and {**before, "answers": None} == {**after, "answers": None}
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def first_different(left: Sequence[Any], right: Sequence[Any]) -> int:
+    """The first place where two rows differ, or their common length."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

@@ -1,0 +1,163 @@
+"""Planning a round: where to look next, how much to stake, and whether looking on pays. Efficiency only.
+
+Weights, rates and stakes may depend on all earlier answers in any way; no choice made here can make a certificate
+false. For a candidate set ``F_j`` the expected growth of its log wealth at the next draw is::
+
+    g_j = sum_b R_b q_b [p_b log(1 - gamma X_j(y=1) / top_j) + (1 - p_b) log(1 - gamma X_j(y=0) / top_j)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.meaning.audit.draws import whole_weights
+from rarevote.meaning.audit.wealth import Stakes, Wealth
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_GAMMAS = np.array([0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
+_TAUS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, inf])
+_PHIS = np.array([0.02, 0.05, 0.12, 0.3, 0.8])
+_CANDIDATES = 8
+_MIN_FLAGGED_SHARE = 0.2
+_MIN_ROUND, _MAX_ROUND = 20, 100
+_ESTIMATE_ROUND = 25
+_KELLY_STEPS = 40
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What looking on would cost and bring.
+
+    Attributes:
+        set_index: the set ``F_j`` to be certified next.
+        reviews: further reviews that it is expected to take, ``n_j``; may be off by a factor of two.
+        flagged: items of that set that nobody has answered yet.
+        cost: ``n_j + kappa * flagged``, in reviews.
+        staying: what the set certified now costs, ``kappa * unreviewed``.
+    """
+
+    set_index: int
+    reviews: float
+    flagged: int
+    cost: float
+    staying: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether looking on is cheaper than staying."""
+        return self.cost < self.staying
+
+
+def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tuple[Forecast, Stakes, int] | None:
+    """The cheapest set to certify next: forecast, stakes and round size; None if there is no smaller set.
+
+    Args:
+        wealth: the state of the audit.
+        rates: current positive rate of every stratum, ``p_b``, (B).
+        flag_cost: what a flagged item costs, in reviews, ``kappa``.
+    """
+    certified, total = wealth.certified, int(wealth.left.sum())
+    if not certified or not total:
+        return None
+    candidates = np.arange(certified - 1, -1, -max(1, certified // _CANDIDATES))
+    weights = _candidate_weights(wealth, rates, candidates)
+    sets = np.repeat(candidates, weights.shape[1])
+    growth = _growth(wealth, rates, weights.reshape(len(sets), -1), sets).max(axis=1).reshape(weights.shape[:2])
+    best: tuple[float, int] | None = None
+    needed = np.empty(len(candidates))
+    for i, j in enumerate(candidates.tolist()):
+        needed[i] = _reviews_needed(wealth, j, certified, float(growth[i].max()), total)
+        cost = float(needed[i]) + flag_cost * wealth.unreviewed(j)
+        if best is None or cost < best[0]:
+            best = cost, i
+    assert best is not None
+    cost, i = best
+    j = int(candidates[i])
+    staying = flag_cost * wealth.unreviewed(certified)
+    forecast = Forecast(j, float(needed[i]), wealth.unreviewed(j), cost, staying)
+    stakes = stakes_for(wealth, rates, weights[i, int(growth[i].argmax())])
+    return forecast, stakes, round(min(max(needed[i] / 3, _MIN_ROUND), _MAX_ROUND))
+
+
+def plan_estimate(wealth: Wealth, rates: FloatArray) -> tuple[Stakes, int]:
+    """Stakes and round size while the aim is an estimate: look where the answer is least certain."""
+    return stakes_for(wealth, rates, np.sqrt(rates * (1 - rates)) + 0.02), _ESTIMATE_ROUND
+
+
+def estimate_phase(n_tasks: int) -> int:
+    """How many reviews serve the estimate, if that is the aim."""
+    return min(max(n_tasks // 10, 20), 100)
+
+
+def stakes_for(wealth: Wealth, rates: FloatArray, weights: FloatArray) -> Stakes:
+    """Stakes under given weights: for every set the ``gamma`` of the grid that grows fastest."""
+    w = whole_weights(weights)
+    sets = np.arange(len(rates) - 1)
+    growth = _growth(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
+    return Stakes(tuple(w), rates, _GAMMAS[growth.argmax(axis=1)])
+
+
+def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total: int) -> float:
+    """``Rtot (1 - exp(-(deficit / g) / Rtot))`` for the largest deficit of a set not yet won on the way to ``F_j``."""
+    between = slice(j, certified)
+    waiting = ~wealth.crossed[between]
+    deficit = float(np.max(wealth.threshold - wealth.log_wealth[between][waiting], initial=0.0))
+    if growth <= 0:
+        return float(total)
+    return total * (1 - exp(-(deficit / growth) / total))
+
+
+def _candidate_weights(wealth: Wealth, rates: FloatArray, candidates: IntArray) -> FloatArray:
+    """Weights to try for every candidate: Kelly's for the tail times a flat share for the flagged, (J, 35, B)."""
+    tail = 1 + 1 / _kelly(_TAUS[:, None] / rates)
+    flagged = _PHIS[:, None] * np.sqrt(rates * (1 - rates) + 0.01)
+    is_flagged = np.arange(len(rates)) <= candidates[:, None, None, None]
+    grid = np.where(is_flagged, flagged[None, None, :, :], tail[None, :, None, :])
+    mass = grid * wealth.left
+    inside = np.where(is_flagged, mass, 0.0).sum(axis=-1, keepdims=True)
+    outside = mass.sum(axis=-1, keepdims=True) - inside
+    wanted = outside * _MIN_FLAGGED_SHARE / (1 - _MIN_FLAGGED_SHARE)
+    raised = np.divide(wanted, inside, out=np.ones_like(inside), where=inside > 0)
+    grid = np.where(is_flagged, grid * np.maximum(raised, 1.0), grid)
+    return np.asarray(grid.reshape(len(candidates), -1, len(rates)))
+
+
+def _kelly(t: FloatArray) -> FloatArray:
+    """The ``u`` with ``u - log(1 + u) = t``, by Newton's method from above (the left side is convex)."""
+    finite = np.where(np.isinf(t), 1.0, t)
+    u = finite + np.sqrt(2 * finite)
+    for _ in range(_KELLY_STEPS):
+        u -= (u - np.log1p(u) - finite) * (1 + u) / u
+    return np.where(np.isinf(t), inf, u)
+
+
+def _growth(wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray) -> FloatArray:
+    """Expected log growth of set ``sets[i]`` under ``weights[i]`` for every gamma, (A, 11); infinite where won."""
+    c, left = float(wealth.odds), wealth.left.astype(np.float64)
+    open_ = left > 0
+    tail = np.arange(len(rates)) > sets[:, None]
+    chance = weights * left
+    omega = chance.sum(axis=1, keepdims=True)
+    chance /= omega
+    inverse_q = np.where(open_, omega / weights, 0.0)
+    base = wealth.surplus[sets] - c * np.cumsum(left * rates)[sets]
+    most = np.where(tail, inverse_q, c * rates * inverse_q).max(axis=1)
+    top = base + most
+    won = top <= 0
+    top = np.where(won, 1.0, top)[:, None]
+    base = base[:, None]
+    yes = (np.where(tail, inverse_q, -c * (1 - rates) * inverse_q) + base) / top
+    no = (np.where(tail, 0.0, c * rates * inverse_q) + base) / top
+    # Strata that are used up cannot be drawn; their X may lie above top.
+    yes, no = np.where(open_, yes, 0.0), np.where(open_, no, 0.0)
+    stake = _GAMMAS[:, None]
+    logs = rates * np.log1p(-stake * yes[:, None, :]) + (1 - rates) * np.log1p(-stake * no[:, None, :])
+    growth = np.einsum("ab,agb->ag", chance, logs)
+    growth[won] = inf
+    return np.asarray(growth)

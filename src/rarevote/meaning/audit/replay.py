@@ -1,0 +1,133 @@
+"""From the log of a plan to its state: every round drawn again, every bet decided again, in drawn order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rarevote.errors import InputError
+from rarevote.meaning.audit.answers import Reading
+from rarevote.meaning.audit.draws import Urn
+from rarevote.meaning.audit.plan_file import Answer, Plan, Round, first_different
+from rarevote.meaning.audit.wealth import Stakes, Wealth
+
+
+class Replay:
+    """What follows from a plan, kept up to date while rounds and answers are added to it.
+
+    Attributes:
+        plan: the log.
+        reading: how labels are read.
+        wealth: counts and bets.
+        chances: the smallest probability of any item, at draws answered before a positive was found.
+        n_taken: bets decided.
+
+    Raises:
+        InputError: a round was not drawn as seed and weights say.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.reading = Reading(plan.name, plan.classes)
+        self.wealth = Wealth(
+            plan.strata.sizes,
+            target=plan.target,
+            confidence=plan.confidence,
+            known_positives=sum(map(self.reading.is_positive, plan.gold.values())),
+        )
+        self.chances: list[float] = []
+        self.n_taken = 0
+        self._urn = Urn(plan.strata.sizes)
+        self._queue: list[tuple[int, int, int]] = []  # round, place in it and stratum of everything drawn
+        self._drawn: dict[Any, int] = {}  # place in the queue by task
+        for number in range(1, len(plan.rounds) + 1):
+            self._check_draws(number)
+        self.take_in()
+
+    @property
+    def n_drawn(self) -> int:
+        """Tasks drawn, answered or not."""
+        return len(self._queue)
+
+    @property
+    def pending(self) -> list[Any]:
+        """Tasks that were drawn and wait for an answer, in drawn order; only the last round can have such."""
+        if not self.plan.rounds:
+            return []
+        last = self.plan.rounds[-1]
+        return [task for task, answer in zip(last.tasks, last.answers, strict=True) if answer is None]
+
+    def add_round(self, stakes: Stakes, size: int) -> None:
+        """Draw a round and add it to the plan."""
+        tasks = self._draw(len(self.plan.rounds) + 1, stakes, size)
+        # Items that were answered without being asked for need not be asked again.
+        self.plan.rounds.append(Round(stakes, tasks, [self.plan.extras.get(task) for task in tasks]))
+        self.take_in()
+
+    def record(self, task: Any, answer: Answer) -> None:
+        """Add an answer to the plan, unless the task has one."""
+        if self.standing(task) is not None:
+            return
+        if task in self._drawn:
+            number, place, _ = self._queue[self._drawn[task]]
+            slots = self.plan.rounds[number - 1].answers
+            if slots[place] is None:
+                slots[place] = answer
+                return
+        # Not asked for, or closed as the worst case: it decides what becomes of the item, but no bet.
+        self.plan.extras[task] = answer
+
+    def close(self, answer: Answer) -> None:
+        """Give all open tasks the same answer, the worst case."""
+        if self.plan.rounds:
+            last = self.plan.rounds[-1]
+            last.answers = [answer if standing is None else standing for standing in last.answers]
+
+    def standing(self, task: Any) -> Answer | None:
+        """The answer on a task; one closed as the worst case has none until it is answered after all."""
+        if task in self._drawn:
+            number, place, _ = self._queue[self._drawn[task]]
+            answer = self.plan.rounds[number - 1].answers[place]
+            if answer is not None and not answer.worst_case:
+                return answer
+        return self.plan.extras.get(task)
+
+    def take_in(self) -> None:
+        """Decide bets in drawn order up to the first open answer."""
+        while self.n_taken < len(self._queue):
+            number, place, stratum = self._queue[self.n_taken]
+            one = self.plan.rounds[number - 1]
+            answer = one.answers[place]
+            if answer is None:
+                return
+            positive = None if answer.worst_case else self.reading.is_positive(answer.label)
+            if positive is False and not self.wealth.n_found:
+                w, left = np.array(one.stakes.w, dtype=np.float64), self.wealth.left
+                self.chances.append(float(w[left > 0].min() / (w @ left)))
+            self.wealth.observe(stratum, positive, one.stakes)
+            self.n_taken += 1
+
+    def _draw(self, number: int, stakes: Stakes, size: int) -> list[Any]:
+        """Draw the tasks of a round and queue them."""
+        weights, tasks = list(stakes.w), []
+        for place in range(size):
+            stratum, position = self._urn.draw(self.plan.seed, number, place, weights)
+            task = self.plan.strata.tasks[stratum][position]
+            self._drawn[task] = len(self._queue)
+            self._queue.append((number, place, stratum))
+            tasks.append(task)
+        return tasks
+
+    def _check_draws(self, number: int) -> None:
+        """Draw a recorded round again."""
+        one = self.plan.rounds[number - 1]
+        if len(one.tasks) > sum(self._urn.left):
+            raise InputError(f"round {number} of the plan has more tasks than were left: the plan was changed")
+        tasks = self._draw(number, one.stakes, len(one.tasks))
+        if tasks != one.tasks:
+            i = first_different(tasks, one.tasks)
+            raise InputError(
+                f"round {number} of the plan was changed: seed and weights draw {tasks[i]!r} at place {i + 1}, "
+                f"the plan has {one.tasks[i]!r}"
+            )

@@ -1,0 +1,177 @@
+"""The bets: for every flagged set, a fortune that grows only if its recall is not below the target.
+
+Flagged set ``F_j`` is strata ``0..j``. With ``c = (1 - rho) / rho`` and ``G`` positives known before the audit its
+recall is below ``rho`` exactly if ``D_j = sum_{b>j} K_b - c (sum_{b<=j} K_b + G) > 0``. A draw of an item of stratum
+``b``, each with probability ``q_b``, and its answer ``y`` give, with ``v_b`` a guess of the stratum's positive rate::
+
+    C_j   = S_j - c sum_{b<=j} R_b v_b          S_j = D_j with the positives found so far instead of all
+    X_j   = C_j + y / q_b  if b > j,            C_j - c (y - v_b) / q_b  if b <= j
+    top_j = C_j + max(max_{b>j} 1 / q_b, max_{b<=j} c v_b / q_b)  over strata with something left
+    log W_j += log(1 - gamma_j X_j / top_j)     or infinity if top_j <= 0: nothing left could make it fail
+
+The expectation of ``X_j`` is ``D_j`` for any weights, and ``X_j <= top_j``. So where ``D_j > 0`` the fortune is a
+non-negative supermartingale that starts at 1: it ever reaches ``1 / alpha`` with probability at most ``alpha``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# A top_j within this share of the terms it is made of is decided in rational numbers.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Stakes:
+    """What is fixed for a round before its first answer.
+
+    Attributes:
+        w: weight of an item of every stratum, whole numbers, (B).
+        v: current estimate of the positive rate of every stratum, (B).
+        gamma: share of the fortune at stake for every set but the last, between 0 and 1, (B - 1).
+    """
+
+    w: tuple[int, ...]
+    v: FloatArray
+    gamma: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What a draw could bring: ``C_j`` and ``top_j``, (B - 1), and ``1 / q_b``, (B), 0 where nothing is left."""
+
+    base: FloatArray
+    top: FloatArray
+    inverse_q: FloatArray
+
+
+class Wealth:
+    """Counts by stratum and the fortunes of all flagged sets.
+
+    Args:
+        sizes: items of each stratum, ``N_b``, (B).
+        target: the recall ``rho``, a rational number.
+        confidence: ``1 - alpha``.
+        known_positives: positives known before the audit, ``G``.
+
+    Attributes:
+        left: items not yet reviewed, ``R_b``.
+        reviewed: items the expert answered, ``n_b``.
+        positives: positives among these, ``k_b``.
+        worst: items closed as the worst case; neither reviewed nor left.
+        log_wealth: ``log W_j``, (B - 1).
+        crossed: whether ``W_j`` has ever reached ``1 / alpha``, (B - 1).
+    """
+
+    def __init__(
+        self, sizes: Sequence[int], *, target: Fraction, confidence: Fraction, known_positives: int = 0
+    ) -> None:
+        n_sets = len(sizes) - 1
+        self.sizes: IntArray = np.array(sizes, dtype=np.int64)
+        self.target, self.known_positives = target, known_positives
+        self.odds = (1 - target) / target
+        self.threshold = -log(1 - confidence)
+        self.left = self.sizes.copy()
+        self.reviewed, self.positives, self.worst = (np.zeros(n_sets + 1, dtype=np.int64) for _ in range(3))
+        self.log_wealth = np.zeros(n_sets)
+        self.crossed = np.zeros(n_sets, dtype=bool)
+        # rho S_j in units of 1 / denominator of rho: a whole number, so that zero is zero.
+        self._scaled = np.full(n_sets, -(target.denominator - target.numerator) * known_positives, dtype=np.int64)
+
+    @property
+    def surplus(self) -> FloatArray:
+        """``S_j = sum_{b>j} k_b - c (sum_{b<=j} k_b + G)``, worst cases counted as missed, (B - 1)."""
+        return self._scaled / self.target.numerator
+
+    def terms(self, stakes: Stakes) -> Terms:
+        """What the next draw could bring."""
+        w, open_ = np.array(stakes.w, dtype=np.float64), self.left > 0
+        omega = float(w @ self.left)
+        inverse_q = np.where(open_, omega / w, 0.0)
+        c = float(self.odds)
+        spent = c * np.cumsum(self.left * stakes.v)[:-1]
+        base = self.surplus - spent
+        tail = np.maximum.accumulate(inverse_q[::-1])[::-1][1:]
+        flagged = np.maximum.accumulate(c * stakes.v * inverse_q)[:-1]
+        most = np.maximum(tail, flagged)
+        top = base + most
+        doubt = _ROUNDING * (np.abs(self.surplus) + spent + most)
+        for j in np.flatnonzero(np.abs(top) <= doubt).tolist():
+            # Any bound above X_j keeps the bet fair: one that rounding cannot turn round is taken.
+            top[j] = doubt[j] if self._exact_top(j, stakes) > 0 else 0.0
+        return Terms(base, top, inverse_q)
+
+    def _exact_top(self, j: int, stakes: Stakes) -> Fraction:
+        left, v = self.left.tolist(), [Fraction(x) for x in stakes.v.tolist()]
+        omega = sum(w * r for w, r in zip(stakes.w, left, strict=True))
+        base = Fraction(int(self._scaled[j]), self.target.numerator)
+        base -= self.odds * sum((r * x for r, x in zip(left[: j + 1], v, strict=False)), Fraction(0))
+        tail = [Fraction(omega, stakes.w[b]) for b in range(j + 1, len(left)) if left[b]]
+        flagged = [self.odds * v[b] * omega / stakes.w[b] for b in range(j + 1) if left[b]]
+        return base + max([*tail, *flagged], default=Fraction(0))
+
+    def settle(self, terms: Terms) -> None:
+        """Sets that nothing left could make fail are won, ``log W_j = infinity``."""
+        won = terms.top <= 0
+        self.log_wealth[won] = np.inf
+        self.crossed |= won
+
+    def observe(self, stratum: int, answer: bool | None, stakes: Stakes) -> None:
+        """Take in the answer on an item drawn from ``stratum``; None stands for the worst case of every set."""
+        terms = self.terms(stakes)
+        self.settle(terms)
+        sets = np.arange(len(self.log_wealth))
+        live = terms.top > 0
+        share = np.ones(len(sets))
+        if answer is not None:
+            y, inverse_q = float(answer), terms.inverse_q[stratum]
+            x = terms.base + np.where(sets < stratum, y, -float(self.odds) * (y - stakes.v[stratum])) * inverse_q
+            np.divide(x, terms.top, out=share, where=live)
+        self.log_wealth[live] += np.log1p(-stakes.gamma[live] * share[live])
+        self._count(stratum, answer)
+        self.crossed |= self.log_wealth >= self.threshold
+        if not self.left.any():
+            self.settle(self.terms(stakes))
+
+    def _count(self, stratum: int, answer: bool | None) -> None:
+        self.left[stratum] -= 1
+        if answer is None:
+            self.worst[stratum] += 1
+        else:
+            self.reviewed[stratum] += 1
+            self.positives[stratum] += int(answer)
+        if answer is not False:
+            self._scaled[:stratum] += self.target.numerator
+        if answer is True:
+            self._scaled[stratum:] -= self.target.denominator - self.target.numerator
+
+    @property
+    def n_found(self) -> int:
+        """Positives that are known, those from before the audit included."""
+        return int(self.positives.sum()) + self.known_positives
+
+    @property
+    def certified(self) -> int:
+        """The certified set: from everything inwards while the next smaller set has ever reached ``1 / alpha``.
+
+        Without a single positive there is nothing to have a recall of, and everything stays flagged.
+        """
+        j = len(self.crossed)
+        if not self.n_found:
+            return j
+        while j and self.crossed[j - 1]:
+            j -= 1
+        return j
+
+    def unreviewed(self, j: int) -> int:
+        """Items of ``F_j`` that nobody answered."""
+        return int((self.left + self.worst)[: j + 1].sum())

@@ -1,0 +1,162 @@
+"""What an audit says, in sentences that the command line, the page and the certificate share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp, factorial
+from typing import TYPE_CHECKING
+
+from rarevote.crowd.words import count, counted, percent, quoted
+from rarevote.meaning.audit.estimates import Interval
+
+if TYPE_CHECKING:
+    from rarevote.meaning.audit.audit import Audit
+
+_SMALL_POPULATION = 50
+_HOPELESS = Fraction(7, 10)
+_LESS_SURE = Fraction(4, 5)
+# "The crowd is sure that it is not": strata with a base rate up to here.
+_SURELY_NOT = 0.1
+_USELESS_SLOPE = 0.5
+_SURPRISING = 0.001
+_CAVEAT = "Forecasts can be off by a factor of two."
+
+
+def start_words(audit: Audit) -> str:
+    """What to expect, before the first review."""
+    plan = audit.plan
+    advice = advice_words(audit)
+    if advice:
+        return advice
+    expected = plan.strata.mean_score * plan.strata.n_tasks
+    said = [
+        f"{counted(plan.strata.n_tasks, 'item')}, about {count(round(expected))} {quoted(plan.name)} expected.",
+        f"Nobody can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
+        f"with fewer than about {counted(audit.floor, 'review')} of unflagged items; "
+        f"expected here: {_expected(audit, plan.confidence)}.",
+    ]
+    if plan.confidence > _LESS_SURE:
+        said.append(
+            f"With {percent(float(_LESS_SURE))} confidence: at least about {count(audit.floor_at(_LESS_SURE)[0])}; "
+            f"expected {_expected(audit, _LESS_SURE)}."
+        )
+    return " ".join([*said, _CAVEAT])
+
+
+def _expected(audit: Audit, confidence: Fraction) -> str:
+    forecast = audit.forecast_at_start(confidence)
+    if forecast is None or not forecast.pays:
+        return "that no number of reviews pays for itself"
+    return f"{counted(round(forecast.reviews), 'review')} and {counted(forecast.flagged, 'flagged item')}"
+
+
+def advice_words(audit: Audit) -> str:
+    """Why a full review, or the estimate, is better than this audit; empty if it is not."""
+    plan = audit.plan
+    n, expected = plan.strata.n_tasks, count(plan.strata.mean_score * plan.strata.n_tasks)
+    if plan.target == 1:
+        return f"A recall of 1 is proved by a full review only: look at all {counted(n, 'item')}, or lower the target."
+    if n < _SMALL_POPULATION:
+        return f"Only {counted(n, 'item')}: look at all of them."
+    least, unflagged = audit.floor_at(plan.confidence)
+    if unflagged and least > _HOPELESS * unflagged:
+        return (
+            f"{expected} {quoted(plan.name)} expected in {counted(n, 'item')}: a certificate needs "
+            f"{percent(least / unflagged)} of the rest reviewed. Look at all of them, or take the estimate."
+        )
+    return ""
+
+
+def status_words(audit: Audit) -> str:
+    """Where the audit stands: what is certified, what is supported, what further reviews would bring."""
+    plan, estimate = audit.plan, audit.estimate
+    name = quoted(plan.name)
+    said = [f"After {counted(audit.n_reviewed, 'review')} ({count(audit.n_positives)} {name})."]
+    bound = audit.most_positives
+    if bound is not None:
+        said.append(
+            f"No {name} was found, so there is nothing yet to have a recall of. With {percent(float(plan.confidence))} "
+            f"confidence there are at most {count(bound)} of them (no assumption on the crowd)."
+        )
+    else:
+        said.append(f"CERTIFIED: {certified_words(audit)}")
+        supported = audit.supported
+        said.append(f"SUPPORTED: flag {counted(len(audit.final_list(supported)), 'item')} (assumption, no proof).")
+    said.append(f"{name}: {_interval(estimate.prevalence)} of all items.")
+    if bound is None:
+        said.append(f"Precision of the certified list {_plain(estimate.precision)}.")
+    if plan.gold and bound is None:
+        said.append(
+            f"Estimated recall {_plain(estimate.recall)} with the gold, {_plain(estimate.recall_without_gold)} without."
+        )
+    return " ".join([*said, *_outlook(audit), *filter(None, [contradiction_words(audit)])])
+
+
+def _outlook(audit: Audit) -> list[str]:
+    if audit.pending:
+        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered."]
+    stopped = audit.stopped
+    if stopped:
+        return [f"Stopped: {stopped}."]
+    forecast = audit.forecast
+    if forecast is None:
+        return []
+    return [
+        f"About {counted(round(forecast.reviews), 'more review')} would bring the certified list to about "
+        f"{count(forecast.flagged)}. {_CAVEAT}"
+    ]
+
+
+def certified_words(audit: Audit) -> str:
+    """The one sentence that is proved."""
+    plan = audit.plan
+    if not audit.is_certified:
+        return "nothing smaller than all items."
+    gold = " with the gold counted as found" if plan.gold else ""
+    return (
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)} at least "
+        f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption on the crowd)."
+    )
+
+
+def relative_to(audit: Audit) -> str:
+    """What even a proof rests on."""
+    said = "Relative to the expert's labels: where the expert errs, so does the certificate."
+    if audit.plan.repeats:
+        first = audit.answers
+        differed = sum(answer.label != first.get(task) for task, answer in audit.plan.repeats.items())
+        said += f" Shown again, {differed} of {counted(len(audit.plan.repeats), 'item')} got another answer."
+    if audit.plan.earlier:
+        said += (
+            f" {counted(len(audit.plan.earlier), 'earlier audit')} of the same labels came before this one: "
+            "auditing until one certifies re-rolls the dice, and the confidence holds for each alone."
+        )
+    return said
+
+
+def contradiction_words(audit: Audit) -> str:
+    """That expert and crowd disagree where the crowd is sure; empty if they do not."""
+    wealth, curve = audit.wealth, audit.recalibration
+    sure = audit.plan.strata.p0 <= _SURELY_NOT
+    reviewed, positive = int(wealth.reviewed[sure].sum()), int(wealth.positives[sure].sum())
+    expected = float((wealth.reviewed * audit.plan.strata.p0)[sure].sum())
+    if curve.slope >= _USELESS_SLOPE or not positive or _poisson_tail(positive, expected) >= _SURPRISING:
+        return ""
+    return (
+        f"Expert and crowd disagree where the crowd is sure ({positive} of {reviewed} that it calls other than "
+        f"{quoted(audit.plan.name)} are {quoted(audit.plan.name)}): the crowd's ranking is of little use here "
+        f"(slope {curve.slope:.2f})."
+    )
+
+
+def _poisson_tail(seen: int, expected: float) -> float:
+    """Probability of as many or more where ``expected`` are."""
+    return 1.0 - sum(exp(-expected) * expected**i / factorial(i) for i in range(min(seen, 100)))
+
+
+def _interval(interval: Interval) -> str:
+    return f"{100 * interval.middle:.1f}% ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.middle:.2f} ({interval.low:.2f} to {interval.high:.2f})"
