@@ -88,8 +88,8 @@ def test_mistakes_write_nothing(crowd: Path, tmp_path: Path) -> None:
     other.write_text("task,worker,label\nx,a,maybe\n")
     done = rarevote("predict", crowd / "model", other, "-o", out, code=1)
     assert "label 'maybe' was not among the classes of the fit (0, 1)" in done.stderr
-    done = rarevote("aggregate", crowd / "old.csv", "-m", "glad", "--model-out", tmp_path / "m", "-o", out, code=2)
-    assert "glad cannot label new tasks" in done.stderr
+    done = rarevote("aggregate", crowd / "old.csv", "-m", "plat", "--model-out", tmp_path / "m", "-o", out, code=2)
+    assert "plat cannot label new tasks" in done.stderr
     done = rarevote("aggregate", crowd / "old.csv", "--model-out", tmp_path / "no" / "m", "-o", out, code=1)
     assert "no folder" in done.stderr
     done = rarevote("aggregate", crowd / "old.csv", "--model-out", out, "-o", out, code=2)
