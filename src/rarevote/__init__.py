@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
     from rarevote.study.datasets import load_dataset as load_dataset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values()} | {
     "Annotations": "crowd.annotations",
