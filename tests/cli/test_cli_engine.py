@@ -23,16 +23,26 @@ def labels(tmp_path: Path) -> Path:
 
 def test_labels_go_back_to_label_studio(tmp_path: Path) -> None:
     result, back = tmp_path / "result.csv", tmp_path / "predictions.json"
-    rarevote("aggregate", EXPORT, "--question", "damage", "-m", "majority-vote", "-o", result, "--back-out", back)
+    rarevote("aggregate", EXPORT, "--question", "damage", "-o", result, "--back-out", back)
     written = {str(item["id"]): item for item in json.loads(back.read_text(encoding="utf-8"))}
     for task, label in duckdb.sql(f"SELECT task, label FROM read_csv('{result}', all_varchar=true)").fetchall():
         (prediction,) = written[task]["predictions"]
         (answer,) = prediction["result"]
         assert answer["value"]["choices"] == [label]
-        assert (answer["from_name"], prediction["model_version"]) == ("damage", "majority-vote")
+        assert (answer["from_name"], prediction["model_version"]) == ("damage", "anchored-rasch")
         assert 0 < prediction["score"] <= 1
     original = {str(item["id"]): item["data"] for item in json.loads(EXPORT.read_text(encoding="utf-8"))}
     assert all(item["data"] == original[task] for task, item in written.items())
+
+
+def test_only_a_calibrated_probability_is_a_score(tmp_path: Path) -> None:
+    back = tmp_path / "back.json"
+    rarevote(
+        "aggregate", EXPORT, "--question", "damage", "-m", "majority-vote", "-o", tmp_path / "r.csv", "--back-out", back
+    )
+    predictions = [one for item in json.loads(back.read_text(encoding="utf-8")) for one in item["predictions"]]
+    assert predictions
+    assert not any("score" in one for one in predictions)
 
 
 def test_there_is_no_way_back_from_a_plain_file(labels: Path, tmp_path: Path) -> None:
@@ -58,6 +68,16 @@ def test_checkpoints(labels: Path, tmp_path: Path) -> None:
         (["--engine", "dask"], "say which with --out"),
         (["--engine", "dask", "--truth", "labels.csv", "--out", "folder"], "--truth is for a single machine"),
         (["--engine", "dask", "--wide", "--out", "folder"], "--wide is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--show", "text"], "--show is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--format", "csv"], "--format is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--no-header"], "--no-header is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--sheet", "x"], "--sheet is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--from", "mturk"], "--from is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--question", "q"], "--question is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--multilabel"], "--multilabel is for a single machine"),
+        (["--engine", "dask", "--out", "folder", "--include-predictions"], "--include-predictions is for a single"),
+        (["--engine", "dask", "--out", "folder", "--prediction-column", "c"], "--prediction-column is for a single"),
+        (["--engine", "dask", "--out", "folder", "--gold-column", "c"], "--gold-column is for a single machine"),
     ],
 )
 def test_mistakes(labels: Path, arguments: list[str], message: str) -> None:

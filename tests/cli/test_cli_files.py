@@ -53,7 +53,7 @@ def test_a_shown_column_never_hides_a_result(labels: Path) -> None:
 def test_the_rare_class_comes_first(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
     said = rarevote("aggregate", labels, "-m", "majority-vote", "-o", out).stderr
-    assert "crack (the rare class): 1 of 3 tasks (33.3 %), with 33.3 % of the votes" in said
+    assert "crack (the rare class): 1 of 3 tasks (33.3%), with 33.3% of the votes" in said
     said = rarevote("aggregate", labels, "-m", "majority-vote", "-o", out, "--rare", "ok").stderr
     assert "ok (the rare class): 2 of 3 tasks" in said
     done = rarevote("aggregate", labels, "-o", tmp_path / "new.csv", "--rare", "broken", code=2)

@@ -17,7 +17,8 @@ from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.options.result import ResultFile, check_result_file, write_result
-from rarevote.cli.show import aligned, percent, say, share
+from rarevote.cli.show import aligned, say, share
+from rarevote.crowd.words import percent
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -193,7 +194,8 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     called = "the rare class" if rare["is_rare"] else "the class with the fewest votes"
     say(
         f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks "
-        f"({percent(rare['share_of_tasks'])}), with {percent(rare['share_of_votes'])} of the votes"
+        f"({percent(rare['share_of_tasks'], fine=True)}), with {percent(rare['share_of_votes'], fine=True)} "
+        "of the votes"
     )
     if "scores" in summary:
         _tell_scores(summary["scores"])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rarevote.cli.show import aligned, share
+from rarevote.crowd.words import percent
 
 EXAMPLES = """Examples:
 
@@ -41,7 +42,7 @@ def demo(
     defects = sum(label == _RARE for label in truth.values())
     typer.echo(
         f"Rail inspection (simulated): {votes.n_tasks:,} images, {defects} of them with a defect "
-        f"({defects / len(truth):.1%}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
+        f"({percent(defects / len(truth), fine=True)}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
         "Most inspectors overlook some defects.\n"
     )
     results = {name: fit(crowd, name, rare=_RARE).decide(allow_unvoted=True) for name in _METHODS}

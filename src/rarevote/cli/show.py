@@ -75,11 +75,6 @@ def share(value: float) -> str:
     return f"{value:.3f}"
 
 
-def percent(value: float) -> str:
-    """A share in percent, with two digits that count."""
-    return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
-
-
 def time_left(seconds: float) -> str:
     """Seconds to go, in words."""
     minutes, rest = divmod(round(seconds), 60)

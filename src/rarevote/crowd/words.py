@@ -29,15 +29,19 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     return f"{text} {one if text == '1' else many or one + 's'}"
 
 
-def percent(share: float) -> str:
-    """A share in percent: whole, but never rounded to none or all.
+def percent(share: float, *, fine: bool = False) -> str:
+    """A share in percent: whole, or with two digits that count (``fine``), but never rounded to none or all.
 
+    >>> percent(0.0563, fine=True), percent(0.333, fine=True)
+    ('5.6%', '33.3%')
     >>> percent(0.953), percent(0.0), percent(0.0042), percent(0.9996), percent(0.00003), percent(float("nan"))
     ('95%', '0%', '0.4%', 'over 99.9%', 'under 0.1%', 'unknown')
     """
     if not isfinite(share):
         return "unknown"
     hundredths = 100 * share
+    if fine and 0.05 <= hundredths < 99.95:
+        return f"{hundredths:.2g}%" if hundredths < 10 else f"{hundredths:.1f}%"
     if 0 < hundredths < 0.05:
         return "under 0.1%"
     if 99.95 <= hundredths < 100:
