@@ -7,17 +7,14 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.io.read.open import is_temporary
 from rarevote.io.read.remote import refuse_address
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import FORMAT, read_text, to_text
-
-if TYPE_CHECKING:
-    from rarevote.io.read.crowd import Crowd
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
@@ -89,7 +86,7 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
     options = {name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()}
-    return read(labels, **options)
+    return read(labels, ReadOptions(**options))
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
