@@ -299,3 +299,64 @@ def test_standard_input_cannot_be_audited(folder: Path) -> None:
         code=2,
     )  # fmt: skip
     assert "standard input cannot be read again" in said.stderr
+
+
+def test_labels_and_plan_move_together(folder: Path, truth: dict[str, str], tmp_path: Path) -> None:
+    for name in ("data", "audits", "nobody.json"):
+        (folder / name).mkdir()
+    (folder / "labels.csv").rename(folder / "data" / "labels.csv")
+    words = ["--find", "defect=0.9", "--flag-cost", "3", "--review-out", "round-1.csv", "--plan"]
+    said = rarevote("audit", "start", "data", *words, "data/audit.json", folder=folder, code=2)
+    assert "lies in the folder of the labels" in said.stderr
+    rarevote("audit", "start", "data/labels.csv", *words, "audits/audit.json", folder=folder)
+    answers = folder / answer(folder, 1, truth)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("data", "audits"):
+        (folder / name).rename(moved / name)
+    plan = moved / "audits" / "audit.json"
+    rarevote("audit", "continue", plan, "--answers", answers, "--review-out", moved / "round-2.csv")
+    assert json.loads(rarevote("audit", "status", plan, "--json").stdout)["reviewed"] == len(table(answers))
+
+
+def test_numbers_stay_numbers(folder: Path, truth: dict[str, str]) -> None:
+    """Labels in JSON lines with numbers for names; the answers come as text, as spreadsheets give them."""
+    code = {name: number for number, name in enumerate(CLASSES)}
+    votes = [
+        {"task": int(row["task"][1:]), "worker": row["worker"], "label": code[row["label"]]}
+        for row in table(folder / "labels.csv")
+    ]
+    (folder / "labels.ndjson").write_text("\n".join(map(json.dumps, votes)), encoding="utf-8")
+    rarevote(
+        "audit", "start", "labels.ndjson", "--find", "1=9/10", "--flag-cost", "3", "--plan", "audit.json",
+        "--review-out", "round-1.csv", folder=folder,
+    )  # fmt: skip
+    said = {task[1:]: str(code[label]) for task, label in truth.items()}
+    go_on(folder, answer(folder, 1, said), "round-2.csv")
+    rarevote("audit", "finish", "audit.json", "--out", "r.ndjson", "--certificate", "c.json", folder=folder)
+    rarevote("audit", "verify", "audit.json", "c.json", folder=folder)
+    result = [json.loads(line) for line in (folder / "r.ndjson").read_text(encoding="utf-8").splitlines()]
+    by_expert = {row["task"]: row["label"] for row in result if row["decision"] == "expert"}
+    reviewed = [row["task"] for row in table(folder / "round-1.csv")]
+    assert by_expert == {int(task): int(said[task]) for task in reviewed}
+
+
+def test_a_lost_list_is_written_again(folder: Path) -> None:
+    start(folder)
+    first = (folder / "round-1.csv").read_bytes()
+    rarevote("audit", "continue", "audit.json", "--review-out", "again.csv", folder=folder)
+    assert (folder / "again.csv").read_bytes() == first
+
+
+def test_answers_in_the_journal_count(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    asked = [row["task"] for row in table(folder / "round-1.csv")]
+    entry = {"who": "anna", "when": "2026-01-01T00:00:00+00:00"}
+    lines = [json.dumps({"task": task, "label": truth[task], **entry}) for task in asked]
+    (folder / "audit.json.answers.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    state = json.loads(rarevote("audit", "status", "audit.json", "--json", folder=folder).stdout)
+    assert state["reviewed"] == len(asked)
+    rarevote("audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", folder=folder)
+    rarevote("audit", "verify", "audit.json", "c.json", folder=folder)
+    kept = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["rounds"][0]["answers"]
+    assert {one["who"] for one in kept} == {"anna"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.names import as_name_array, find_name, listed
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.floor import Share
@@ -125,7 +125,7 @@ def result_columns(
         labels.append(plan.gold.get(task, answers[task] if named else best))
         by_list = "audit" if task in flagged else "crowd"
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
-    columns = {"task": objects(tasks), "label": objects(labels), "decision": objects(decisions)}
+    columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
     return columns | shown_columns(shown, range(len(tasks)), taken=columns)
 
 
@@ -134,16 +134,11 @@ def shown_columns(
 ) -> dict[str, NDArray[Any]]:
     """What people were shown of the tasks in ``rows``; blank for those behind the tasks with votes."""
     return {
-        f"show:{name}" if name in taken else name: objects([texts[row] if row < len(texts) else "" for row in rows])
+        f"show:{name}" if name in taken else name: as_name_array(
+            [texts[row] if row < len(texts) else "" for row in rows]
+        )
         for name, texts in (shown or {}).items()
     }
-
-
-def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Names as a column."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = list(values)
-    return column
 
 
 def summary(audit: Audit) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rarevote.crowd.names import as_name_array
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.audit.of_fit import objects, shown_columns
+from rarevote.meaning.audit.of_fit import shown_columns
 
 
 def write_review_list(
@@ -34,8 +35,8 @@ def write_review_list(
     place = {task: row for row, task in enumerate(tasks)}
     texts = shown_columns(shown, [place[task] for task in review], taken=("task", "label"))
     if form == "table":
-        blank = objects([""] * len(review))
-        write_columns({"task": objects(review), **texts, "label": blank}, path)
+        blank = as_name_array([""] * len(review))
+        write_columns({"task": as_name_array(review), **texts, "label": blank}, path)
         return
     rows = [{name: str(column[i]) for name, column in texts.items()} for i in range(len(review))]
     make = _label_studio if form == "label-studio" else _argilla

@@ -85,7 +85,9 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(files_sha256(labels))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    options = {name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()}
+    options: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()
+    }
     return read(labels, ReadOptions(**options))
 
 
@@ -95,11 +97,20 @@ def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
     Raises:
         InputError: such a plan cannot be read.
     """
-    begin = to_text({"format": FORMAT})[:-2].encode()  # as plans do, and nothing else in JSON
+    begin = to_text({"format": FORMAT})[:-2].encode()  # as plans do
     found = []
     for path in sorted(plan.parent.glob("*.json")):
-        with path.open("rb") as handle:
-            is_plan = handle.read(len(begin)) == begin
-        if is_plan and labels_sha256 in read_text(path):
-            found.append(Audit.load(path))
+        if _begins(path, begin) and labels_sha256 in read_text(path):
+            try:
+                found.append(Audit.load(path))
+            except InputError as error:
+                raise InputError(f"{path}, an earlier audit of these labels: {error}") from None
     return [audit for audit in found if audit.plan.rounds]
+
+
+def _begins(path: Path, begin: bytes) -> bool:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(len(begin)) == begin
+    except OSError:  # a folder, or not ours to read: no plan of ours
+        return False
