@@ -37,6 +37,7 @@ from rarevote.methods.registry import DEFAULT_METHOD, find_method
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
     from rarevote.em.loop import Callback
+    from rarevote.meaning.audit import Aim, Audit, Share
     from rarevote.meaning.calibrate import CalibratedPosterior, Shares
     from rarevote.meaning.compare import Comparison
     from rarevote.meaning.costs import Costs
@@ -247,8 +248,7 @@ class Fitted:
         """Probabilities to be read as such; computed once.
 
         Args:
-            prevalence: "estimate" from the crowd, "gold" for the shares among the known tasks (a random sample), or
-                shares by class.
+            prevalence: "estimate" from the crowd, "gold": shares among known tasks (a random sample), or by class.
             sampled: whether draws of how the votes may have come about are wanted, with which intervals come, even of
                 a method whose own probabilities are calibrated.
         """
@@ -341,6 +341,15 @@ class Fitted:
         name = self.annotations.tasks[[number]].tolist()[0]
         calibration = self.calibrate() if calibrate else None
         return explain(self.method, name, gold=self.gold, calibration=calibration, label=label)
+
+    def audit(
+        self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,
+        aim: Aim = "certificate", budget: int | None = None, seed: int | None = None,
+    ) -> Audit:  # fmt: skip
+        """Prove a recall of a class with few expert reviews; see :meth:`rarevote.meaning.audit.Audit.start`."""
+        from rarevote.meaning.audit.of_fit import audit_of_fit as start
+
+        return start(self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""

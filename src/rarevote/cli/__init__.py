@@ -23,6 +23,7 @@ from rarevote.cli import (
     score,
     simulate,
 )
+from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
@@ -57,6 +58,7 @@ app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.add_typer(audit_app, name="audit")
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(study_app, name="study")
 

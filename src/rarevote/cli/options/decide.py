@@ -151,7 +151,7 @@ class DecisionArguments:
         if self.review_out is not None:
             if out is not None and out.resolve() == self.review_out.resolve():
                 raise ParameterError(f"--out and --review-out are the same file, {out}")
-            _check_review_file(self.review_out, self.review_as)
+            check_review_file(self.review_out, self.review_as)
 
 
 def parse_min_recall(text: str) -> dict[str, float]:
@@ -187,7 +187,7 @@ def parse_prevalence(text: str | None) -> str | dict[str, float]:
     return shares
 
 
-def _check_review_file(path: Path, review_as: str) -> None:
+def check_review_file(path: Path, review_as: str) -> None:
     """Refuse, before any work is done, a list that could not be written in the end."""
     from rarevote.io.write.columns import check_output
 

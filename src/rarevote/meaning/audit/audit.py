@@ -84,6 +84,7 @@ class Audit:
         seed: int | None = None,
         labels_sha256: str | None = None,
         gold_sha256: str | None = None,
+        source: dict[str, Any] | None = None,
         earlier: Sequence[Audit] = (),
     ) -> Audit:
         """Freeze everything an audit depends on, before any answer.
@@ -103,6 +104,7 @@ class Audit:
             seed: 64 bits; from the operating system if not given, which is the only honest way outside of tests.
             labels_sha256: SHA-256 of the labels that the scores came from.
             gold_sha256: SHA-256 of the gold.
+            source: a record for the plan of where the labels are; what is in it is for whoever writes the result.
             earlier: earlier audits of the same labels; the certificate names them.
 
         Raises:
@@ -124,6 +126,7 @@ class Audit:
                 seed=seed,
                 labels_sha256=labels_sha256,
                 gold_sha256=gold_sha256,
+                source=source,
                 earlier=[one._mention() for one in earlier],
             )
         )

@@ -34,6 +34,7 @@ def open_plan(
     seed: int | None,
     labels_sha256: str | None,
     gold_sha256: str | None,
+    source: dict[str, Any] | None,
     earlier: Sequence[dict[str, Any]],
 ) -> Plan:
     """A plan without rounds; the arguments are those of :meth:`rarevote.meaning.audit.audit.Audit.start`.
@@ -80,6 +81,7 @@ def open_plan(
         started=now(),
         labels_sha256=labels_sha256,
         gold_sha256=gold_sha256,
+        source=source,
         earlier=list(earlier),
         gold=known,
         strata=build_strata([names[i] for i in population], p[population], seed),

@@ -9,6 +9,8 @@ One object on one line, keys in this order::
     seed                      16 hexadecimal digits
     started                   when, UTC
     labels_sha256, gold_sha256
+    source                    where labels and gold are and how they are read, seen from the plan's folder, and the best
+                              other class of every task, for the result; or null
     earlier                   earlier audits of the same labels, as their plans' SHA-256 and what they said
     gold                      [task, label] of items known before the audit
     strata                    {"p0", "tasks"}: the frozen ranking, best first
@@ -91,6 +93,7 @@ class Plan:
     started: str
     labels_sha256: str | None
     gold_sha256: str | None
+    source: dict[str, Any] | None
     earlier: list[dict[str, Any]]
     gold: dict[Any, Any]
     strata: Strata
@@ -114,6 +117,7 @@ class Plan:
             "started": self.started,
             "labels_sha256": self.labels_sha256,
             "gold_sha256": self.gold_sha256,
+            "source": self.source,
             "earlier": self.earlier,
             "gold": [[task, label] for task, label in self.gold.items()],
             "strata": [
@@ -182,6 +186,7 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         started=record["started"],
         labels_sha256=record["labels_sha256"],
         gold_sha256=record["gold_sha256"],
+        source=record["source"],
         earlier=list(record["earlier"]),
         gold=dict(record["gold"]),
         strata=Strata(

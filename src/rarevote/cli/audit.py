@@ -1,0 +1,319 @@
+"""``rarevote audit``: prove a recall with few reviews by an expert, whatever the crowd or the method did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, one_of
+from rarevote.cli.options.decide import REVIEW_FORMATS, ReviewAs, check_review_file
+from rarevote.cli.options.examples import examples
+from rarevote.cli.options.fit import FitOptions
+from rarevote.cli.options.groups import takes
+from rarevote.cli.options.read import Reading
+from rarevote.cli.show import say, tell, warn
+from rarevote.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
+    from rarevote.meaning.audit import Audit
+
+audit_app = typer.Typer(
+    help="Prove a recall with few reviews by an expert.",
+    no_args_is_help=True,
+    epilog=examples(
+        "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
+        "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv",
+        "rarevote audit status audit.json",
+        "rarevote audit finish audit.json --out result.csv --certificate certificate.json",
+        "rarevote audit verify audit.json certificate.json",
+    ),
+)
+
+_AIMS = ("certificate", "estimate")
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that `rarevote audit start` wrote.")]
+ReviewList = Annotated[Path, typer.Option(metavar="FILE", help="Where the list for the expert goes.")]
+
+
+@audit_app.command(
+    "start",
+    epilog=examples(
+        "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
+        "rarevote audit start labels.csv --find defect=0.9 --gold known.csv --show text --budget 300 "
+        "--plan audit.json --review-out round-1.csv",
+        "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
+        "--review-as label-studio",
+    ),
+)
+@takes(Reading, FitOptions)
+def start(
+    reading: Reading,
+    fit_options: FitOptions,
+    find: Annotated[str, typer.Option(metavar="CLASS=RECALL", help="What is to be proved, such as defect=0.9.")],
+    plan: Annotated[Path, typer.Option(metavar="FILE", help="Where the plan goes; never over another one.")],
+    review_out: ReviewList,
+    confidence: Annotated[
+        str, typer.Option(metavar="SHARE", help="How sure to be: a false certificate has at most the rest.")
+    ] = "0.95",
+    flag_cost: Annotated[float, typer.Option(metavar="N", help="What a flagged item costs, in reviews.")] = 1.0,
+    aim: Annotated[
+        str,
+        typer.Option(
+            help="certificate, or estimate to spend the first reviews on honest intervals.",
+            autocompletion=one_of(*_AIMS),
+        ),
+    ] = "certificate",
+    budget: Annotated[int | None, typer.Option(metavar="N", help="The most reviews to ask for.")] = None,
+    review_as: ReviewAs = "table",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
+    from rarevote.meaning.audit.of_fit import audit_of_fit
+    from rarevote.meaning.audit.source import earlier_audits, files_sha256, source_record
+    from rarevote.meaning.audit.words import start_words
+
+    name, target = _parse_find(find)
+    if aim not in _AIMS:
+        raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
+    if review_as not in REVIEW_FORMATS:
+        raise ParameterError(f"--review-as must be {', '.join(REVIEW_FORMATS)}, got {review_as!r}")
+    _check_plan_file(plan)
+    _check_list(review_out, review_as, plan)
+    estimator = fit_options.make()
+    files = source_record(reading.labels, reading.options(), review_as, plan)
+    # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
+    labels_sha256 = files_sha256(reading.labels)
+    earlier = earlier_audits(plan, labels_sha256)
+    crowd = reading.read(quiet=quiet)
+    fitted = fit_options.fit(crowd, estimator, quiet=quiet)
+    audit = audit_of_fit(
+        fitted,
+        name,
+        target,
+        confidence=confidence,
+        flag_cost=flag_cost,
+        aim=aim,  # type: ignore[arg-type]
+        budget=budget,
+        files=files,
+        labels_sha256=labels_sha256,
+        gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
+        earlier=earlier,
+    )
+    if not quiet:
+        say()
+        say(start_words(audit))
+        if earlier:
+            say(f"Earlier audits of these labels in this folder: {len(earlier)}. The certificate will name them.")
+    if not audit.round():
+        raise InputError(
+            f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
+            f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
+        )
+    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+
+
+@audit_app.command(
+    "continue",
+    epilog=examples(
+        "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv",
+        "rarevote audit continue audit.json --answers round-2.csv --worst-case --review-out round-3.csv",
+    ),
+)
+def go_on(
+    plan: PlanFile,
+    review_out: ReviewList,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The expert's answers (task, label). Without: the open items are listed again."
+        ),
+    ] = None,
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Take in answers, say where the audit stands, and draw the next items if that pays."""
+    from rarevote.meaning.audit.source import read_again
+    from rarevote.meaning.audit.words import status_words
+
+    audit = _load(plan)
+    _check_list(review_out, _form(audit), plan)
+    if answers is not None and answers.resolve() == review_out.resolve():
+        raise ParameterError(f"--answers and --review-out are the same file, {answers}")
+    crowd = read_again(audit, plan)
+    if answers is not None:
+        _take_in(audit, answers)
+    if worst_case:
+        audit.worst_case()
+    if not quiet:
+        say(status_words(audit))
+    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+
+
+@audit_app.command(
+    "status", epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json")
+)
+def status(plan: PlanFile, as_json: Json = False) -> None:
+    """Where the audit stands: what is certified, what is supported, what more reviews would bring."""
+    from rarevote.meaning.audit.of_fit import summary
+    from rarevote.meaning.audit.words import relative_to, status_words
+
+    audit = _load(plan)
+    if as_json:
+        _tell_json(summary(audit))
+    else:
+        tell(status_words(audit))
+        tell(relative_to(audit))
+
+
+@audit_app.command(
+    "finish",
+    epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"),
+)
+def finish(
+    plan: PlanFile,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The result: the class for the final list, the best other elsewhere.")
+    ],
+    certificate: Annotated[Path, typer.Option(metavar="FILE", help="What is proved, for others to verify (.json).")],
+    spreadsheet_safe: SpreadsheetSafe = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write the result and the certificate of what is proved now; the audit can still go on."""
+    from rarevote.io.write.atomic import replacing
+    from rarevote.io.write.columns import check_output, check_place, write_columns
+    from rarevote.meaning.audit.of_fit import all_tasks, result_columns, summary
+    from rarevote.meaning.audit.plan_file import to_text
+    from rarevote.meaning.audit.source import read_again
+    from rarevote.meaning.audit.words import certified_words, relative_to
+
+    check_output(out)
+    check_place(certificate)
+    if len({path.resolve() for path in (plan, out, certificate)}) < 3:
+        raise ParameterError("the plan, --out and --certificate must be three different files")
+    audit = _load(plan)
+    crowd = read_again(audit, plan)
+    rows = result_columns(audit, all_tasks(crowd.annotations), crowd.shown)
+    audit.save(plan)
+    write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
+    with replacing(certificate) as temporary:
+        temporary.write_text(to_text(audit.certificate()), encoding="utf-8")
+    if as_json:
+        _tell_json(summary(audit))
+    if not quiet:
+        say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
+        if audit.pending:
+            say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+        say(f"wrote {out}: {len(rows['task']):,} tasks")
+        say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+
+
+@audit_app.command("verify", epilog=examples("rarevote audit verify audit.json certificate.json"))
+def verify(
+    plan: PlanFile,
+    certificate: Annotated[Path, typer.Argument(help="The certificate that `rarevote audit finish` wrote.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Does the certificate follow from the plan? Draws and bets are made again; exit code 1 with the reason if not."""
+    from rarevote.meaning.audit import verify_files
+
+    reasons = verify_files(plan, certificate)
+    if as_json:
+        _tell_json({"follows": not reasons, "reasons": reasons})
+    if reasons:
+        raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(reasons)}")
+    if not quiet:
+        say(f"{certificate} follows from {plan}")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# inside
+
+
+def _parse_find(text: str) -> tuple[str, str]:
+    """``defect=0.9`` as a class and its recall, which stays text: 0.9 is nine tenths."""
+    name, sign, number = text.rpartition("=")
+    if not sign or not name.strip() or not number.strip():
+        raise ParameterError(f"--find wants CLASS=RECALL, such as defect=0.9, got {text!r}")
+    return name.strip(), number.strip()
+
+
+def _check_plan_file(plan: Path) -> None:
+    from rarevote.io.write.columns import check_place
+
+    check_place(plan)
+    if plan.exists():
+        raise InputError(
+            f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
+            "audit, so a plan is never overwritten: continue it, or name another file"
+        )
+
+
+def _check_list(review_out: Path, form: str, plan: Path) -> None:
+    check_review_file(review_out, form)
+    if review_out.resolve() == plan.resolve():
+        raise ParameterError(f"the plan and --review-out are the same file, {plan}")
+
+
+def _load(plan: Path) -> Audit:
+    """The audit, with the file named in what may be wrong with it."""
+    from rarevote.meaning.audit import Audit
+
+    try:
+        return Audit.load(plan)
+    except InputError as error:
+        raise InputError(str(error) if str(plan) in str(error) else f"{plan}: {error}") from None
+
+
+def _form(audit: Audit) -> str:
+    return str((audit.plan.source or {}).get("review_as", "table"))
+
+
+def _take_in(audit: Audit, path: Path) -> None:
+    """Give the answers to the audit; where experts disagree, the item stays open."""
+    from rarevote.crowd.names import listed
+    from rarevote.io.read.answers import read_answers
+    from rarevote.meaning.audit.answers import adjudicated
+
+    rows = read_answers(path)
+    answers = adjudicated(rows)
+    said = {task for task, label in rows if label is not None}
+    disputed = [task for task, label in answers.items() if label is None and task in said]
+    if disputed:
+        warn(f"{path}: two different labels for {listed(disputed)}; such items stay open until the experts agree")
+    try:
+        audit.answer(answers)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
+    """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
+    from rarevote.meaning.audit.of_fit import all_tasks, summary
+    from rarevote.meaning.audit.review_list import write_review_list
+
+    review = audit.round()
+    audit.save(plan)
+    if review:
+        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.shown)
+    if as_json:
+        _tell_json({**summary(audit), "review_out": str(review_out) if review else None})
+    if quiet:
+        return
+    if review:
+        say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
+    else:
+        say(f"No more reviews are asked for: {audit.stopped}. No list was written; next: rarevote audit finish {plan}")
+
+
+def _tell_json(figures: dict[str, Any]) -> None:
+    typer.echo(json.dumps(figures, ensure_ascii=False, default=str))

@@ -1,0 +1,158 @@
+"""An audit of what a method found: the score is its calibrated probability of the class, the gold is known before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import as_name_array, find_name, listed
+from rarevote.errors import ParameterError
+from rarevote.meaning.audit.audit import Audit
+from rarevote.meaning.audit.floor import Share
+from rarevote.meaning.audit.plan_file import Aim, plain_name
+
+if TYPE_CHECKING:
+    from rarevote.api import Fitted
+    from rarevote.crowd.annotations import Annotations
+
+
+def audit_of_fit(
+    fitted: Fitted,
+    name: Any,
+    target: Share,
+    *,
+    confidence: Share = 0.95,
+    flag_cost: float = 1.0,
+    aim: Aim = "certificate",
+    budget: int | None = None,
+    seed: int | None = None,
+    files: Mapping[str, Any] | None = None,
+    labels_sha256: str | None = None,
+    gold_sha256: str | None = None,
+    earlier: Sequence[Audit] = (),
+) -> Audit:
+    """Start an audit of one class; see :meth:`Audit.start` for what is not said here.
+
+    Tasks that got abstentions only are part of the population and take the mean score.
+
+    Args:
+        fitted: the fit. Its gold leaves the population, and positives among it count as found.
+        name: the class, as it is in the data or as a person types it.
+        target: the recall to prove.
+        confidence: of the certificate.
+        flag_cost: what a flagged item costs, in reviews.
+        aim: "certificate" or "estimate".
+        budget: the most reviews to ask for.
+        seed: for tests only.
+        files: what the plan is to remember of the files, beside every task's best other class.
+        labels_sha256: SHA-256 of the labels.
+        gold_sha256: SHA-256 of the gold.
+        earlier: earlier audits of the same labels.
+
+    Raises:
+        ParameterError: no class has that name, or a parameter is out of range.
+    """
+    votes = fitted.annotations
+    k = find_name(name, votes.classes)
+    if k is None:
+        raise ParameterError(f"no class is called {str(name)!r}; the classes are {listed(votes.classes.tolist())}")
+    posterior = np.asarray(fitted.calibrate().posterior, dtype=np.float64)
+    score = posterior[:, k]
+    classes = votes.classes.tolist()
+    return Audit.start(
+        all_tasks(votes),
+        np.concatenate([score, np.full(len(votes.unanswered), score.mean())]),
+        name=classes[k],
+        target=target,
+        confidence=confidence,
+        flag_cost=flag_cost,
+        aim=aim,
+        budget=budget,
+        gold=fitted.gold,
+        classes=classes,
+        seed=seed,
+        labels_sha256=labels_sha256,
+        gold_sha256=gold_sha256,
+        source={**(files or {}), **_best_others(votes, posterior, k)},
+        earlier=earlier,
+    )
+
+
+def all_tasks(votes: Annotations) -> list[Any]:
+    """Tasks with votes, then those that got abstentions only."""
+    return [*votes.tasks.tolist(), *votes.unanswered.tolist()]
+
+
+def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> dict[str, Any]:
+    """The most probable class but ``k`` of every task: the most frequent of these, and the tasks that have another."""
+    if votes.n_classes < 2:
+        return {"other": None, "others": []}
+    rest = posterior.copy()
+    rest[:, k] = -1.0
+    best = rest.argmax(axis=1)
+    usual = int(np.bincount(best).argmax())
+    names = [plain_name(one, "class") for one in votes.classes.tolist()]
+    unusual = [int(code) for code in np.unique(best) if code != usual]
+    others = [[names[code], np.asarray(votes.tasks)[best == code].tolist()] for code in unusual]
+    return {"other": names[usual], "others": others}
+
+
+def result_columns(
+    audit: Audit, tasks: Sequence[Any], shown: Mapping[str, NDArray[Any]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """What the audit makes of every task: task, label, decision, then what is shown.
+
+    The label is the expert's own or the gold one where there is one, the class for the rest of the final list, and the
+    best other class elsewhere; ``decision`` says which: "expert", "gold", "audit" or "crowd".
+
+    Args:
+        audit: started by :func:`audit_of_fit`.
+        tasks: all tasks, in the order that rows are wanted in.
+        shown: columns carried along, a text for each of the first tasks; blank for the others.
+    """
+    plan, source = audit.plan, audit.plan.source or {}
+    other = {task: name for name, group in source.get("others", []) for task in group}
+    flagged, answers = set(audit.final_list()), audit.answers
+    labels: list[Any] = []
+    decisions: list[Any] = []
+    for task in tasks:
+        best = plan.name if task in flagged else other.get(task, source.get("other"))
+        # "No" to one of many classes names none: the best other class is taken.
+        named = task in answers and (plan.classes is None or answers[task] in plan.classes)
+        labels.append(plan.gold.get(task, answers[task] if named else best))
+        by_list = "audit" if task in flagged else "crowd"
+        decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
+    columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
+    return columns | shown_columns(shown, range(len(tasks)), taken=columns)
+
+
+def shown_columns(
+    shown: Mapping[str, NDArray[Any]] | None, rows: Sequence[int], taken: Sequence[str] | Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """What people were shown of the tasks in ``rows``; blank for those behind the tasks with votes."""
+    return {
+        f"show:{name}" if name in taken else name: as_name_array(
+            [texts[row] if row < len(texts) else "" for row in rows]
+        )
+        for name, texts in (shown or {}).items()
+    }
+
+
+def summary(audit: Audit) -> dict[str, Any]:
+    """Where the audit stands, in figures for JSON."""
+    stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
+    kept = ("class", "target", "confidence", "items", "gold", "reviewed", "positives_reviewed", "worst_cases",
+            "certified", "flagged", "flagged_unreviewed", "claim", "relative_to", "estimates")  # fmt: skip
+    return {
+        **{name: stands[name] for name in kept},
+        "supported_flagged": len(audit.final_list(audit.supported)),
+        "most_positives": audit.most_positives,
+        "slope": audit.recalibration.slope,
+        "rounds": len(audit.plan.rounds),
+        "pending": len(audit.pending),
+        "stopped": audit.stopped,
+        "forecast": forecast and {"reviews": round(forecast.reviews), "flagged": forecast.flagged},
+    }

@@ -1,0 +1,362 @@
+"""A whole audit by the command line, from labels to a certificate that others can check; and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rarevote import simulate_crowd
+from tests.command import rarevote, rows
+
+CLASSES = ("sound", "defect")
+
+
+@pytest.fixture(autouse=True)
+def _one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of tests the operating system rolls the dice."""
+    monkeypatch.setattr("rarevote.meaning.audit.opening.secrets.randbits", lambda _bits: 1)
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Labels of 300 items, a third of them defects, and what an expert says of each."""
+    made = simulate_crowd(
+        300, 40, imbalance=2, votes_per_task=10, p_good=1, p_majority=0, p_minority=0, p_bad=0, hard_share=0.1,
+        random_state=0,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("crowd") / "labels.csv"
+    tasks, workers, labels = made.arrays
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["task", "worker", "label", "text"])
+        for task, worker, label in zip(tasks, workers, labels, strict=True):
+            writer.writerow([f"t{task}", f"w{worker}", CLASSES[label], f"part {task}"])
+    return path, {f"t{task}": CLASSES[code] for task, code in enumerate(made.truth.tolist())}
+
+
+@pytest.fixture
+def folder(crowd: tuple[Path, dict[str, str]], tmp_path: Path) -> Path:
+    shutil.copy(crowd[0], tmp_path / "labels.csv")
+    return tmp_path
+
+
+@pytest.fixture
+def truth(crowd: tuple[Path, dict[str, str]]) -> dict[str, str]:
+    return crowd[1]
+
+
+def start(folder: Path, *more: str, find: str = "defect=0.9", code: int = 0, list_: str = "round-1.csv") -> Any:
+    return rarevote(
+        "audit", "start", "labels.csv", "--find", find, "--flag-cost", "3", "--plan", "audit.json", "--review-out",
+        list_, *more, folder=folder, code=code,
+    )  # fmt: skip
+
+
+def go_on(folder: Path, answers: str, list_: str, *more: str, code: int = 0) -> Any:
+    words = ["audit", "continue", "audit.json", "--answers", answers, "--review-out", list_, *more]
+    return rarevote(*words, folder=folder, code=code)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    return rows(path.read_text(encoding="utf-8"))
+
+
+def answer(folder: Path, number: int, said: dict[str, str]) -> str:
+    """The list of a round filled in, as a file."""
+    name = f"answers-{number}.csv"
+    lines = [f"{row['task']},{said.get(row['task'], '')}" for row in table(folder / f"round-{number}.csv")]
+    (folder / name).write_text("\n".join(["task,label", *lines]) + "\n", encoding="utf-8")
+    return name
+
+
+def run_to_the_end(folder: Path, truth: dict[str, str]) -> int:
+    """Answer every list until none comes; the number of items answered."""
+    number, n_answered = 1, 0
+    while (folder / f"round-{number}.csv").exists():
+        n_answered += len(table(folder / f"round-{number}.csv"))
+        go_on(folder, answer(folder, number, truth), f"round-{number + 1}.csv")
+        number += 1
+    return n_answered
+
+
+def test_a_whole_audit(folder: Path, truth: dict[str, str]) -> None:
+    begun = start(folder, "--show", "text")
+    assert "300 items" in begun.stderr
+    assert "Nobody can certify 90% of them with 95% confidence" in begun.stderr
+    assert begun.stdout == ""
+    review = table(folder / "round-1.csv")
+    assert list(review[0]) == ["task", "text", "label"]
+    assert all(row["text"] == f"part {row['task'][1:]}" and row["label"] == "" for row in review)
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    drawn = plan["rounds"][0]["tasks"]
+    listed = [row["task"] for row in review]
+    assert sorted(listed) == sorted(drawn)
+    assert listed != drawn
+    assert plan["labels_sha256"] == hashlib.sha256((folder / "labels.csv").read_bytes()).hexdigest()
+    assert plan["source"]["labels"] == ["labels.csv"]
+
+    n_answered = run_to_the_end(folder, truth)
+    state = json.loads(rarevote("audit", "status", "audit.json", "--json", folder=folder).stdout)
+    assert (state["reviewed"], state["pending"], state["certified"]) == (n_answered, 0, True)
+    assert "CERTIFIED: flag" in rarevote("audit", "status", "audit.json", folder=folder).stdout
+
+    done = rarevote(
+        "audit", "finish", "audit.json", "--out", "result.csv", "--certificate", "certificate.json", folder=folder
+    )
+    assert "CERTIFIED: flag" in done.stderr
+    assert done.stdout == ""
+    result = {row["task"]: row for row in table(folder / "result.csv")}
+    assert list(result) == sorted(truth)
+    assert list(result["t0"]) == ["task", "label", "decision", "text"]
+    flagged = {task for task, row in result.items() if row["label"] == "defect"}
+    defects = {task for task, label in truth.items() if label == "defect"}
+    assert len(flagged & defects) >= 0.9 * len(defects)
+    assert len(flagged) == state["flagged"] < 300
+    assert all(row["label"] == truth[task] for task, row in result.items() if row["decision"] == "expert")
+    assert sum(row["decision"] == "expert" for row in result.values()) == n_answered
+
+    checked = rarevote("audit", "verify", "audit.json", "certificate.json", folder=folder)
+    assert "follows" in checked.stderr
+    _every_change_is_found(folder, defects)
+
+
+def _every_change_is_found(folder: Path, defects: set[str]) -> None:
+    """Any change of plan or certificate is found and named."""
+    text = (folder / "audit.json").read_text(encoding="utf-8")
+    changed = {name: json.loads(text) for name in ("answer", "order", "weight", "seed", "target")}
+    first = {name: plan["rounds"][0] for name, plan in changed.items()}
+    place = next(i for i, task in enumerate(first["answer"]["tasks"]) if task in defects)
+    first["answer"]["answers"][place]["label"] = "sound"
+    first["order"]["tasks"][:2] = first["order"]["tasks"][1::-1]
+    first["weight"]["w"][0] += 10**9
+    changed["seed"]["seed"] = "00000000000000ff"
+    changed["target"]["target"] = "4/5"
+    # The same contents in other spacing are the same plan.
+    (folder / "spaced.json").write_text(json.dumps(json.loads(text), indent=1), encoding="utf-8")
+    rarevote("audit", "verify", "spaced.json", "certificate.json", folder=folder)
+    for name, plan in changed.items():
+        (folder / f"{name}.json").write_text(json.dumps(plan), encoding="utf-8")
+        said = rarevote("audit", "verify", f"{name}.json", "certificate.json", folder=folder, code=1)
+        assert "does not follow" in said.stderr, name
+    claim = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    (folder / "better.json").write_text(json.dumps({**claim, "target": "19/20"}), encoding="utf-8")
+    said = rarevote("audit", "verify", "audit.json", "better.json", "--json", folder=folder, code=1)
+    assert "the target" in said.stderr
+    assert json.loads(said.stdout)["follows"] is False
+
+
+def test_start_twice_is_refused(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    before = (folder / "audit.json").read_bytes()
+    said = start(folder, code=1)
+    assert "is there already" in said.stderr
+    assert "cheat" in said.stderr
+    assert (folder / "audit.json").read_bytes() == before
+    # Under another name it is another audit, and says that there was one before.
+    go_on(folder, answer(folder, 1, truth), "round-2.csv")
+    rarevote(
+        "audit", "start", "labels.csv", "--find", "defect=0.9", "--flag-cost", "3", "--plan", "again.json",
+        "--review-out", "again.csv", folder=folder,
+    )  # fmt: skip
+    earlier = json.loads((folder / "again.json").read_text(encoding="utf-8"))["earlier"]
+    n_first = len(table(folder / "round-1.csv"))
+    assert [(one["class"], one["reviews"]) for one in earlier] == [("defect", n_first)]
+
+
+def test_answers_that_cannot_be(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    before = (folder / "audit.json").read_bytes()
+    task = table(folder / "round-1.csv")[0]["task"]
+    for text, words in (
+        ("task,label\nnobody,defect\n", "task 'nobody' is not in this audit"),
+        (f"task,label\n{task},broken\n", "'broken' is no class (defect, sound)"),
+        ("task,label\n", "no rows"),
+        ("task,label\n,defect\n", "1 rows have no task"),
+    ):
+        (folder / "bad.csv").write_text(text, encoding="utf-8")
+        said = go_on(folder, "bad.csv", "round-2.csv", code=1)
+        assert "bad.csv" in said.stderr
+        assert words in said.stderr
+        assert (folder / "audit.json").read_bytes() == before
+        assert not (folder / "round-2.csv").exists()
+    said = go_on(folder, "round-1.csv", "round-1.csv", code=2)
+    assert "the same file" in said.stderr
+    go_on(folder, answer(folder, 1, truth), "round-2.csv")
+    other = CLASSES[truth[task] == "sound"]
+    (folder / "bad.csv").write_text(f"task,label\n{task},{other}\n", encoding="utf-8")
+    assert "an answer stands once it is given" in go_on(folder, "bad.csv", "round-3.csv", code=1).stderr
+
+
+def test_gaps_are_asked_again_and_closed_as_the_worst_case(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    asked = [row["task"] for row in table(folder / "round-1.csv")]
+    disputed, blank, unsure = asked[:3]
+    lines = [f"{task},{truth[task]}" for task in asked[3:]]
+    lines += [f"{disputed},defect", f"{disputed},sound", f"{blank},", f"{unsure},unsure", lines[0]]
+    (folder / "answers.csv").write_text("\n".join(["task,label", *lines]), encoding="utf-8")
+    said = go_on(folder, "answers.csv", "round-2.csv")
+    assert f"two different labels for {disputed}" in said.stderr
+    assert "3 drawn items still to be answered" in said.stderr
+    assert {row["task"] for row in table(folder / "round-2.csv")} == {disputed, blank, unsure}
+    closed = go_on(folder, "answers.csv", "round-3.csv", "--worst-case", "--json")
+    state = json.loads(closed.stdout)
+    assert (state["worst_cases"], state["reviewed"]) == (3, len(asked) - 3)
+    assert not {disputed, blank, unsure} & {row["task"] for row in table(folder / "round-3.csv")}
+
+
+def test_the_budget_is_kept(folder: Path, truth: dict[str, str]) -> None:
+    start(folder, "--budget", "7", "--aim", "estimate")
+    assert len(table(folder / "round-1.csv")) == 7
+    said = go_on(folder, answer(folder, 1, truth), "round-2.csv")
+    assert "the budget is spent" in said.stderr
+    assert not (folder / "round-2.csv").exists()
+
+
+def test_changed_labels_are_noticed(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    before = (folder / "audit.json").read_bytes()
+    with (folder / "labels.csv").open("a", encoding="utf-8") as handle:
+        handle.write("t0,w0,defect,part 0\n")
+    said = go_on(folder, answer(folder, 1, truth), "round-2.csv", code=1)
+    assert "the labels have changed since the audit started" in said.stderr
+    assert "labels.csv" in said.stderr
+    finish = ["audit", "finish", "audit.json", "--out", "result.csv", "--certificate", "certificate.json"]
+    assert "have changed" in rarevote(*finish, folder=folder, code=1).stderr
+    assert (folder / "audit.json").read_bytes() == before
+    assert not (folder / "result.csv").exists()
+    (folder / "labels.csv").unlink()
+    assert "labels.csv: no such file" in go_on(folder, "answers-1.csv", "round-2.csv", code=1).stderr
+
+
+def test_a_plan_of_a_newer_version(folder: Path) -> None:
+    start(folder)
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    (folder / "audit.json").write_text(json.dumps({**plan, "version": 2}), encoding="utf-8")
+    said = rarevote("audit", "status", "audit.json", folder=folder, code=1)
+    assert "audit.json: the plan has version 2; this rarevote reads version 1" in said.stderr
+
+
+def test_gold_leaves_the_population(folder: Path, truth: dict[str, str]) -> None:
+    known = dict(list(truth.items())[:30])
+    text = "\n".join(["task,label", *(f"{task},{label}" for task, label in known.items())])
+    (folder / "known.csv").write_text(text, encoding="utf-8")
+    start(folder, "--gold", "known.csv")
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert plan["gold_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert dict(plan["gold"]) == known
+    assert {task for one in plan["strata"] for task in one["tasks"]} == truth.keys() - known.keys()
+    rarevote("audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", folder=folder)
+    assert {row["task"]: row["label"] for row in table(folder / "r.csv") if row["decision"] == "gold"} == known
+    claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert claim["gold_positives"] == sum(label == "defect" for label in known.values())
+    # Positives of the gold count as found, but nothing was reviewed: everything stays flagged.
+    assert (claim["certified"], claim["flagged"]) == (False, 270)
+
+
+def test_lists_for_platforms_are_blind_too(folder: Path) -> None:
+    start(folder, "--review-as", "label-studio", "--show", "text", list_="tasks.json")
+    records = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert sorted(one["data"]["task"] for one in records) == sorted(plan["rounds"][0]["tasks"])
+    assert all(one == {"data": {"task": f"t{n}", "text": f"part {n}"}} for one in records
+               for n in [one["data"]["task"][1:]])  # fmt: skip
+    (folder / "audit.json").unlink()
+    start(folder, "--review-as", "argilla", list_="records.json")
+    records = json.loads((folder / "records.json").read_text(encoding="utf-8"))
+    assert all(one["fields"] == {"task": one["id"]} and not one["metadata"] for one in records)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--find", "defect"], 2, "--find wants CLASS=RECALL"),
+        (["--find", "broken=0.9"], 2, "no class is called 'broken'; the classes are defect, sound"),
+        (["--find", "defect=1.2"], 2, "target must be a recall above 0 and at most 1"),
+        (["--find", "defect=much"], 2, "target must be a share"),
+        (["--confidence", "1"], 2, "confidence must lie between 0 and 1"),
+        (["--aim", "fame"], 2, "--aim must be certificate, estimate"),
+        (["--budget", "0"], 2, "budget must be a whole number of at least 1"),
+        (["--review-as", "paper"], 2, "--review-as must be table"),
+        (["--review-out", "list.pdf"], 1, "cannot write .pdf"),
+        (["--flag-cost", "0.01"], 1, "nothing more pays"),
+    ],
+)
+def test_what_cannot_be_started_leaves_nothing(folder: Path, more: list[str], code: int, words: str) -> None:
+    said = start(folder, *more, code=code)
+    assert words in said.stderr
+    assert {path.name for path in folder.iterdir()} == {"labels.csv"}
+
+
+def test_standard_input_cannot_be_audited(folder: Path) -> None:
+    said = rarevote(
+        "audit", "start", "-", "--find", "defect=0.9", "--plan", "audit.json", "--review-out", "r.csv", folder=folder,
+        code=2,
+    )  # fmt: skip
+    assert "standard input cannot be read again" in said.stderr
+
+
+def test_labels_and_plan_move_together(folder: Path, truth: dict[str, str], tmp_path: Path) -> None:
+    for name in ("data", "audits", "nobody.json"):
+        (folder / name).mkdir()
+    (folder / "labels.csv").rename(folder / "data" / "labels.csv")
+    words = ["--find", "defect=0.9", "--flag-cost", "3", "--review-out", "round-1.csv", "--plan"]
+    said = rarevote("audit", "start", "data", *words, "data/audit.json", folder=folder, code=2)
+    assert "lies in the folder of the labels" in said.stderr
+    rarevote("audit", "start", "data/labels.csv", *words, "audits/audit.json", folder=folder)
+    answers = folder / answer(folder, 1, truth)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("data", "audits"):
+        (folder / name).rename(moved / name)
+    plan = moved / "audits" / "audit.json"
+    rarevote("audit", "continue", plan, "--answers", answers, "--review-out", moved / "round-2.csv")
+    assert json.loads(rarevote("audit", "status", plan, "--json").stdout)["reviewed"] == len(table(answers))
+
+
+def test_numbers_stay_numbers(folder: Path, truth: dict[str, str]) -> None:
+    """Labels in JSON lines with numbers for names; the answers come as text, as spreadsheets give them."""
+    code = {name: number for number, name in enumerate(CLASSES)}
+    votes = [
+        {"task": int(row["task"][1:]), "worker": row["worker"], "label": code[row["label"]]}
+        for row in table(folder / "labels.csv")
+    ]
+    (folder / "labels.ndjson").write_text("\n".join(map(json.dumps, votes)), encoding="utf-8")
+    rarevote(
+        "audit", "start", "labels.ndjson", "--find", "1=9/10", "--flag-cost", "3", "--plan", "audit.json",
+        "--review-out", "round-1.csv", folder=folder,
+    )  # fmt: skip
+    said = {task[1:]: str(code[label]) for task, label in truth.items()}
+    go_on(folder, answer(folder, 1, said), "round-2.csv")
+    rarevote("audit", "finish", "audit.json", "--out", "r.ndjson", "--certificate", "c.json", folder=folder)
+    rarevote("audit", "verify", "audit.json", "c.json", folder=folder)
+    result = [json.loads(line) for line in (folder / "r.ndjson").read_text(encoding="utf-8").splitlines()]
+    by_expert = {row["task"]: row["label"] for row in result if row["decision"] == "expert"}
+    reviewed = [row["task"] for row in table(folder / "round-1.csv")]
+    assert by_expert == {int(task): int(said[task]) for task in reviewed}
+
+
+def test_a_lost_list_is_written_again(folder: Path) -> None:
+    start(folder)
+    first = (folder / "round-1.csv").read_bytes()
+    rarevote("audit", "continue", "audit.json", "--review-out", "again.csv", folder=folder)
+    assert (folder / "again.csv").read_bytes() == first
+
+
+def test_answers_in_the_journal_count(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    asked = [row["task"] for row in table(folder / "round-1.csv")]
+    entry = {"who": "anna", "when": "2026-01-01T00:00:00+00:00"}
+    lines = [json.dumps({"task": task, "label": truth[task], **entry}) for task in asked]
+    (folder / "audit.json.answers.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    state = json.loads(rarevote("audit", "status", "audit.json", "--json", folder=folder).stdout)
+    assert state["reviewed"] == len(asked)
+    rarevote("audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", folder=folder)
+    rarevote("audit", "verify", "audit.json", "c.json", folder=folder)
+    kept = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["rounds"][0]["answers"]
+    assert {one["who"] for one in kept} == {"anna"}
