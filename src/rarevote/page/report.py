@@ -21,6 +21,7 @@ from rarevote.errors import InputError
 from rarevote.io.read.remote import refuse_address
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.diagnose import diagnose
+from rarevote.meaning.rules import parse_rule
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page.build import all_charts, build_page, export_charts, write_page
@@ -102,6 +103,8 @@ def write_report(
 
 
 def _decision(estimator: Estimator) -> str:
+    if estimator.own_decision != "argmax":
+        return parse_rule(estimator.own_decision).words
     prior = estimator.get_params().get("prior")
     if isinstance(prior, str) and prior == "uniform":
         return "the most probable class, with all classes taken as equally likely beforehand"
