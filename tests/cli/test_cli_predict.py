@@ -29,7 +29,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_line_predicts_what_python_predicts(crowd: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.parquet"  # numbers as they are, not as text
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", out)
-    assert "all 20 workers are known to the model (cc-rasch)" in done.stderr
+    assert "all 20 workers are known to the model (anchored-rasch)" in done.stderr
     model = CCRasch().fit(crowd / "old.csv")
     wanted = model.predict_proba(crowd / "new.csv").to_pandas()
     found = duckdb.sql(f"SELECT * FROM '{out}'").df().set_index("task")
@@ -47,7 +47,7 @@ def test_rows_go_to_stdout_and_the_summary_is_json(crowd: Path, tmp_path: Path) 
     assert len(table) == 100
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", tmp_path / "r.csv", "--json")
     said = json.loads(done.stdout)
-    assert (said["n_tasks"], said["n_unknown_workers"], said["method"]) == (100, 0, "cc-rasch")
+    assert (said["n_tasks"], said["n_unknown_workers"], said["method"]) == (100, 0, "anchored-rasch")
     assert sum(said["classes"].values()) == 100
 
 

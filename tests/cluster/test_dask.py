@@ -278,7 +278,9 @@ def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: P
 @pytest.mark.parametrize("name", sorted(name for name, entry in METHODS.items() if not entry.load().on_dask))
 def test_other_methods_say_that_they_are_single_machine(name: str, tmp_path: Path) -> None:
     estimator = METHODS[name].load()()
-    with pytest.raises(ParameterError, match=f"{name} runs on a single machine only; on dask there are cc-rasch"):
+    with pytest.raises(
+        ParameterError, match=f"{name} runs on a single machine only; on dask there are anchored-rasch, cc-rasch"
+    ):
         Dask(tmp_path).fit(estimator, tmp_path)
 
 

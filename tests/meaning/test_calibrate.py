@@ -285,7 +285,7 @@ def test_draws_depend_on_the_seed_alone() -> None:
 def test_large_crowds_are_learned_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = annotations_of(simulate_crowd(1500, 20, random_state=3))
     whole = calibrated(crowd.votes(), annotations=crowd, n_sweeps=200)
-    monkeypatch.setattr(rarevote.meaning.calibrate, "_MOST_ANNOTATIONS", 6000)
+    monkeypatch.setattr(rarevote.meaning.calibrate, "_MAX_ANNOTATIONS", 6000)
     part = calibrated(crowd.votes(), annotations=crowd, n_sweeps=200)
     assert 600 < part.drawn_tasks.size < 900
     assert part.draws.shape[1] == part.drawn_tasks.size

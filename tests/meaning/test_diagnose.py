@@ -126,7 +126,7 @@ def test_many_workers_and_classes_are_calibrated_without_tables(monkeypatch: pyt
     crowd, _ = random_crowd(1)
     model = MajorityVote().fit(crowd)
     assert calibrate_fit(model).draws.size
-    monkeypatch.setattr("rarevote.meaning.diagnose._MAX_CELLS", 10)
+    monkeypatch.setattr("rarevote.meaning.calibrate._MAX_CELLS", 10)
     held = calibrate_fit(model)
     assert not held.draws.size
     assert diagnose(model).workers.accuracy.shape == (crowd.n_workers, 2)

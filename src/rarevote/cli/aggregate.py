@@ -191,7 +191,7 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     """The summary for a person, on stderr; the rare class comes first."""
     rare = summary["rare"]
     say()
-    called = "the rare class" if rare["is_rare"] else "the class with the fewest votes"
+    called = "the rare class" if rare["is_rare"] else "the class that matters"
     say(
         f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks "
         f"({percent(rare['share_of_tasks'], fine=True)}), with {percent(rare['share_of_votes'], fine=True)} "

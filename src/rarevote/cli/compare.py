@@ -27,7 +27,7 @@ rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-sken
 
 rarevote compare labels.csv --show text --out differences.csv --json"""
 
-DEFAULT_METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch")
+DEFAULT_METHODS = ("majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch")
 _SHOWN_ITEMS = 5
 _SHOWN_CLASSES = 8
 

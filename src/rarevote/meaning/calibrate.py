@@ -41,11 +41,11 @@ COVERAGE = 0.95
 
 _N_DRAWS = 400
 # Autocorrelation of a rare class's share dies out after about 50 sweeps: fewer sweeps would count noise.
-_MOST_SWEEPS, _FEWEST_SWEEPS = 2000, 400
+_MAX_SWEEPS, _MIN_SWEEPS = 2000, 400
 _ANNOTATION_VISITS = 200_000_000
-_MOST_ANNOTATIONS = 1_000_000
+_MAX_ANNOTATIONS = 1_000_000
 _SETTLING = 0.25  # share of the sweeps before the first draw counts
-_MOST_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
+_MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
 _PARAMETER_DRAWS = 20  # for tasks outside the sample that the sampler learns from
 
 
@@ -140,7 +140,7 @@ def calibrated(
         raise InputError(f"{len(names)} classes and {known.size} gold entries do not fit a posterior of shape {n, K}")
     if annotations is not None and annotations.n_tasks != n:
         raise InputError(f"the posterior has {n:,} tasks, the annotations {annotations.n_tasks:,}")
-    fits = annotations is not None and annotations.n_workers * K * K <= _MOST_CELLS
+    fits = annotations is not None and annotations.n_workers * K * K <= _MAX_CELLS
     mode = abilities or ("refitted" if fits else "held")
     if mode not in ("refitted", "held") or (mode == "refitted" and annotations is None):
         raise ParameterError(f'abilities must be "refitted" (with annotations) or "held", got {abilities!r}')
@@ -365,13 +365,13 @@ def _refitted(
     """Draw how the votes may have come about, and count the draws."""
     n, K = posterior.shape
     tasks = np.arange(n)
-    if annotations.n_annotations > _MOST_ANNOTATIONS:
-        size = max(int(n * _MOST_ANNOTATIONS / annotations.n_annotations), 1)
+    if annotations.n_annotations > _MAX_ANNOTATIONS:
+        size = max(int(n * _MAX_ANNOTATIONS / annotations.n_annotations), 1)
         tasks = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
         words += f"; learned from {size:,} tasks drawn at random"
     sampler = VoteSampler(annotations, tasks, known, fixed, gold_counts, seed)
     if n_sweeps is None:
-        n_sweeps = int(np.clip(_ANNOTATION_VISITS // sampler.votes.code.size, _FEWEST_SWEEPS, _MOST_SWEEPS))
+        n_sweeps = int(np.clip(_ANNOTATION_VISITS // sampler.votes.code.size, _MIN_SWEEPS, _MAX_SWEEPS))
     settling = int(_SETTLING * n_sweeps)
     drawn = sampler.run(n_sweeps, settling, min(_N_DRAWS, n_sweeps - settling))
     score = drawn.score

@@ -172,7 +172,8 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         n_classes = facts.n_classes
         counting = AnchorCount(facts.n_workers, n_classes, float(self.rho_a))
         sums = runner.sums(counting, facts, request.gold, ())
-        kept = np.flatnonzero(sums.class_mass > 0)
+        # A class may have votes on known items of another class alone: it stays, as a label that people give.
+        kept = np.flatnonzero((sums.class_mass > 0) | (sums.counts.sum(axis=(0, 2)) > 0))
         if len(kept) < n_classes:
             request, sums = _without_empty_classes(request, sums, kept)
         crowd, gold = request.crowd, request.gold
