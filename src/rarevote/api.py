@@ -30,7 +30,7 @@ from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
-from rarevote.meaning.rules import ABSTAINED, Basis, Rule, parse_rule, rule_of
+from rarevote.meaning.rules import ABSTAINED, Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
 
@@ -306,9 +306,17 @@ class Fitted:
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
         calibrated = self.calibrate(prevalence, sampled=rule.samples or calibrate) if wanted else None
         basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
+        if own != Argmax():
+            basis = replace(basis, likeliest=best_allowed(basis.probabilities, basis))
         known = gold_codes(self.annotations, self.gold)
         guarded = guarded_choice(
-            self.annotations, rule, basis, known, method=self.method.method_name, allow_unvoted=allow_unvoted
+            self.annotations,
+            rule,
+            basis,
+            known,
+            method=self.method.method_name,
+            rare=self.rare,
+            allow_unvoted=allow_unvoted,
         )
         for message in guarded.warnings:
             warn_user(message)
