@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
-from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.crowd.names import as_name_array, in_kind, listed, unmatched
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
@@ -499,7 +499,7 @@ class Result:
             self.fitted.method,
             path,
             source=source or self.fitted.crowd.title,
-            truth=None if truth is None else self.fitted.crowd.known(truth),
+            truth=None if truth is None else self._known(truth),
             gold=self.fitted.gold or None,
             rare=self.fitted.rare_name,
             shown=self.fitted.crowd.shown,
@@ -514,7 +514,15 @@ class Result:
         """The labels against known answers, in figures."""
         from rarevote.meaning.result_rows import scores_of
 
-        return scores_of(self.tasks, self.labels, self.fitted.crowd.known(truth), str(self.fitted.rare_name))
+        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
+
+    def _known(self, truth: Any) -> dict[Any, Any]:
+        """Known answers by task; those that are no class, which no label can equal, are told."""
+        known = self.fitted.crowd.known(truth)
+        classes = self.fitted.annotations.classes
+        if strange := unmatched(list(dict.fromkeys(known.values())), classes):
+            warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
+        return known
 
     def summary(self) -> dict[str, Any]:
         """The result in figures."""
