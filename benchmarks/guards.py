@@ -3,8 +3,8 @@
     python -m benchmarks.guards [--datasets cf web] [--methods glad] [--crowds 1000]
 
 Writes docs/evidence/guards.csv: for each real dataset (found through RAREVOTE_DATA) and each method that needs neither
-gold nor weights, how many labels nobody voted for on their task, as decided and without the guard; and for random crowds
-with one vote an item, the share of crowds whose labels are the votes.
+gold nor weights, how many labels nobody voted for on their task, as decided and without the guard; and for random
+crowds with one vote an item, the share of crowds whose labels are the votes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ CASES = list(itertools.product(FORMATS, KINDS))
 WITH_THIRD = [case for case in CASES if KINDS[case[1]].third is not None]
 
 # Votes of three workers per task: r is rare, o is other, t is the third answer. The tasks are numbers.
-PATTERN = "rro ooo oor rrr ooo oro ooo rrt oot ooo ror ooo".split()
+PATTERN = ["rro", "ooo", "oor", "rrr", "ooo", "oro", "ooo", "rrt", "oot", "ooo", "ror", "ooo"]
 TASKS = list(range(101, 113))
 WITHOUT_THIRD = str.maketrans("t", "o")
 KNOWN = {101: "rare", 102: "other", 106: "rare"}
@@ -151,7 +151,7 @@ def test_abstain(crowds: Crowds, ending: str, kind: str) -> None:
 def test_rare(crowds: Crowds, ending: str, kind: str, name: str) -> None:
     found = summary(crowds.votes(ending, kind), "--rare", KINDS[kind].typed(name))["rare"]
     assert KINDS[kind].untyped(found["class"]) == name
-    assert found["labels"] == sum(label == name for label in expected().values())
+    assert found["tasks"] == sum(label == name for label in expected().values())
 
 
 @pytest.mark.usefixtures("few_sweeps")

@@ -21,8 +21,8 @@ _ALMOST_ALL = 0.95
 # Labels that nobody voted for on the task: from this share of the tasks on, the method explains the votes away.
 _MANY_UNVOTED = 0.01
 _MIN_UNVOTED = 3
-# Fewer labels than this speak for themselves. Of the 35 real crowds and of simulated ones down to 0.5 %, every crowd that
-# agreed less than this on a rare class had at most 13 % true ones among the items labelled so (benchmarks/deciding.py).
+# Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
+# simulated ones of 0.5 % do, and 2 % of their labels or fewer are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
@@ -167,8 +167,8 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
 def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, name: Any) -> str | None:
     """What to know where annotators hardly agree on which items are of the rare class, in words.
 
-    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. Where one votes for it, of
-    the others on the item a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` does so too. The agreement beyond
+    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. Where one votes for it,
+    of the others on the item a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` does so too. The agreement beyond
     chance is ``(q - p) / (1 - p)``, Fleiss' kappa of one category. A class that is rarer than people's mistakes has
     next to none: its votes are mostly mistakes, and so are the labels, whatever the method.
 
@@ -193,8 +193,8 @@ def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, na
     if joined - share >= _LITTLE_AGREEMENT * (1.0 - share):
         return None
     return (
-        f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others do "
-        f"so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably not: "
+        f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others "
+        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably not: "
         "look at them before acting on them, the most probable first"
     )
 
