@@ -194,8 +194,8 @@ def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, na
         return None
     return (
         f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others "
-        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably not: "
-        "look at them before acting on them, the most probable first"
+        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably "
+        "not: look at them before acting on them, the most probable first"
     )
 
 
