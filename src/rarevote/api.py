@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
-from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.crowd.names import as_name_array, in_kind, listed, unmatched
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
-from rarevote.meaning.rules import ABSTAINED, Basis, Rule, parse_rule, rule_of
+from rarevote.meaning.rules import ABSTAINED, Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
 
@@ -306,9 +306,17 @@ class Fitted:
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
         calibrated = self.calibrate(prevalence, sampled=rule.samples or calibrate) if wanted else None
         basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
+        if own != Argmax():
+            basis = replace(basis, likeliest=best_allowed(basis.probabilities, basis))
         known = gold_codes(self.annotations, self.gold)
         guarded = guarded_choice(
-            self.annotations, rule, basis, known, method=self.method.method_name, allow_unvoted=allow_unvoted
+            self.annotations,
+            rule,
+            basis,
+            known,
+            method=self.method.method_name,
+            rare=self.rare,
+            allow_unvoted=allow_unvoted,
         )
         for message in guarded.warnings:
             warn_user(message)
@@ -500,7 +508,7 @@ class Result:
             self.fitted.method,
             path,
             source=source or self.fitted.crowd.title,
-            truth=None if truth is None else self.fitted.crowd.known(truth),
+            truth=None if truth is None else self._known(truth),
             gold=self.fitted.gold or None,
             rare=self.fitted.rare_name,
             shown=self.fitted.crowd.shown,
@@ -515,7 +523,15 @@ class Result:
         """The labels against known answers, in figures."""
         from rarevote.meaning.result_rows import scores_of
 
-        return scores_of(self.tasks, self.labels, self.fitted.crowd.known(truth), str(self.fitted.rare_name))
+        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
+
+    def _known(self, truth: Any) -> dict[Any, Any]:
+        """Known answers by task; those that are no class, which no label can equal, are told."""
+        known = self.fitted.crowd.known(truth)
+        classes = self.fitted.annotations.classes
+        if strange := unmatched(list(dict.fromkeys(known.values())), classes):
+            warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
+        return known
 
     def summary(self) -> dict[str, Any]:
         """The result in figures."""

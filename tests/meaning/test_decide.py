@@ -288,7 +288,7 @@ def test_without_arguments_it_is_the_label_of_the_method() -> None:
     found = made([[0.6, 0.4], [0.5, 0.5], [0.1, 0.9]], names=NAMES)
     decision = decide(found)
     assert decision.labels.tolist() == ["defect", "defect", "sound"]
-    assert decision.rule == "the method's label"
+    assert decision.rule == "the most probable class"
 
 
 def test_no_answer_below_a_probability() -> None:

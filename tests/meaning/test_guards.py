@@ -12,9 +12,10 @@ import rarevote
 from rarevote import Annotations
 from rarevote.crowd.rare import is_rare
 from rarevote.errors import ParameterError, RarevoteWarning
-from rarevote.meaning.guards import doubts, silence_note, silences, why_no_answer
+from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
 from rarevote.meaning.rules import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
 from rarevote.methods.registry import METHODS
+from rarevote.simulate.example import example_files
 
 NEEDS_MORE = {"crowdfm", "gold-majority-vote", "gold-dawid-skene", "rasch"}  # weights, or gold
 WITHOUT_GOLD = sorted(set(METHODS) - NEEDS_MORE)
@@ -92,7 +93,8 @@ def test_doubts_name_the_default() -> None:
     assert "100% of the items to b, which has 25% of the votes" in far
     assert "--method anchored-rasch" in far
     assert "would give 3 of 2 items" in doubts(crowd, np.array([0, 0]), 3, method="anchored-rasch")[0]
-    assert not doubts(crowd, np.array([0, 0]), 0, method="cc-rasch")
+    even = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["a", "a", "b", "b"])
+    assert not doubts(even, np.array([0, 1]), 0, method="cc-rasch")
 
 
 def test_answers_that_look_like_none_are_proposed() -> None:
@@ -157,3 +159,43 @@ def test_refused_labels_give_way_to_the_most_probable_voted_class() -> None:
     # By hand: f = (.333, .267, .4), weights (1.2, 1.5, 1): task 0 .45 against .2, task 1 .12 .3 .7, task 2 .45 .3.
     assert Balanced().choose(basis).codes.tolist() == [1, 2, 1]
     assert Balanced(1).choose(Basis(basis.own, p, votes)).codes.tolist() == [0, 2, 0]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# a rare class that nobody agrees on
+
+
+def test_a_class_rarer_than_the_mistakes_is_told() -> None:
+    for seed in range(3):
+        crowd = rarevote.simulate_crowd(3000, imbalance=199, random_state=seed)
+        with pytest.warns(RarevoteWarning, match="annotators hardly agree on which items are 1"):
+            result = rarevote.fit(crowd.arrays).decide()
+        flagged = result.codes == result.fitted.rare
+        assert f"Most of the {flagged.sum():,} items labelled 1 are probably not" in result.warnings[0]
+        assert crowd.truth[flagged].mean() < 0.5  # and so it is
+
+
+def test_the_example_that_comes_along_is_not_warned_of() -> None:
+    result = rarevote.fit(example_files().labels).decide()
+    assert result.warnings == ()
+
+
+def test_agreement_is_counted_pair_by_pair() -> None:
+    rng = np.random.default_rng(0)
+    for chance in (0.02, 0.05, 0.1, 0.2, 0.3):
+        labels = [list((rng.random(4) < chance + 0.5 * (rng.random() < 0.1)).astype(int)) for _ in range(100)]
+        votes = np.array([[row.count(0), row.count(1)] for row in labels], dtype=float)
+        others = [row[b] for row in labels for a in range(4) for b in range(4) if a != b and row[a] == 1]
+        share = np.mean(labels)
+        kappa = (np.mean(others) - share) / (1 - share)
+        assert (disagreement_note(votes, 1, 10, "x") is not None) == (kappa < 0.05)
+    assert disagreement_note(np.array([[3.0, 1.0]] * 9), 1, 9, "x") is None  # too few to speak of
+    assert disagreement_note(np.array([[0.0, 1.0]] * 40), 1, 40, "x") is None  # nobody to agree with
+
+
+def test_argmax_is_the_most_probable_class_whatever_the_method_decides_itself() -> None:
+    fitted = rarevote.fit(example_files().labels)
+    result, own = fitted.decide("argmax", allow_unvoted=True), fitted.decide()
+    assert result.codes.tolist() == fitted.probabilities.argmax(axis=1).tolist()
+    assert (own.codes == fitted.rare).sum() > (result.codes == fitted.rare).sum()
+    assert result.words == "the most probable class"

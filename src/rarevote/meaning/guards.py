@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import listed
+from rarevote.crowd.rare import is_rare
 from rarevote.crowd.words import percent
 from rarevote.meaning.recall_targets import RecallTarget
 from rarevote.meaning.rules import Basis, Rule
@@ -20,6 +21,10 @@ _ALMOST_ALL = 0.95
 # Labels that nobody voted for on the task: from this share of the tasks on, the method explains the votes away.
 _MANY_UNVOTED = 0.01
 _MIN_UNVOTED = 3
+# Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
+# simulated ones of 0.5 % do, and 2 % of their labels or fewer are right (benchmarks/deciding.py).
+_MIN_LABELLED = 10
+_LITTLE_AGREEMENT = 0.05
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
 _FAR = 0.2
 _SILENCES = (
@@ -77,6 +82,7 @@ def guarded_choice(
     known: NDArray[np.int64],
     *,
     method: str,
+    rare: int | None = None,
     allow_unvoted: bool = False,
 ) -> Guarded:
     """Decide by a rule, but never on what the crowd did not say.
@@ -90,6 +96,7 @@ def guarded_choice(
         basis: what the rule decides on, with the votes per task and class.
         known: known class of each task or -1, (n).
         method: its name, for messages.
+        rare: number of the class that matters.
         allow_unvoted: let a label be one that nobody voted for on the task.
     """
     votes = basis.votes
@@ -114,6 +121,9 @@ def guarded_choice(
         own = np.where(known >= 0, known, basis.own)
         n_unvoted = int(((votes[rows, own] == 0) & (known < 0)).sum())
         warnings += doubts(crowd, own, n_unvoted, method=method)
+        if rare is not None and is_rare(crowd, rare):
+            note = disagreement_note(votes, rare, int(((codes == rare) & (known < 0)).sum()), crowd.classes[rare])
+            warnings += [] if note is None else [note]
     if (note := silence_note(crowd.classes)) is not None:
         warnings.append(note)
     codes = np.where(known >= 0, known, codes).astype(np.int64)
@@ -152,6 +162,41 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
             f"the votes: so far apart, one of the two is wrong.{instead}"
         )
     return said
+
+
+def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, name: Any) -> str | None:
+    """What to know where annotators hardly agree on which items are of the rare class, in words.
+
+    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. Where one votes for it,
+    of the others on the item a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` does so too. The agreement beyond
+    chance is ``(q - p) / (1 - p)``, Fleiss' kappa of one category. A class that is rarer than people's mistakes has
+    next to none: its votes are mostly mistakes, and so are the labels, whatever the method.
+
+    Args:
+        votes: votes per item and class, (n, K).
+        rare: number of the class.
+        n_labelled: how many items got its label.
+        name: what it is called.
+
+    >>> votes = np.array([[3.0, 1.0]] * 40)
+    >>> print(disagreement_note(votes, 1, 40, "defect")[:97])
+    annotators hardly agree on which items are defect: where one votes defect, 0% of the others do so
+    >>> disagreement_note(np.array([[0.0, 4.0], [4.0, 0.0]] * 20), 1, 20, "defect") is None
+    True
+    """
+    mine, all_votes = votes[:, rare], votes.sum(axis=1)
+    pairs = float((mine * (all_votes - 1)).sum())
+    if n_labelled < _MIN_LABELLED or not pairs:
+        return None
+    share = float(mine.sum() / all_votes.sum())
+    joined = float((mine * (mine - 1)).sum()) / pairs
+    if joined - share >= _LITTLE_AGREEMENT * (1.0 - share):
+        return None
+    return (
+        f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others "
+        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably "
+        "not: look at them before acting on them, the most probable first"
+    )
 
 
 def silences(classes: NDArray[Any]) -> list[Any]:

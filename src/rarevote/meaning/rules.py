@@ -40,6 +40,7 @@ class Basis:
         votes: votes per task and class, (n, K), or None where they are not at hand.
         calibrated: probabilities to be read as such, for rules that need them.
         only_voted: whether only classes with a vote on the task may be decided.
+        likeliest: the method's most probable class, (n), where its own label is another one; None where it is not.
     """
 
     own: IntArray
@@ -47,6 +48,7 @@ class Basis:
     votes: FloatArray | None = None
     calibrated: CalibratedPosterior | None = None
     only_voted: bool = False
+    likeliest: IntArray | None = None
 
     @property
     def allowed(self) -> NDArray[np.bool_] | None:
@@ -109,7 +111,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Argmax(Rule):
-    """The method's own label."""
+    """The method's most probable class."""
 
     calibrates: ClassVar[bool] = False
     name: ClassVar[str] = "method"
@@ -117,14 +119,14 @@ class Argmax(Rule):
     @property
     def words(self) -> str:
         """How it decides."""
-        return "the method's label"
+        return "the most probable class"
 
     def choose(self, basis: Basis) -> Chosen:
-        """The method's label; where that is not allowed, the most probable class that is."""
+        """The most probable class; where that is not allowed, the most probable one that is."""
         allowed = basis.allowed
+        codes = (basis.own if basis.likeliest is None else basis.likeliest).copy()
         if allowed is None:
-            return Chosen(basis.own)
-        codes = basis.own.copy()
+            return Chosen(codes)
         refused = np.flatnonzero(~allowed[np.arange(len(codes)), codes])
         if refused.size:
             codes[refused] = best_allowed(basis.probabilities, basis)[refused]
