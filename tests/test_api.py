@@ -49,7 +49,7 @@ def rows(path: Path) -> list[dict[str, str]]:
     [
         ("label_studio.json", "damage"),
         ("prodigy.jsonl", None),
-        ("mturk.csv", None),
+        ("mturk.csv", "sentiment"),
         ("toloka.tsv", "result"),
         ("appen.csv", "relevant"),
     ],

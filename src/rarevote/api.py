@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
-from rarevote.crowd.names import as_name_array, in_kind, listed, unmatched
+from rarevote.crowd.names import listed, unmatched
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
@@ -46,10 +46,9 @@ if TYPE_CHECKING:
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
-    from rarevote.methods.new_tasks import NewTasks
     from rarevote.page.report import Report
 
-__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "predict", "read"]
+__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read"]
 
 
 def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:
@@ -170,28 +169,6 @@ def compare(
 def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
     del name, number
     return nullcontext()
-
-
-def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
-    """New tasks of people that a model knows, and their rows for a file.
-
-    Args:
-        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
-        data: whatever :func:`read` takes.
-        **reading: how to read it.
-    """
-    from rarevote.meaning.result_rows import result_rows
-
-    crowd = read(data, **reading)
-    votes, fitted = crowd.annotations, model.annotations_
-    # Text says "7" where Parquet or JSON says 7.
-    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
-    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
-    found = model.label_new(replace(votes, workers=workers, classes=classes))
-    labels = found.annotations.classes[found.codes]
-    reports = getattr(model, "reports_probabilities", False)
-    confidence = np.take_along_axis(found.posterior, found.codes[:, None], axis=1)[:, 0] if reports else None
-    return found, result_rows(found.annotations, labels, found.posterior, confidence, crowd.shown)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,8 @@ def test_summary_as_json(labels: Path, tmp_path: Path) -> None:
 
 def test_options_reach_the_method(labels: Path, tmp_path: Path) -> None:
     done = rarevote(
-        "aggregate", labels, "-m", "cc-rasch", "--set", "prior=[0.9, 0.1]", "--set", "n_iter=50", "--set", "difficulty=None",
-        "-o", tmp_path / "r.csv", "--json", "--class", "maybe", code=2,
+        "aggregate", labels, "-m", "cc-rasch", "--set", "prior=[0.9, 0.1]", "--set", "n_iter=50",
+        "--set", "difficulty=None", "-o", tmp_path / "r.csv", "--json", "--class", "maybe", code=2,
     )  # fmt: skip
     assert "prior needs one value or 3" in done.stderr
     done = rarevote(
@@ -194,7 +194,7 @@ def test_more_classes_than_can_be(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("task,worker,label\n" + "".join(f"{i},w,{i % 2}\n" for i in range(20_000)))
+    path.write_text("task,worker,label\n" + "".join(f"{i},v,{i % 2}\n{i},w,{i % 2}\n" for i in range(20_000)))
     command = f'"{sys.executable}" -m rarevote aggregate "{path}" -m majority-vote -q | head -n 1'
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert done.stdout == "task,label,p:0,p:1\n"

@@ -217,7 +217,8 @@ def test_compare_with_truth(crowd: Path) -> None:
     found = json.loads(rarevote("compare", crowd / "labels.csv", "--truth", crowd / "truth.csv", "--json", "-q").stdout)
     assert list(found["scores"]) == ["majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch"]
     by_hand = rarevote(
-        "aggregate", crowd / "labels.csv", "-m", "cc-rasch", "--truth", crowd / "truth.csv", "-o", crowd / "r.csv", "--json"
+        "aggregate", crowd / "labels.csv", "-m", "cc-rasch", "--truth", crowd / "truth.csv",
+        "-o", crowd / "r.csv", "--json",
     )  # fmt: skip
     alone = json.loads(by_hand.stdout)["scores"]
     assert found["scores"]["cc-rasch"]["recall"] == alone["recall"]

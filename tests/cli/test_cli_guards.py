@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from rarevote.example import example_files
 from tests.command import rarevote
 
 
-def table(path: Path, rows: list[tuple[object, ...]]) -> Path:
+def table(path: Path, rows: Sequence[tuple[object, ...]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as handle:
         csv.writer(handle).writerows([("task", "worker", "label"), *rows])
     return path

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from rarevote import CCRasch
+from rarevote import AnchoredRasch
 from tests.command import rarevote, rows
 
 
@@ -30,7 +30,7 @@ def test_the_command_line_predicts_what_python_predicts(crowd: Path, tmp_path: P
     out = tmp_path / "r.parquet"  # numbers as they are, not as text
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", out)
     assert "all 20 workers are known to the model (anchored-rasch)" in done.stderr
-    model = CCRasch().fit(crowd / "old.csv")
+    model = AnchoredRasch().fit(crowd / "old.csv")
     wanted = model.predict_proba(crowd / "new.csv").to_pandas()
     found = duckdb.sql(f"SELECT * FROM '{out}'").df().set_index("task")
     assert found.index.tolist() == wanted.index.tolist()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import exp, isnan, log
 
 import numpy as np
@@ -20,6 +22,14 @@ from rarevote.methods.base import Estimator
 from tests.page.crowds import random_crowd
 
 CLASSES = [("no", "yes"), ("a", "b", "c")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_chains() -> Iterator[None]:
+    """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rarevote.meaning.calibrate.calibrated", partial(calibrated, n_sweeps=300))
+        yield
 
 
 def rows_of(crowd: Annotations) -> list[tuple[int, int, int]]:
@@ -195,7 +205,9 @@ def test_difficulties_of_rasch_stand_against_their_mean() -> None:
 
 @pytest.mark.parametrize(("method", "knows"), [(GLAD, True), (DawidSkene, False)])
 def test_items_are_hard_where_votes_disagree_with_their_label(method: type[Estimator], knows: bool) -> None:
-    made = simulate_crowd(200, 30, votes_per_task=15, hard_share=0.5, imbalance=1.5, p_bad=0.0, random_state=3)
+    made = simulate_crowd(
+        200, 30, votes_per_task=15, hard_share=0.5, imbalance=1.5, p_good=0.5, p_bad=0.0, random_state=3
+    )
     items = diagnose(method().fit(Annotations.from_arrays(*made.arrays))).items
     assert (items.typical_accuracy is not None) == knows
     if items.typical_accuracy is not None:

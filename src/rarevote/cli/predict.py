@@ -35,7 +35,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
-    from rarevote.api import predict as predict_new
+    from rarevote.meaning.predict import predict as predict_new
     from rarevote.methods.saved import load
 
     check_result_file(out, as_json=as_json)
