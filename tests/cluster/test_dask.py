@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rarevote import CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
+from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
 from rarevote.cluster.engine import DaskEngine, connected
 from rarevote.cluster.fit import Dask
 from rarevote.em import local
@@ -101,7 +101,14 @@ def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[
 
 @pytest.mark.parametrize(
     "estimator",
-    [CCRasch(50, tol=0), DawidSkene(50, tol=0), OneCoinDawidSkene(20, tol=0), GLAD(20, tol=0), MajorityVote()],
+    [
+        AnchoredRasch(30, tol=0),
+        CCRasch(50, tol=0),
+        DawidSkene(50, tol=0),
+        OneCoinDawidSkene(20, tol=0),
+        GLAD(20, tol=0),
+        MajorityVote(),
+    ],
     ids=lambda estimator: estimator.method_name,
 )
 def test_any_partitioning_gives_the_answer_of_one_machine(

@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 _BLOCK = 64
 # Up to this many classes the number is compiled in, which unrolls the loops over classes and nodes.
-_MOST_UNROLLED = 5
+_MAX_UNROLLED = 5
 _USUAL_NODES = 5
 
 
@@ -112,7 +112,7 @@ def scores_of_block(
 
 def em_pass(n_classes: int, n_nodes: int) -> Callable[..., float]:
     """The compiled EM step. See ``pass_over_tasks`` below for its arguments."""
-    known = 2 <= n_classes <= _MOST_UNROLLED and n_nodes == _USUAL_NODES
+    known = 2 <= n_classes <= _MAX_UNROLLED and n_nodes == _USUAL_NODES
     return _em_pass(n_classes if known else 0)
 
 
