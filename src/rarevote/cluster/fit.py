@@ -7,7 +7,7 @@
 
 The driver holds nothing per task, so there are no ``labels_`` and ``probas_`` here. What it leaves in the folder::
 
-    results/tasks/part-00000.parquet ...   one row per task: task, label, confidence, p:<class>; a file per shard
+    results/tasks/part-00000.parquet ...   one row per task: task, label, p:<class>; a file per shard
     results/workers.parquet                one row per worker: how many votes
     results/abilities.parquet              what the method found out about workers, in its own layout and name
     results/summary.json                   counts, parameters, how the fit ended; written last

@@ -297,7 +297,7 @@ class CountVotes(Operation):
 
 @dataclass(frozen=True)
 class WriteResults(Operation):
-    """Write one row per task to a Parquet file per shard: task, label, confidence, p:<class>.
+    """Write one row per task to a Parquet file per shard: task, label, confidence where it is one, p:<class>.
 
     Without a chooser the most probable class is the label, and the first of several.
     """
@@ -306,6 +306,7 @@ class WriteResults(Operation):
     classes: NDArray[Any]
     of_last_pass: bool
     chooser: Chooser | None
+    calibrated: bool
 
     def perform(self, host: Host) -> list[NDArray[np.int64]]:
         """For each shard, how many tasks got each label."""
@@ -321,8 +322,9 @@ class WriteResults(Operation):
             columns = {
                 "task": read_names(names_file(host.block.folder, number)),
                 "label": self.classes[chosen],
-                "confidence": posterior[np.arange(len(chosen)), chosen],
             }
+            if self.calibrated:
+                columns["confidence"] = posterior[np.arange(len(chosen)), chosen]
             for k, name in enumerate(self.classes.tolist()):
                 columns[f"p:{name}"] = np.ascontiguousarray(posterior[:, k])
             write_columns(columns, self.folder / f"part-{number:05d}.parquet")

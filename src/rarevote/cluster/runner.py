@@ -78,7 +78,7 @@ class DaskRunner(Runner):
         with DaskEngine(self._client, model, self._crowd) as engine:
             second, chooser = then(engine.run(shared, refresh=True, damping=0.0)[0])
             engine.run(second, refresh=True, damping=0.0)
-            self._finish(engine, chooser)
+            self._finish(engine, chooser, calibrated=True)
         posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
         return posterior
 
@@ -91,8 +91,16 @@ class DaskRunner(Runner):
         """What the encoded crowd was made from."""
         return self._crowd.identity
 
-    def _finish(self, engine: DaskEngine[Any, Any, Any], chooser: Chooser | None, *, of_last_pass: bool = True) -> None:
-        self.labels = engine.write_results(self._folder, of_last_pass=of_last_pass, chooser=chooser)
+    def _finish(
+        self,
+        engine: DaskEngine[Any, Any, Any],
+        chooser: Chooser | None,
+        *,
+        of_last_pass: bool = True,
+        calibrated: bool = False,
+    ) -> None:
+        how = {"of_last_pass": of_last_pass, "calibrated": calibrated}
+        self.labels = engine.write_results(self._folder, chooser=chooser, **how)
         self._votes = engine.count_votes()
 
 
