@@ -30,8 +30,8 @@ def main() -> None:
         scripts = place / "empty" / ("Scripts" if os.name == "nt" else "bin")
         run(scripts / "python", "-m", "pip", "install", "--quiet", wheel, folder=place)
         shown = run(scripts / "rarevote", "demo", folder=place)
-        assert "majority-vote" in shown, shown
-        assert "cc-rasch" in shown, shown
+        assert "majority vote" in shown, shown
+        assert "CC-Rasch, as published" in shown, shown
         inside = run(scripts / "python", "-c", "import rarevote; print(rarevote.__file__)", folder=place)
         assert str(REPOSITORY) not in inside, inside
         print(f"{wheel.name}: installs alone and runs the demo")

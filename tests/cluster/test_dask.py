@@ -135,6 +135,28 @@ def test_any_partitioning_gives_the_answer_of_one_machine(
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-7)
 
 
+def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"t{task}", f"w{worker}", f"c{rng.integers(6)}")
+        for task in range(120)
+        for worker in rng.choice(8, 2, replace=False)
+    ]
+    table = pandas.DataFrame(rows, columns=["task", "worker", "label"])
+    table.to_parquet(tmp_path / "votes.parquet")
+    given = table.groupby("task")["label"].agg(set)
+    strange = []
+    for only_voted in (False, True):
+        out = tmp_path / f"out-{only_voted}"
+        Dask(out, client=client, n_shards=2, only_voted=only_voted).fit(OneCoinDawidSkene(), tmp_path / "votes.parquet")
+        written = pandas.read_parquet(out / "tasks")
+        strange.append(
+            sum(label not in given[task] for task, label in zip(written["task"], written["label"], strict=True))
+        )
+    assert strange[0] > 0
+    assert strange[1] == 0
+
+
 @pytest.mark.parametrize("n_shards", [3, 7])
 def test_equal_shards_give_equal_bits(
     client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int

@@ -59,7 +59,7 @@ def aggregate_on_dask(
         raise ParameterError(f"--engine dask writes its results to a folder, and --out {out} looks like a file")
     options = reading.options()
     _refuse_unread(options)
-    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every)
+    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every, only_voted=True)
     with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
         followed = {name: options[name] for name in _READ_ON_DASK}
         result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed)

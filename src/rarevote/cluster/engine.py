@@ -144,10 +144,17 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         return cast("NDArray[np.int64]", votes)
 
     def write_results(
-        self, folder: Path, *, of_last_pass: bool = True, chooser: Chooser | None = None, calibrated: bool = False
+        self,
+        folder: Path,
+        *,
+        of_last_pass: bool = True,
+        chooser: Chooser | None = None,
+        calibrated: bool = False,
+        only_voted: bool = False,
     ) -> NDArray[np.int64]:
         """Have the workers write one row per task, a file per shard; returns how many tasks got each label."""
-        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, of_last_pass, chooser, calibrated))
+        how = (of_last_pass, chooser, calibrated, only_voted)
+        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, *how))
         return np.asarray(np.sum(counted, axis=0))
 
     # -- talking to hosts --------------------------------------------------------------------------------------------

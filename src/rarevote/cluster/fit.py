@@ -91,6 +91,7 @@ class Dask:
             to the last bit, whatever the number of workers.
         partitioned: each part of the data (file, row groups, partition) is taken as a shard, without shuffling: all
             rows of a task are in one part already.
+        only_voted: a label is one that somebody gave to the task (gold excepted), as on the command line.
     """
 
     out: str | Path
@@ -100,6 +101,7 @@ class Dask:
     every: int = 10
     n_shards: int | None = None
     partitioned: bool = False
+    only_voted: bool = False
 
     def fit(
         self,
@@ -148,7 +150,7 @@ class Dask:
                 make_folder(out)
                 seconds = {"encode": time.perf_counter() - begin}
                 asked = {"callback": callback, "checkpoint": None if kept is None else (kept, self.every)}
-                result = _fitted(estimator, client, crowd, out, seconds, **asked)
+                result = _fitted(estimator, client, crowd, out, seconds, only_voted=self.only_voted, **asked)
             if kept is not None:
                 shutil.rmtree(work, ignore_errors=True)
                 Checkpoint(kept).clear()
@@ -201,7 +203,14 @@ def _check_method(estimator: Estimator) -> None:
 
 
 def _fitted(
-    estimator: Estimator, client: Any, crowd: StagedCrowd, out: Path, seconds: dict[str, float], **asked: Any
+    estimator: Estimator,
+    client: Any,
+    crowd: StagedCrowd,
+    out: Path,
+    seconds: dict[str, float],
+    *,
+    only_voted: bool,
+    **asked: Any,
 ) -> DaskResult:
     """Fit the method to a staged crowd, and write everything."""
     estimator._validate(crowd)
@@ -209,7 +218,7 @@ def _fitted(
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
     begin = time.perf_counter()
-    runner = DaskRunner(client, crowd, folder, estimator.chooser)
+    runner = DaskRunner(client, crowd, folder, estimator.chooser, only_voted=only_voted)
     fit = estimator._fit(Request(crowd, runner=runner, **asked))
     seconds["fit"] = time.perf_counter() - begin
     model = estimator._about_workers(crowd.workers, crowd.classes, fit)

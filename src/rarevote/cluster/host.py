@@ -307,6 +307,7 @@ class WriteResults(Operation):
     of_last_pass: bool
     chooser: Chooser | None
     calibrated: bool
+    only_voted: bool
 
     def perform(self, host: Host) -> list[NDArray[np.int64]]:
         """For each shard, how many tasks got each label."""
@@ -319,6 +320,12 @@ class WriteResults(Operation):
             posterior = (state.proposed if self.of_last_pass else state.current)[0]
             votes = partial(state.shard.votes, len(self.classes))
             chosen = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
+            if self.only_voted:
+                counted, rows = votes(), np.arange(len(chosen))
+                refused = counted[rows, chosen] == 0
+                if state.shard.gold.size:
+                    refused &= state.shard.gold < 0
+                chosen[refused] = np.where(counted[refused] > 0, posterior[refused], -1.0).argmax(axis=1)
             columns = {
                 "task": read_names(names_file(host.block.folder, number)),
                 "label": self.classes[chosen],

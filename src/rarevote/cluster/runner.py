@@ -26,10 +26,20 @@ class DaskRunner(Runner):
         crowd: where the encoded shards are.
         folder: where the dask workers write one row per task.
         chooser: how labels follow from probabilities; the most probable class without one.
+        only_voted: whether a label must be one that somebody gave to the task.
     """
 
-    def __init__(self, client: Any, crowd: StagedCrowd, folder: Path, chooser: Chooser | None = None) -> None:
+    def __init__(
+        self,
+        client: Any,
+        crowd: StagedCrowd,
+        folder: Path,
+        chooser: Chooser | None = None,
+        *,
+        only_voted: bool = False,
+    ) -> None:
         self._client, self._crowd, self._folder, self._chooser = client, crowd, folder, chooser
+        self._only_voted = only_voted
         self._votes: NDArray[np.int64] | None = None
         self.labels = np.zeros(crowd.n_classes, dtype=np.int64)  # how many tasks got each
 
@@ -99,7 +109,7 @@ class DaskRunner(Runner):
         of_last_pass: bool = True,
         calibrated: bool = False,
     ) -> None:
-        how = {"of_last_pass": of_last_pass, "calibrated": calibrated}
+        how = {"of_last_pass": of_last_pass, "calibrated": calibrated, "only_voted": self._only_voted}
         self.labels = engine.write_results(self._folder, chooser=chooser, **how)
         self._votes = engine.count_votes()
 
