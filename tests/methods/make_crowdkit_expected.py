@@ -1,6 +1,6 @@
 """Writes crowdkit_expected.json: what crowd-kit makes of small scripts on small crowds.
 
-    PYTHON tests/make_crowdkit_expected.py
+    PYTHON tests/methods/make_crowdkit_expected.py
 
 with a Python that has crowd-kit and scikit-learn below 1.8 (with later ones three of its classes fail in `predict`).
 It needs nothing else of this repository. `test_crowdkit_dropin.py` runs the same scripts with rarevote's classes.

@@ -395,3 +395,19 @@ def test_the_limit_is_said_and_parameters_come_back() -> None:
 @pytest.mark.parametrize("module", ["estimator"])
 def test_examples_run(module: str) -> None:
     assert doctest.testmod(import_module(f"rarevote.methods.anchored_rasch.{module}")).failed == 0
+
+
+def test_votes_for_a_class_on_known_items_of_another_alone_keep_their_meaning() -> None:
+    # Nothing is left of "no" once gold has its say, and yet people said it: no vote may turn into another class's.
+    votes = (
+        [0, 0, 0, 1, 1, 2, 2],
+        ["a", "b", "c", "a", "b", "b", "c"],
+        ["no", "no", "yes", "yes", "yes", "yes", "yes"],
+    )
+    model = AnchoredRasch().fit(votes, {0: "yes"})
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.labels_.to_dict() == {0: "yes", 1: "yes", 2: "yes"}
+    # Whoever said "no" to a known "yes" erred on it: below one who was right.
+    ability = model.abilities_.to_dict()
+    assert ability["a"]["yes"] < ability["c"]["yes"]
+    assert model.priors_.to_dict()["no"] > 0

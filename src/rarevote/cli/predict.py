@@ -69,10 +69,10 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
         )
     )
     say()
-    strangers = summary["n_unknown_workers"]
-    if strangers:
+    unseen = summary["n_unknown_workers"]
+    if unseen:
         say(
-            f"{strangers:,} of {summary['n_workers']:,} workers are new to the model and count as average: the more of "
+            f"{unseen:,} of {summary['n_workers']:,} workers are new to the model and count as average: the more of "
             "them, the better it is to fit again"
         )
     else:

@@ -32,14 +32,14 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     code = {name: k for k, name in enumerate(annotations.classes.tolist())}
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
     place = positions_of(annotations.tasks, list(truth))
-    strangers = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
-    if truth and len(strangers) == len(truth):
+    absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
+    if truth and len(absent) == len(truth):
         raise InputError(
-            f"none of the {len(truth):,} gold tasks is in the annotations (first: {strangers[0]!r}, while the tasks "
+            f"none of the {len(truth):,} gold tasks is in the annotations (first: {absent[0]!r}, while the tasks "
             f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
         )
-    if strangers:
-        warn_user(f"gold for {len(strangers):,} tasks without annotations is left out (first: {strangers[0]!r})")
+    if absent:
+        warn_user(f"gold for {len(absent):,} tasks without annotations is left out (first: {absent[0]!r})")
     codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
     gold[place[place >= 0]] = codes[place >= 0]
     return annotations, gold
