@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, one_of
+from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, examples, one_of, takes
 from rarevote.cli.options.decide import REVIEW_FORMATS, ReviewAs, check_review_file
-from rarevote.cli.options.examples import examples
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
