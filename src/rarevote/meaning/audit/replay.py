@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from rarevote.meaning.audit.answers import Reading
 from rarevote.meaning.audit.draws import Urn
 from rarevote.meaning.audit.plan_file import Answer, Plan, Round, first_different
 from rarevote.meaning.audit.wealth import Stakes, Wealth
+
+# So many bets are decided in one go, which bounds memory.
+_BATCH = 1024
 
 
 class Replay:
@@ -96,17 +100,21 @@ class Replay:
     def take_in(self) -> None:
         """Decide bets in drawn order up to the first open answer."""
         while self.n_taken < len(self._queue):
-            number, place, stratum = self._queue[self.n_taken]
+            number, first, _ = self._queue[self.n_taken]
             one = self.plan.rounds[number - 1]
-            answer = one.answers[place]
-            if answer is None:
+            # Until a positive is found the chance of every draw is kept; afterwards the answered rest of the round goes
+            # at once.
+            wanted = one.answers[first : first + (_BATCH if self.wealth.n_found else 1)]
+            ready = list(takewhile(lambda answer: answer is not None, wanted))
+            if not ready:
                 return
-            positive = None if answer.worst_case else self.reading.is_positive(answer.label)
-            if positive is False and not self.wealth.n_found:
+            strata = [stratum for _, _, stratum in self._queue[self.n_taken : self.n_taken + len(ready)]]
+            positive = [None if said.worst_case else self.reading.is_positive(said.label) for said in ready if said]
+            if not self.wealth.n_found and positive == [False]:
                 w, left = np.array(one.stakes.w, dtype=np.float64), self.wealth.left
                 self.chances.append(float(w[left > 0].min() / (w @ left)))
-            self.wealth.observe(stratum, positive, one.stakes)
-            self.n_taken += 1
+            self.wealth.observe(strata, positive, one.stakes)
+            self.n_taken += len(ready)
 
     def _draw(self, number: int, stakes: Stakes, size: int) -> list[Any]:
         """Draw the tasks of a round and queue them."""
