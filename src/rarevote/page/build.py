@@ -11,12 +11,10 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 from markupsafe import Markup
 
-from rarevote.charts.palette import style_variables
 from rarevote.charts.parts import Chart
 from rarevote.charts.save import save, to_svg
 from rarevote.charts.svg import inline_svg
@@ -28,6 +26,7 @@ from rarevote.meaning.words import jury_sentences
 from rarevote.page import charts, sentences, small_tables
 from rarevote.page.sentences import About
 from rarevote.page.small_tables import Matrix
+from rarevote.page.style import asset, page_style
 from rarevote.page.tables import ListTable, Shown, item_list, worker_list
 
 # The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
@@ -78,8 +77,8 @@ def build_page(
     """
     drawn = all_charts(found) if drawn is None else drawn
     lists = [item_list(found, shown or {}), worker_list(found)]
-    style = f"\n{style_variables()}\n{_asset('report.css')}"
-    script = f"\n{_asset('report.js')}"
+    style = f"\n{page_style()}"
+    script = f"\n{asset('rarevote.page', 'report.js')}"
     confusion = small_tables.confusion(found)
     return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
@@ -141,10 +140,6 @@ def _svg(chart: Chart) -> Markup:
     return Markup(
         inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("rarevote.page") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:
