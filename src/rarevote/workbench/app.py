@@ -260,6 +260,7 @@ class Pages:
             proves=sitting.proves,
             progress=sitting.progress,
             pace=_pace(sitting.progress),
+            first=sitting.first,
             last=None if last is None else (last, sitting.task_of(last), sitting.name_of(sitting.choice_at(last))),
             keys={"unsure": UNSURE_KEY, "undo": UNDO_KEY, "claims": CLAIMS_KEY},
             **values,
@@ -331,10 +332,11 @@ def _whole(form: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _pace(progress: Progress) -> str:
-    """How fast it goes and how long it will take."""
-    if progress.seconds_each is None or progress.seconds_left is None:
-        return ""
-    minutes = round(progress.seconds_left / 60)
-    left = f"about {counted(minutes, 'minute')} left" if minutes else "under a minute left"
-    return f"{progress.seconds_each:.0f} s an item · {left}" if progress.seconds_left else ""
+def _pace(progress: Progress) -> tuple[str, str]:
+    """How fast it goes, and how long it will take."""
+    each, left = progress.seconds_each, progress.seconds_left
+    if not each or not left:
+        return "", ""
+    minutes = round(left / 60)
+    words = f"about {counted(minutes, 'minute')} left" if minutes else "under a minute left"
+    return (f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "), words
