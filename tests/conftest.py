@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.browser import WITHOUT, started_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # The first call of a kernel loads or compiles it: no single example may be timed.
 settings.register_profile("rarevote", deadline=None)
@@ -33,7 +40,18 @@ def shared_folder() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with started_browser() as opened:
+        if opened is None:
+            (pytest.fail if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1" else pytest.skip)(WITHOUT)
+        yield opened
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("skipped", [])
+    if skipped := sum(WITHOUT in str(getattr(report, "longrepr", "")) for report in reports):
+        terminalreporter.write_line(f"{skipped} tests in a browser were skipped: {WITHOUT}.")
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
 
