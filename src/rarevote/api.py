@@ -464,7 +464,7 @@ class Result:
             return calibrated.review(max_review, path, form=form)
         plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
         if path is not None:
-            write_review(plan, Path(path), form, self.fitted.crowd.shown)
+            write_review(plan, Path(path), form, self.fitted.crowd.to_show)
         return plan
 
     def explain(self, task: Any) -> Explanation:

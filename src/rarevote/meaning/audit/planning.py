@@ -62,27 +62,35 @@ def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tup
         rates: current positive rate of every stratum, ``p_b``, (B).
         flag_cost: what a flagged item costs, in reviews, ``kappa``.
     """
+    considered = _considered(wealth, rates, flag_cost)
+    if not considered:
+        return None
+    forecast, weights = min(considered, key=lambda one: one[0].cost)
+    size = round(min(max(forecast.reviews / 3, _MIN_ROUND), _MAX_ROUND))
+    return forecast, stakes_for(wealth, rates, weights), size
+
+
+def forecasts(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[Forecast]:
+    """What looking on would cost and bring for every set that is considered, the largest first."""
+    return [forecast for forecast, _ in _considered(wealth, rates, flag_cost)]
+
+
+def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tuple[Forecast, FloatArray]]:
+    """Sets inside the certified one, and for each the weights under which it is expected to be certified first."""
     certified, total = wealth.certified, int(wealth.left.sum())
     if not certified or not total:
-        return None
+        return []
     candidates = np.arange(certified - 1, -1, -max(1, certified // _CANDIDATES))
     weights = _candidate_weights(wealth, rates, candidates)
     sets = np.repeat(candidates, weights.shape[1])
     growth = _best_growth(wealth, rates, weights.reshape(len(sets), -1), sets)[0].reshape(weights.shape[:2])
-    best: tuple[float, int] | None = None
-    needed = np.empty(len(candidates))
-    for i, j in enumerate(candidates.tolist()):
-        needed[i] = _reviews_needed(wealth, j, certified, float(growth[i].max()), total)
-        cost = float(needed[i]) + flag_cost * wealth.unreviewed(j)
-        if best is None or cost < best[0]:
-            best = cost, i
-    assert best is not None
-    cost, i = best
-    j = int(candidates[i])
     staying = flag_cost * wealth.unreviewed(certified)
-    forecast = Forecast(j, float(needed[i]), wealth.unreviewed(j), cost, staying)
-    stakes = stakes_for(wealth, rates, weights[i, int(growth[i].argmax())])
-    return forecast, stakes, round(min(max(needed[i] / 3, _MIN_ROUND), _MAX_ROUND))
+    found = []
+    for i, j in enumerate(candidates.tolist()):
+        needed, flagged = _reviews_needed(wealth, j, certified, float(growth[i].max()), total), wealth.unreviewed(j)
+        forecast = Forecast(j, needed, flagged, needed + flag_cost * flagged, staying)
+        found.append((forecast, weights[i, int(growth[i].argmax())]))
+    return found
 
 
 def plan_estimate(wealth: Wealth, rates: FloatArray) -> tuple[Stakes, int]:
