@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import os
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from rarevote.meaning.vote_sampler import Drawn, VoteSampler
 
 # The first call of a kernel loads or compiles it: no single example may be timed.
 settings.register_profile("rarevote", deadline=None)
@@ -31,6 +38,38 @@ def shared_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+_DRAWN: dict[bytes, tuple[Drawn, dict[str, Any]]] = {}
+_RUN = VoteSampler.run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sampled_once() -> Iterator[None]:
+    """Whoever calibrates the same votes again gets what was drawn the first time, which takes seconds.
+
+    What the sampler draws is a function of its state alone: ``test_draws_are_a_function_of_the_state`` holds that.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VoteSampler, "run", _run_once)
+        yield
+
+
+@pytest.fixture
+def always_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the tests of the sampler itself."""
+    monkeypatch.setattr(VoteSampler, "run", _RUN)
+
+
+def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
+    key = hashlib.blake2b(pickle.dumps((vars(sampler), plan))).digest()
+    if key not in _DRAWN:
+        drawn = _RUN(sampler, *plan)
+        _DRAWN[key] = copy.deepcopy((drawn, vars(sampler)))
+        return drawn
+    drawn, after = copy.deepcopy(_DRAWN[key])
+    vars(sampler).update(after)
+    return drawn
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
