@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.names import listed, unmatched
-from rarevote.crowd.rare import rare_class
+from rarevote.crowd.rare import is_rare, rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rarevote.meaning.costs import Costs
     from rarevote.meaning.decide import Decision
     from rarevote.meaning.diagnose import Diagnosis
+    from rarevote.meaning.expect import Expectations
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
@@ -408,6 +409,14 @@ class Result:
         costs = self.rule.costs(self.fitted.annotations.classes)
         return with_expectations(self.calibrated, self.codes, self.words, costs, self.target)
 
+    def expect(self, name: Any = None) -> Expectations:
+        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
+        from rarevote.meaning.expect import expectations
+
+        crowd, calibrated = self.fitted.annotations, self.calibrated or self.fitted.calibrate()
+        number = rare_class(crowd, self.fitted.rare_name if name is None else name)
+        return expectations(calibrated, self.codes, number, crowd.votes())
+
     def columns(self) -> dict[str, Any]:
         """One row per task: task, label, confidence, ``p:<class>``, what is shown, decision, ``calibrated:<class>``.
 
@@ -455,7 +464,7 @@ class Result:
             return calibrated.review(max_review, path, form=form)
         plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
         if path is not None:
-            write_review(plan, Path(path), form, self.fitted.crowd.shown)
+            write_review(plan, Path(path), form, self.fitted.crowd.to_show)
         return plan
 
     def explain(self, task: Any) -> Explanation:
@@ -480,7 +489,7 @@ class Result:
         from rarevote.page.report import write_report
 
         caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
-        promised = "" if self.target is None or not self.target.promised else f"; {self.target.words}"
+        promised = "" if self.target is None or caution else f"; {self.target.words}"
         return write_report(
             self.fitted.method,
             path,
@@ -512,7 +521,6 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The result in figures."""
-        from rarevote.crowd.rare import is_rare
         from rarevote.meaning.result_rows import class_figures, decision_figures
 
         fitted, crowd = self.fitted, self.fitted.annotations
