@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.crowd.balanced import balanced_codes
+from rarevote.crowd.numerics import balanced_codes
 from rarevote.crowd.names import sort_labels
 from rarevote.meaning import ranking
 from rarevote.meaning.metrics import score
