@@ -1,8 +1,8 @@
 """What a study found, for people: a Markdown summary, and one HTML page that gathers the studies of a folder.
 
-A study publishes a :class:`StudySection`. It is kept as a small JSON file beside the figures, so that studies may be run
-one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows: no
-script, no network, figures inline.
+A study publishes a :class:`StudySection`. It is kept as a small JSON file beside the figures, so that studies may be
+run one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows:
+no script, no network, figures inline.
 """
 
 from __future__ import annotations
