@@ -81,7 +81,7 @@ def _bytes_of(value: Any) -> bytes:
     if value is None or isinstance(value, (int, float, str)):
         return repr(value).encode()
     # A tuple, or a record of such values.
-    return b"".join(map(_bytes_of, value if isinstance(value, tuple) else vars(value).values()))
+    return b"".join(map(_bytes_of, value if isinstance(value, (tuple, list)) else vars(value).values()))
 
 
 def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:

@@ -83,6 +83,8 @@ def _headline(audit: Audit) -> str:
 
 
 def _claim(audit: Audit) -> str:
+    if not audit.n_reviewed and not audit.plan.gold:
+        return "Nothing was reviewed yet."
     bound = audit.most_positives
     if bound is None:
         words = certified_words(audit)
