@@ -1,4 +1,4 @@
-"""Put figures, tables and sentences of a finished study into the README's section on the evidence.
+"""Put figures, tables and sentences of a finished study into the README, and its results into docs/evidence.
 
 rarevote study paper --data DATASETS --out STUDY
 python -m benchmarks.readme_headline STUDY
@@ -6,9 +6,11 @@ python -m benchmarks.readme_headline STUDY
 
 from __future__ import annotations
 
+import csv
 import sys
 from pathlib import Path
 
+from benchmarks import evidence
 from benchmarks.evidence import REPOSITORY
 from rarevote.study.evidence import write_evidence
 
@@ -20,6 +22,10 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     command = "rarevote study paper --out STUDY"
+    with (Path(sys.argv[1]) / "results.csv").open(newline="", encoding="utf-8") as handle:
+        # Seconds say something about one machine only.
+        rows = [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(handle)]
+    evidence.write("study_paper", (row for row in rows if row["minority_recall"]))
     section = write_evidence(Path(sys.argv[1]), REPOSITORY / "docs", command=command)
     readme = REPOSITORY / "README.md"
     text = readme.read_text(encoding="utf-8")
