@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from rarevote import MajorityVote
 from rarevote.meaning.calibrate import calibrated
 from rarevote.page.report import write_report
 from tests.page.conftest import Watched
-from tests.page.crowds import HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT
+from tests.page.crowds import FORMULA, HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -186,7 +188,7 @@ def test_by_keyboard_alone(opened: Watched) -> None:
     assert box is not None
     assert box["x"] >= 0, "the link shows itself when it has the focus"
     reached = []
-    for _ in range(60):
+    for _ in range(80):
         page.keyboard.press("Tab")
         reached.append(focused())
         if reached[-1] == "Dispute":
@@ -202,6 +204,66 @@ def test_by_keyboard_alone(opened: Watched) -> None:
         "all => all.filter(e => !e.closest('[hidden]')).map(e => (e.labels?.[0] ?? e).textContent.trim())"
     )
     assert all(names), "every control has a name"
+
+
+def downloaded(page: Page, button: Locator) -> tuple[str, list[list[str]]]:
+    """Name and cells of what a button of a table downloads."""
+    with page.expect_download() as begun:
+        button.click()
+    text = Path(begun.value.path()).read_bytes().decode("utf-8-sig")
+    return begun.value.suggested_filename, list(csv.reader(io.StringIO(text, newline="")))
+
+
+def without_apostrophe(cell: str) -> str:
+    """What a spreadsheet shows of a cell that is marked as text."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@" else cell
+
+
+def test_every_small_table_downloads_as_it_is_shown(opened: Watched) -> None:
+    page = opened.page
+    tables = page.locator("table.small")
+    assert tables.count() >= 6
+    names = set()
+    for i in range(tables.count()):
+        table = tables.nth(i)
+        name, cells = downloaded(page, table.get_by_role("button", name="Download as CSV"))
+        shown = table.evaluate(
+            "t => [...t.rows].map(r => [...r.cells].map(c => c.innerText.trim().replace(/\\s+/g, ' ')))"
+        )
+        assert [[without_apostrophe(cell) for cell in row] for row in cells] == shown
+        assert name.endswith(".csv")
+        names.add(name)
+    assert "recall-and-precision.csv" in names
+    opened.assert_quiet()
+
+
+def test_a_list_downloads_all_rows_that_fit_in_their_order(opened: Watched) -> None:
+    page = opened.page
+    part(page, "items", "size").select_option("100")
+    header(page, "items", "Dispute").get_by_role("button").click()
+    part(page, "items", "choice").select_option(label="Votes split")
+    button = page.locator("#items").get_by_role("button", name="Download as CSV")
+    shown = page.locator("#items tbody tr").evaluate_all(
+        "rows => rows.map(r => [...r.cells].map(c => c.textContent.trim()))"
+    )
+    part(page, "items", "size").select_option("10")
+    name, cells = downloaded(page, button)
+    assert name == "items.csv"
+    assert len(cells) - 1 == len(shown) > 10, "those of all pages"
+    titles = page.locator("#items thead th").all_inner_texts()
+    assert cells[0] == [title.strip() for title in titles]
+    assert [[without_apostrophe(cell).strip() for cell in row] for row in cells[1:]] == shown
+    _, people = downloaded(page, page.locator("#workers").get_by_role("button", name="Download as CSV"))
+    assert len(people) == 1 + 12
+    opened.assert_quiet()
+
+
+def test_no_cell_of_a_download_is_a_formula(opened: Watched) -> None:
+    page = opened.page
+    part(page, "items", "search").fill("HYPERLINK")
+    _, cells = downloaded(page, page.locator("#items").get_by_role("button", name="Download as CSV"))
+    assert cells[1][0] == f"'{FORMULA}"
+    assert not [cell for row in cells for cell in row if cell[:1] in "=+@\t\r" and cell]
 
 
 def test_screenshots_in_light_dark_print_and_on_a_phone(browser: Browser, hostile_page: Path, tmp_path: Path) -> None:
