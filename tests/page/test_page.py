@@ -147,7 +147,7 @@ def test_filtering(opened: Watched) -> None:
     pairs = list(zip(column(page, "items", "Label"), column(page, "items", "Truth"), strict=True))
     assert pairs
     assert all(label != truth for label, truth in pairs)
-    part(page, "items", "choice").select_option(label="Known beforehand (gold)")
+    part(page, "items", "choice").select_option(label="Gold, given to the fit")
     assert len(column(page, "items", "Item")) == 3
     part(page, "items", "choice").select_option(label="All items")
     part(page, "items", "group").select_option(label=HOSTILE_CLASS)

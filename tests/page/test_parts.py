@@ -14,6 +14,7 @@ from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
 from rarevote.charts.palette import COLOURS, style_variables
 from rarevote.charts.svg import inline_svg
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.words import percent
 from rarevote.errors import RarevoteError
 from rarevote.meaning.diagnose import Diagnosis, diagnose
 from rarevote.meaning.words import jury_sentences
@@ -21,7 +22,7 @@ from rarevote.page import build as page
 from rarevote.page import sentences, small_tables
 from rarevote.page.sections import page_sections
 from rarevote.page.sentences import About
-from rarevote.page.tables import Flag, Shown, item_list, worker_list
+from rarevote.page.tables import Flag, Shown, class_list, item_list, worker_list
 from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, random_crowd
 
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
@@ -176,28 +177,168 @@ def test_workers_are_listed_busiest_first_with_abstentions_where_there_are_any()
 
 def test_the_headline_expected_and_known() -> None:
     expected = sentences.headline(described(with_truth=False))
-    assert re.match(r"\d+ of 60 items are labelled “yes”: this finds about [\d.]+% of all that are, ", expected), (
-        expected
-    )
-    known = sentences.headline(described())
-    assert "about" not in known
+    start = r"\d+ of 60 items are labelled “yes”: this is expected to find about [\d.]+% of all that are, "
+    assert re.match(start, expected), expected
+    by_truth = sentences.headline(described())
+    assert "about" not in by_truth
     found = described()
     assert found.truth is not None
     recall = found.truth.scores.recall["yes"]
-    assert f"finds {100 * recall:.0f}%" in known
+    assert f"by the truth, this finds {100 * recall:.0f}%" in by_truth
 
 
 def test_headlines_at_the_edges() -> None:
     alone = diagnose(MajorityVote().fit(([1, 2], ["a", "b"], ["x", "x"])))
     assert sentences.headline(alone) == "2 of 2 items are labelled “x”."
     same = diagnose(MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y")
-    assert sentences.headline(same).startswith("1 of 3 items is labelled “y”")
-    assert sentences.headline(same).endswith("and so does a majority vote.")
+    assert sentences.headline(same) == (
+        "1 of 3 items is labelled “y”. How many such items it misses, only an audit can know."
+    )
+    known = diagnose(
+        MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y", truth={1: "x", 3: "y"}
+    )
+    assert sentences.headline(known).endswith(
+        "by the truth, this finds 100% of all that are, and so does a majority vote."
+    )
     assert sentences.losses(same) == ["A majority vote gives every item the same label."]
     assert small_tables.moves_table(same) is None
     none = diagnose(CCRasch().fit(random_crowd(1)[0]), labels=np.zeros(60, dtype=np.int64), rare="yes")
     assert sentences.lead(none) == ""
     assert sentences.headline(none).startswith("0 of 60 items are labelled")
+
+
+def weaker_than_the_vote(*, with_truth: bool) -> Diagnosis:
+    """Labels of which half of the rare ones that a majority vote finds were taken away."""
+    crowd, truth = random_crowd(1, n_tasks=300)
+    fitted = CCRasch().fit(crowd)
+    labels = (crowd.votes()[:, 1] > crowd.votes()[:, 0]).astype(np.int64)
+    labels[np.flatnonzero(labels)[::2]] = 0
+    return diagnose(fitted, labels=labels, rare="yes", truth=truth if with_truth else None)
+
+
+@pytest.mark.parametrize("with_truth", [False, True])
+def test_less_than_a_majority_vote_is_a_warning_and_no_headline(with_truth: bool) -> None:
+    found = weaker_than_the_vote(with_truth=with_truth)
+    best = sentences.leading_trade_off(found)
+    assert best.chosen.recall < best.majority.recall
+    told = sentences.headline(found)
+    assert "majority vote" not in told
+    assert re.fullmatch(r"\d+ of 300 items are labelled “yes”\.", told)
+    (warning,) = (said for said in sentences.cautions(found) if "more of “yes”" in said)
+    assert warning.startswith("By the truth" if with_truth else "A majority vote is expected")
+    assert not any("more of “yes”" in said for said in sentences.cautions(described()))
+
+
+def test_the_numbers_of_the_class_are_the_same_wherever_they_are_told() -> None:
+    found = described(with_truth=False)
+    one = found.expected[found.rare]
+    labelled, recall = f"{(found.items.label == found.rare).sum()}", percent(one.recall.value)
+    told = sentences.headline(found)
+    assert told.startswith(f"{labelled} of 60 items")
+    assert f"about {recall} of all" in told
+    assert sentences.tiles(found)[0].labelled == labelled
+    row = next(row for row in small_tables.trade_off_table(found).rows if row[0] == "yes (expected)")
+    assert row[1] == labelled
+    assert row[2].startswith(f"{recall} (")
+    assert f"precision {row[3].split(' ')[0]}" in sentences.lead(found)
+    assert found.trade_offs[0].chosen.recall == one.recall.value
+    share = small_tables.proportion_table(found)
+    assert share is not None
+    of_class = next(row for row in share.rows if row[0] == "yes")
+    assert of_class[3].startswith(percent(one.prevalence.value))
+    assert found.classes.n_expected[found.rare] == pytest.approx(60 * one.prevalence.value)
+    assert found.classes.n_expected.sum() == pytest.approx(60), "of two classes, each is what the other is not"
+    assert found.classes.expected_high[found.common] == pytest.approx(60 - found.classes.expected_low[found.rare])
+
+
+@pytest.mark.parametrize("with_truth", [False, True])
+def test_three_piles_hold_every_item_once(with_truth: bool) -> None:
+    found = described(with_truth=with_truth)
+    piles = sentences.piles(found)
+    assert [pile.name for pile in piles] == ["surely yes", "look at these", "surely not yes"]
+    assert sum(int(pile.labelled) for pile in piles) == 60
+    by_flag = dict.fromkeys((Flag.SURELY, Flag.LOOK, Flag.SURELY_NOT), 0)
+    for row in item_list(found, {}).rows:
+        (inside,) = (flag for flag in by_flag if flag in Flag(row[-1]))
+        by_flag[inside] += 1
+    assert [str(number) for number in by_flag.values()] == [pile.labelled for pile in piles]
+    if with_truth:
+        assert found.truth is not None
+        known = [re.fullmatch(r"(\d+) of (\d+) are, by the truth", pile.details[1]) for pile in piles]
+        counts = np.array([[int(n) for n in match.groups()] for match in known if match])
+        is_rare = found.truth.truth == found.truth.classes.index("yes")
+        assert counts.sum(axis=0).tolist() == [is_rare.sum(), len(found.truth.items)]
+
+
+def many_classes(n_classes: int) -> Diagnosis:
+    """A crowd in which the last class has two items."""
+    names = tuple(f"c{k:02d}" for k in range(n_classes))
+    crowd, truth = random_crowd(5, n_tasks=40 * n_classes, classes=names)
+    last = [task for task, label in truth.items() if label == names[-1]][2:]
+    keep = ~np.isin(crowd.tasks[crowd.task_of_annotation()], last) & (
+        np.isin(crowd.tasks[crowd.task_of_annotation()], [t for t, label in truth.items() if label == names[-1]])
+        | (crowd.classes[crowd.label] != names[-1])
+    )
+    task, worker, label = crowd.task_of_annotation()[keep], crowd.worker[keep], crowd.classes[crowd.label][keep]
+    small = Annotations.from_arrays(crowd.tasks[task], crowd.workers[worker], label)
+    return diagnose(MajorityVote().fit(small), truth={task: truth[task] for task in small.tasks.tolist()})
+
+
+@pytest.mark.parametrize("n_classes", [5, 14])
+def test_no_headline_is_about_a_class_with_two_items(n_classes: int) -> None:
+    found = many_classes(n_classes)
+    last = f"c{n_classes - 1:02d}"
+    assert found.truth is not None
+    assert sum(found.truth.classes[code] == last for code in found.truth.truth) == 2
+    assert last not in sentences.headline(found)
+    assert found.classes.names[found.rare] != last
+    assert (found.leading is None) == (n_classes == 14), "of many classes none stands out"
+    if n_classes == 14:
+        right = f"{100 * found.truth.scores.accuracy:.0f}%"
+        assert sentences.headline(found).startswith(
+            f"{len(found.items.label)} items, 14 classes: by the truth, {right}"
+        )
+        assert sentences.lead(found) == ""
+        assert not any(tile.is_rare for tile in sentences.tiles(found))
+    text = built(found)
+    assert ('id="per-class"' in text) == (n_classes == 14)
+    assert ('id="piles"' in text) == (n_classes == 5)
+
+
+def test_a_class_with_two_items_leads_if_somebody_named_it() -> None:
+    crowd, _ = random_crowd(5, n_tasks=200, classes=tuple(f"c{k:02d}" for k in range(5)))
+    assert diagnose(MajorityVote().fit(crowd), rare="c02").leading == 2
+
+
+def test_the_list_of_classes_counts_what_the_records_say() -> None:
+    found = many_classes(14)
+    made = class_list(found)
+    titles = [column["title"] for column in made.columns]
+    assert titles == [
+        "Class",
+        "Votes",
+        "Labelled",
+        "Majority",
+        "Moved here",
+        "Moved away",
+        "Truth",
+        "Recall",
+        "Precision",
+    ]
+    assert len(made.rows) == 14
+    votes = [row[1] for row in made.rows]
+    assert votes == sorted(votes)
+    assert found.truth is not None
+    for name, n_votes, labelled, majority, _, _, true, recall, precision, _ in made.rows:
+        k = found.classes.names.tolist().index(name)
+        assert n_votes == (found.crowd.label == k).sum()
+        assert labelled == (found.items.label == k).sum()
+        assert majority == (found.items.majority == k).sum()
+        has = found.truth.truth == found.truth.classes.index(name)
+        got = found.truth.label == found.truth.classes.index(name)
+        assert true == has.sum()
+        assert recall == (pytest.approx((has & got).sum() / has.sum(), abs=1e-4) if has.any() else None)
+        assert precision == (pytest.approx((has & got).sum() / got.sum(), abs=1e-4) if got.any() else None)
 
 
 def test_what_a_majority_vote_loses_adds_up() -> None:
@@ -246,7 +387,7 @@ def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
     assert isinstance(mistakes, small_tables.SmallTable)
     counts = [int(row[1]) for row in mistakes.rows]
     assert counts == sorted(counts, reverse=True)
-    assert len(small_tables.proportion_table(many).rows) == 12
+    assert small_tables.proportion_table(many) is None
 
 
 def test_steps_reach_the_recall_they_name() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.expect import Expectations
 from rarevote.meaning.items import Items
 from rarevote.meaning.jury import JuryCondition, jury_condition
 from rarevote.meaning.workers import Workers
@@ -28,8 +30,8 @@ class Classes:
         names: as given.
         n_labelled: items that got the class.
         n_majority: items that a majority vote gives it.
-        n_expected: items that truly have it, by the probabilities: their sum.
-        expected_low: lower end of its 95% interval.
+        n_expected: items that truly have it, as expected; nan where that was not asked.
+        expected_low: lower end of its 90% interval.
         expected_high: its upper end.
         n_votes: votes for the class.
         jury: whether a majority vote of this crowd can recover the class.
@@ -45,16 +47,21 @@ class Classes:
     jury: JuryCondition
 
 
-def describe_classes(items: Items, workers: Workers, calibration: CalibratedPosterior) -> Classes:
-    """Describe the classes of a crowd."""
+def describe_classes(
+    items: Items, workers: Workers, calibration: CalibratedPosterior, expected: Mapping[int, Expectations]
+) -> Classes:
+    """Describe the classes of a crowd; ``expected`` says what to expect of some of them."""
     size, n_items = len(calibration.classes), len(items.label)
+    share = np.full((size, 3), np.nan)
+    for k, one in expected.items():
+        share[k] = one.prevalence.value, one.prevalence.low, one.prevalence.high
     return Classes(
         names=calibration.classes,
         n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
         n_majority=np.bincount(items.majority, minlength=size),
-        n_expected=items.probabilities.sum(axis=0),
-        expected_low=n_items * calibration.low,
-        expected_high=n_items * calibration.high,
+        n_expected=n_items * share[:, 0],
+        expected_low=n_items * share[:, 1],
+        expected_high=n_items * share[:, 2],
         n_votes=items.votes.sum(axis=0),
         jury=jury_condition(workers.accuracy),
     )
@@ -84,7 +91,7 @@ class TradeOff:
         precision: share of the flagged items that have the class.
         chosen: the items that got the label.
         majority: the items that a majority vote would have given it.
-        from_truth: whether recall and precision were counted on the truth, or else expected by the probabilities.
+        from_truth: whether recall and precision were counted on the truth, or else expected.
     """
 
     class_code: int
@@ -97,10 +104,23 @@ class TradeOff:
     from_truth: bool
 
 
-def trade_off(
-    items: Items, class_code: int, is_class: FloatArray | None = None, known: IntArray | None = None
-) -> TradeOff:
-    """The trade-off of one class, expected or, with ``is_class``, realised.
+def expected_trade_off(items: Items, class_code: int, believed: FloatArray, expected: Expectations) -> TradeOff:
+    """The trade-off of one class as it is expected.
+
+    Args:
+        items: all items.
+        class_code: the class.
+        believed: probability that each item is of the class, as far as it is to be believed, (n).
+        expected: of the labels as they are, which the two points repeat: a figure is the same wherever it is told.
+    """
+    curve = trade_off(items, class_code, believed, np.arange(len(items.label)))
+    chosen = replace(curve.chosen, recall=expected.recall.value, precision=expected.precision.value)
+    majority = replace(curve.majority, recall=expected.majority_recall.value)
+    return replace(curve, chosen=chosen, majority=majority, from_truth=False)
+
+
+def trade_off(items: Items, class_code: int, is_class: FloatArray, known: IntArray) -> TradeOff:
+    """The trade-off of one class, counted on the truth.
 
     Args:
         items: all items.
@@ -108,9 +128,8 @@ def trade_off(
         is_class: 1 for items that have the class and 0 for the others, (n_known).
         known: numbers of the items that ``is_class`` speaks of.
     """
-    chosen = np.arange(len(items.label)) if known is None else known
-    probability = items.probabilities[chosen, class_code]
-    mass = probability if is_class is None else is_class
+    probability = items.probabilities[known, class_code]
+    mass = is_class
     order = np.argsort(-probability, kind="stable")
     found, total = np.cumsum(mass[order]), float(mass.sum())
     count = np.arange(1, len(order) + 1)
@@ -125,9 +144,9 @@ def trade_off(
         n_flagged=count[ends],
         recall=found[ends] / total if total > 0 else np.full(len(ends), np.nan),
         precision=found[ends] / count[ends],
-        chosen=_point(items.label[chosen] == class_code, mass, total),
-        majority=_point(items.majority[chosen] == class_code, mass, total),
-        from_truth=is_class is not None,
+        chosen=_point(items.label[known] == class_code, mass, total),
+        majority=_point(items.majority[known] == class_code, mass, total),
+        from_truth=True,
     )
 
 
@@ -153,7 +172,8 @@ class Overruled:
         majority: class that the majority vote gives, (n_moves).
         label: class that they got instead, (n_moves).
         count: how many moved so, (n_moves).
-        expected: how many of these truly have the new label, by the probabilities, (n_moves).
+        expected: how many of these truly have the new label, as far as probabilities are to be believed; nan for a
+            class of which that was not asked, (n_moves).
     """
 
     items: IntArray
@@ -163,8 +183,13 @@ class Overruled:
     expected: FloatArray
 
 
-def describe_overruled(items: Items) -> Overruled:
-    """Count the items on which the result and the majority vote differ."""
+def describe_overruled(items: Items, believed: Mapping[int, FloatArray]) -> Overruled:
+    """Count the items on which the result and the majority vote differ.
+
+    Args:
+        items: all items.
+        believed: probability of some classes, (n) each.
+    """
     numbers = np.flatnonzero(items.overruled)
     # Pairs rather than a square table: there may be thousands of classes.
     pairs, group = np.unique(
@@ -173,7 +198,9 @@ def describe_overruled(items: Items) -> Overruled:
     group = group.reshape(-1)
     count = np.bincount(group, minlength=len(pairs))
     largest_first = np.argsort(-count, kind="stable")
-    expected = np.bincount(group, weights=items.confidence[numbers], minlength=len(pairs)).astype(np.float64)
+    unknown = np.full(len(items.label), np.nan)
+    right = np.array([believed.get(int(items.label[i]), unknown)[i] for i in numbers])
+    expected = np.bincount(group, weights=right, minlength=len(pairs)).astype(np.float64)
     return Overruled(
         items=numbers,
         majority=pairs[largest_first, 0],

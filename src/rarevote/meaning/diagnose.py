@@ -9,7 +9,7 @@ comes from :mod:`rarevote.meaning.calibrate` instead; what the method itself say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,13 @@ from rarevote.meaning.classes import (
     TradeOff,
     describe_classes,
     describe_overruled,
+    expected_trade_off,
     trade_off,
 )
+from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.items import Items, describe_items
+from rarevote.meaning.piles import Piles, believed, make_piles
 from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
 from rarevote.meaning.workers import Profile, Workers, describe_workers
 from rarevote.methods.base import Estimator
@@ -50,8 +54,12 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Each costs a sort of all items.
+# Each costs a sort of all items and many draws.
 _MAX_TRADE_OFFS = 8
+# Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
+_MIN_ITEMS = 10
+# Of more classes than these none stands out by itself.
+_MAX_FEW = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +68,17 @@ class Diagnosis:
 
     Attributes:
         crowd: the votes.
-        rare: number of the class that matters.
+        rare: number of the class that matters; of several classes one that has enough items to be spoken of.
         common: number of the most frequent other class.
         workers: about the annotators.
         items: about the items.
         classes: about the classes.
         overruled: where the result differs from a majority vote.
-        trade_offs: expected, of the rare class and up to seven others, those with the fewest expected items first.
+        leading: the class that a headline speaks of: the rare one, or None where it is one of many.
+        expected: what to expect of the labels of the rare class and up to seven others.
+        expected_accuracy: share of all labels that are expected to be right.
+        piles: the items by how sure it is that they are of the rare class.
+        trade_offs: expected, of the same classes, those with the fewest items first.
         true_trade_offs: the same counted on the truth; empty without it.
         truth: the result against the truth, or None.
         shares_from: how the shares of the classes were obtained, in words.
@@ -83,6 +95,10 @@ class Diagnosis:
     items: Items
     classes: Classes
     overruled: Overruled
+    leading: int | None
+    expected: Mapping[int, Expectations]
+    expected_accuracy: Expected
+    piles: Piles
     trade_offs: tuple[TradeOff, ...]
     true_trade_offs: tuple[TradeOff, ...]
     truth: TruthCheck | None
@@ -128,11 +144,19 @@ def diagnose(
         raise InputError("no annotations: there is nothing to describe")
     calibration = calibrate_fit(estimator, gold) if calibration is None else calibration
     decided = estimator.label_codes() if labels is None else np.asarray(labels, dtype=np.int64)
-    expected = calibration.posterior.sum(axis=0)
-    rare_code = rare_class(crowd, rare)
-    others = [int(k) for k in np.argsort(expected, kind="stable") if k != rare_code]
+    mass = calibration.posterior.sum(axis=0)
+    rare_code, leads = _class_to_describe(crowd, decided, rare)
+    others = [int(k) for k in np.argsort(mass, kind="stable") if k != rare_code]
     common = others[-1] if others else rare_code
-    drawn = [rare_code, *others[: _MAX_TRADE_OFFS - 1]]
+    # The rarest first, but those of which there are too few to say anything last.
+    telling = sorted(others, key=lambda k: bool(mass[k] < _MIN_ITEMS))
+    drawn = [rare_code, *telling[: _MAX_TRADE_OFFS - 1]]
+    expected = {k: expectations(calibration, decided, k, crowd.votes()) for k in drawn}
+    mass_of = {k: believed(calibration, k) for k in drawn}
+    if len(drawn) == crowd.n_classes == 2:
+        # What is not of the one class is of the other.
+        expected[common] = replace(expected[common], prevalence=_all_but(expected[rare_code].prevalence))
+        mass_of[common] = 1.0 - mass_of[rare_code]
     workers = describe_workers(crowd, decided, calibration, rare=rare_code, common=common)
     items = describe_items(
         estimator,
@@ -150,9 +174,13 @@ def diagnose(
         common=common,
         workers=workers,
         items=items,
-        classes=describe_classes(items, workers, calibration),
-        overruled=describe_overruled(items),
-        trade_offs=tuple(trade_off(items, k) for k in drawn),
+        classes=describe_classes(items, workers, calibration, expected),
+        overruled=describe_overruled(items, mass_of),
+        leading=rare_code if leads else None,
+        expected=expected,
+        expected_accuracy=expected_accuracy(calibration, decided),
+        piles=make_piles(mass_of[rare_code]),
+        trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
         truth=check,
         shares_from=calibration.how,
@@ -161,6 +189,29 @@ def diagnose(
         converged=estimator.converged_,
         status=estimator.status_,
     )
+
+
+def _all_but(share: Expected) -> Expected:
+    return Expected(1.0 - share.value, 1.0 - share.high, 1.0 - share.low)
+
+
+def _class_to_describe(crowd: Annotations, labels: IntArray, rare: Any) -> tuple[int, bool]:
+    """The class that the records are about, and whether a headline may speak of it.
+
+    That is the rare class, but for more than two classes of which it has too few items to say anything: then it is the
+    rarest that has enough. Of many classes none stands out, unless somebody named one.
+    """
+    found = rare_class(crowd, rare)
+    if crowd.n_classes <= 2 or (rare is not None and found != rare_class(crowd)):
+        return found, True
+    voted = (crowd.votes() > 0).sum(axis=0)
+    labelled = np.bincount(labels[labels != ABSTAINED], minlength=crowd.n_classes)
+    telling = np.flatnonzero(np.minimum(voted, labelled) >= _MIN_ITEMS)
+    if not telling.size:
+        return found, False
+    n_votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    rarest = int(telling[n_votes[telling].argmin()])
+    return rarest, crowd.n_classes <= _MAX_FEW
 
 
 def _true_trade_offs(

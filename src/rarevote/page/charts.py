@@ -51,8 +51,9 @@ _EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("truth", "common", "t
 def class_counts(found: Diagnosis) -> Chart:
     """Items per class: decided, by majority vote, expected, and true where all answers are known."""
     classes = found.classes
-    others = [int(k) for k in np.argsort(-classes.n_expected, kind="stable") if k != found.rare]
-    shown = [found.rare, *others[: _MAX_CLASSES - 1]]
+    first = [] if found.leading is None else [found.leading]
+    others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k not in first]
+    shown = [*first, *others][:_MAX_CLASSES]
     keys = [_VOTE, _RESULT, _EXPECTED]
     columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
     if found.truth is not None and len(found.truth.items) == len(found.items.label):
@@ -69,8 +70,9 @@ def class_counts(found: Diagnosis) -> Chart:
         }
         for k in shown
         for key, column in zip(keys, columns, strict=True)
+        if isfinite(column[k])  # not every class has an expectation
     ]  # fmt: skip
-    counts = [float(column[k]) for column in columns for k in shown]
+    counts = [float(column[k]) for column in columns for k in shown if isfinite(column[k])]
     x = _count_axis("items", counts)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("class:N", sort=[str(classes.names[k]) for k in shown], title=None, axis=row_axis()),
@@ -84,9 +86,7 @@ def class_counts(found: Diagnosis) -> Chart:
             x=_count_axis("end", counts), text="words:N", color=alt.value(light("ink"))
         ),
     ).properties(height=alt.Step(17))
-    notes = ["Expected: how many items truly have the class, by the probabilities."]
-    if (classes.expected_low < classes.expected_high).any():
-        notes.append("Its line is the 95% interval.")
+    notes = ["Expected: how many items truly have the class; its line is the 90% interval."]
     if len(shown) < len(classes.names):
         notes.append(f"Of {len(classes.names):,} classes, {_MAX_CLASSES} are shown.")
     return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers))
@@ -209,12 +209,14 @@ def ability_map(found: Diagnosis) -> Chart:
 
 
 def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None) -> Chart | None:
-    """Recall against precision of one class: as it turned out where answers are known, and as expected."""
+    """Recall against precision of one class: by the truth where there is any, and as expected if that can be told."""
     name = str(found.classes.names[expected.class_code])
-    curves = [(Key("expected", "common", "line"), expected)]
+    curves = [(Key("expected", "common", "line" if true is None else "dashes"), expected)]
+    if not found.expected[expected.class_code].recall.is_told:
+        curves = []
     if true is not None:
-        # What is known leads; what was expected is for comparison, and has no marks of its own.
-        curves = [(Key("by the truth", "common", "line"), true), (Key("expected", "common", "dashes"), expected)]
+        # The truth leads; what was expected is for comparison, and has no marks of its own.
+        curves.insert(0, (Key("by the truth", "common", "line"), true))
     curves = [(key, curve) for key, curve in curves if np.isfinite(curve.recall).all()]
     if not curves:
         return None

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rarevote.charts.parts import Chart
+from rarevote.crowd.words import percent
 from rarevote.meaning.diagnose import Diagnosis
+from rarevote.meaning.piles import MISSED, SURE
 from rarevote.meaning.words import jury_sentences
 from rarevote.page import charts, sentences, small_tables
 from rarevote.page.sentences import About
 from rarevote.page.small_tables import Matrix
-from rarevote.page.tables import ListTable, Shown, item_list, worker_list
+from rarevote.page.tables import ListTable, Shown, class_list, item_list, worker_list
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def page_sections(
         extra: further sections, which stand before how it was computed.
     """
     return [
+        *_piles(found),
         _lost(found),
         _annotators(found),
         _trade_off(found),
@@ -65,6 +68,15 @@ def page_sections(
 def _drawn(*made: Chart | None) -> list[Chart]:
     """Those charts that there is something to draw for."""
     return [chart for chart in made if chart is not None]
+
+
+def _piles(found: Diagnosis) -> list[Section]:
+    """What to take as it is and what to look at, of the class that leads."""
+    if found.leading is None or len(found.classes.names) < 2:
+        return []
+    name = str(found.classes.names[found.rare])
+    values = {"name": name, "piles": sentences.piles(found), "sure": percent(SURE), "missed": percent(MISSED)}
+    return [Section("piles", "Three piles", values)]
 
 
 def _lost(found: Diagnosis) -> Section:
@@ -92,8 +104,9 @@ def _look(found: Diagnosis, shown: Shown) -> Section:
 
 
 def _classes(found: Diagnosis) -> Section:
-    values = {"proportions": small_tables.proportion_table(found)}
-    return Section("classes", "Proportions", values, _drawn(charts.class_counts(found)))
+    proportions = small_tables.proportion_table(found)
+    lists = [class_list(found)] if proportions is None else []
+    return Section("classes", "Classes", {"proportions": proportions}, _drawn(charts.class_counts(found)), lists)
 
 
 def _truth(found: Diagnosis) -> list[Section]:

@@ -10,6 +10,8 @@ import numpy as np
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, TradeOff
+from rarevote.meaning.expect import ONLY_AN_AUDIT, Expected
+from rarevote.meaning.piles import Pile
 
 _MAX_TILES = 6
 
@@ -41,7 +43,7 @@ class About:
 
 @dataclass(frozen=True)
 class Tile:
-    """A class at the head of the page."""
+    """A class, or a pile of items, with its counts."""
 
     name: str
     labelled: str
@@ -56,57 +58,124 @@ def leading_trade_off(found: Diagnosis) -> TradeOff:
 
 
 def headline(found: Diagnosis) -> str:
-    """The answer in one sentence."""
+    """The answer in one sentence; a recall below that of a majority vote is left to the cautions."""
+    if found.leading is None:
+        return _of_all_classes(found)
     rare, total = quoted(found.classes.names[found.rare]), len(found.items.label)
     labelled = int(found.classes.n_labelled[found.rare])
     start = f"{count(labelled)} of {counted(total, 'item')} {'is' if labelled == 1 else 'are'} labelled {rare}"
-    best = leading_trade_off(found)
-    if len(found.classes.names) < 2 or not isfinite(best.chosen.recall):
+    best, expected = leading_trade_off(found), found.expected[found.rare].recall
+    if len(found.classes.names) < 2 or not isfinite(best.chosen.recall) or recall_warning(found):
         return f"{start}."
-    about = "" if best.from_truth else "about "
-    finds = f"{start}: this finds {about}{percent(best.chosen.recall)} of all that are"
+    if not best.from_truth and not expected.is_told:
+        return f"{start}. How many such items it misses, {ONLY_AN_AUDIT}."
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
-    return (
-        f"{finds}, and so does a majority vote."
-        if ours == theirs
-        else f"{finds}, where a majority vote finds {theirs}."
-    )
+    finds = "by the truth, this finds" if best.from_truth else "this is expected to find about"
+    finds = f"{start}: {finds} {ours} of all that are"
+    if ours == theirs:
+        return f"{finds}, and so does a majority vote."
+    return f"{finds}, where a majority vote finds {theirs}."
+
+
+def _of_all_classes(found: Diagnosis) -> str:
+    """The answer where no class stands out."""
+    start = f"{counted(len(found.items.label), 'item')}, {counted(len(found.classes.names), 'class', 'classes')}"
+    if found.truth is not None:
+        ours, theirs = found.truth.scores.accuracy, found.truth.majority_scores.accuracy
+        return (
+            f"{start}: by the truth, {percent(ours)} of the labels are right; of a majority vote's, {percent(theirs)}."
+        )
+    if not found.expected_accuracy.is_told:
+        return f"{start}. What share of the labels is right, {ONLY_AN_AUDIT}."
+    return f"{start}: about {percent(found.expected_accuracy.value)} of the labels are expected to be right."
+
+
+def recall_warning(found: Diagnosis) -> str | None:
+    """That a majority vote finds more of the class that matters, if it does."""
+    best, rare = leading_trade_off(found), quoted(found.classes.names[found.rare])
+    ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
+    if not best.chosen.recall < best.majority.recall or ours == theirs:
+        return None
+    what = "compare methods (rarevote compare), or decide by what a miss costs (--cost) or by a recall target"
+    if best.from_truth:
+        return f"By the truth, a majority vote finds more of {rare} ({theirs}) than this result ({ours}): {what}."
+    return f"A majority vote is expected to find more of {rare} (about {theirs}) than this result ({ours}): {what}."
 
 
 def lead(found: Diagnosis) -> str:
     """What the answer costs: one sentence below the headline."""
-    best = leading_trade_off(found)
-    if not isfinite(best.chosen.precision):
+    best, expected = leading_trade_off(found), found.expected[found.rare].precision
+    if found.leading is None or not isfinite(best.chosen.precision):
         return ""
+    if not best.from_truth and not expected.is_told:
+        return f"How many of these labels are right, {ONLY_AN_AUDIT} (rarevote audit)."
     right = best.chosen.precision * best.chosen.n_flagged
-    false = best.chosen.n_flagged - right
-    precision = f"(precision {percent(best.chosen.precision)})"
-    alarms = counted(false, "false alarm")
+    alarms = counted(best.chosen.n_flagged - right, "false alarm")
+    precision = percent(best.chosen.precision)
     if not best.from_truth:
-        return f"By the model, about {count(right)} of these labels are right and {alarms} {precision}."
+        return (
+            f"About {count(right)} of these labels are expected to be right and {alarms} (precision {precision}, "
+            f"{_ends(expected)})."
+        )
     assert found.truth is not None
     checked = counted(len(found.truth.items), "item")
-    return f"By the truth of {checked}, {count(right)} of these labels are right and {alarms} {precision}."
+    return f"By the truth of {checked}, {count(right)} of these labels are right and {alarms} (precision {precision})."
+
+
+def _ends(expected: Expected) -> str:
+    return f"{percent(expected.low)} to {percent(expected.high)}"
+
+
+def in_words(expected: Expected) -> str:
+    """A share that is expected, with its 90% interval; or who alone could know."""
+    if not isfinite(expected.value):
+        return "none"
+    return f"{percent(expected.value)} ({_ends(expected)})" if expected.is_told else ONLY_AN_AUDIT
 
 
 def tiles(found: Diagnosis) -> list[Tile]:
-    """The classes with their counts, the rare one first, then the largest."""
+    """The classes with their counts, the one that leads first, then the largest."""
     classes, total = found.classes, len(found.items.label)
-    others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k != found.rare]
+    first = [] if found.leading is None else [found.leading]
+    others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k not in first]
     made = []
-    for k in [found.rare, *others[: _MAX_TILES - 1]]:
-        expected = f"about {count(classes.n_expected[k])} truly are"
-        if classes.expected_low[k] < classes.expected_high[k]:
-            expected += f" ({count(classes.expected_low[k])} to {count(classes.expected_high[k])})"
+    for k in [*first, *others][:_MAX_TILES]:
+        expected = found.expected.get(k)
+        details = [f"{count(classes.n_majority[k])} by majority vote"]
+        if expected and not expected.prevalence.is_told:
+            details.insert(0, f"how many truly are, {ONLY_AN_AUDIT}")
+        elif expected:
+            ends = f"{count(classes.expected_low[k])} to {count(classes.expected_high[k])}"
+            details.insert(0, f"about {count(classes.n_expected[k])} expected ({ends})")
         made.append(
             Tile(
                 name=str(classes.names[k]),
                 labelled=count(classes.n_labelled[k]),
                 share=percent(classes.n_labelled[k] / total),
-                details=[expected, f"{count(classes.n_majority[k])} by majority vote"],
-                is_rare=k == found.rare,
+                details=details,
+                is_rare=k == found.leading,
             )
         )
+    return made
+
+
+def piles(found: Diagnosis) -> list[Tile]:
+    """The three piles of the rare class, with how many of it are in each."""
+    name, total = str(found.classes.names[found.rare]), len(found.items.label)
+    words = {Pile.SURELY: f"surely {name}", Pile.LOOK: "look at these", Pile.SURELY_NOT: f"surely not {name}"}
+    is_rare = np.zeros(total)
+    known = np.zeros(total, dtype=bool)
+    if found.truth is not None:
+        known[found.truth.items] = True
+        is_rare[found.truth.items] = found.truth.truth == found.truth.classes.index(found.classes.names[found.rare])
+    made = []
+    for pile, title in words.items():
+        inside = found.piles.pile == pile
+        n_items, expected = int(found.piles.n_items[pile]), float(found.piles.expected[pile])
+        details = [f"about {count(expected)} expected to be {name}"]
+        if found.truth is not None:
+            details.append(f"{count(is_rare[inside].sum())} of {count((inside & known).sum())} are, by the truth")
+        made.append(Tile(title, count(n_items), percent(n_items / total), details, is_rare=pile == Pile.SURELY))
     return made
 
 
@@ -117,17 +186,21 @@ def cautions(found: Diagnosis) -> list[str]:
     n_classes = len(found.classes.names)
     if not found.converged:
         said.append(f"The fit did not settle ({found.status}): allow more iterations with --set n_iter=1000.")
+    warning = recall_warning(found) if n_classes > 1 else None
+    if warning is not None:
+        said.append(warning)
     if n_classes >= 5 and votes < 3:
         said.append(
             f"{votes:.1f} votes per item over {n_classes:,} classes are few: the difficulty of an item can absorb all "
             "disagreement. Compare with a majority vote."
         )
-    precision = leading_trade_off(found).chosen.precision
-    if precision < 0.5:
+    best = leading_trade_off(found)
+    if best.chosen.precision < 0.5 and (best.from_truth or found.expected[found.rare].precision.is_told):
+        how = "By the truth" if best.from_truth else "As expected"
         said.append(
-            f"{percent(1 - precision)} of the items labelled {quoted(found.classes.names[found.rare])} are false "
-            "alarms: this decision would rather look twice than miss one. Have these items reviewed, or choose "
-            "another point under “What finding more would cost”."
+            f"{how}, {percent(1 - best.chosen.precision)} of the items labelled "
+            f"{quoted(found.classes.names[found.rare])} are false alarms: this decision would rather look twice than "
+            "miss one. Have these items reviewed, or choose another point under “What finding more would cost”."
         )
     if n_classes > 1 and found.workers.accuracy.mean() < 1 / n_classes:
         said.append(

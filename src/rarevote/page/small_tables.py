@@ -12,13 +12,16 @@ from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.words import PROFILE_WORDS, profile_meanings
-from rarevote.page.sentences import leading_trade_off
+from rarevote.page.sentences import in_words, leading_trade_off
 
-_MAX_ROWS = 12
+#: up to so many classes a table names them all; more are a list to be sorted
+MAX_ROWS = 12
 _MAX_MOVES = 8
 # Up to this many classes a confusion matrix fits a page.
 _MAX_MATRIX = 10
 _SHADES = 6
+# Stands where nothing was asked.
+_UNKNOWN = "–"
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,22 @@ def moves_table(found: Diagnosis) -> SmallTable | None:
         return None
     names = found.classes.names
     rows = [
-        [f"{names[a]} → {names[b]}", count(number), count(expected)]
+        [f"{names[a]} → {names[b]}", count(number), _expected(expected)]
         for a, b, number, expected in zip(
             moved.majority[:_MAX_MOVES], moved.label[:_MAX_MOVES], moved.count, moved.expected, strict=False
         )
     ]
     left = int(moved.count[_MAX_MOVES:].sum())
     if left:
-        rows.append(["all other moves", count(left), count(moved.expected[_MAX_MOVES:].sum())])
-    return SmallTable("Majority vote → this result", ["move", "items", "expected right"], rows)
+        rows.append(["all other moves", count(left), _expected(moved.expected[_MAX_MOVES:].sum())])
+    header = ["move", "items", "expected right"]
+    if all(row[2] == _UNKNOWN for row in rows):
+        header, rows = header[:2], [row[:2] for row in rows]
+    return SmallTable("Majority vote → this result", header, rows)
+
+
+def _expected(number: float) -> str:
+    return count(number) if np.isfinite(number) else _UNKNOWN
 
 
 def profile_table(found: Diagnosis) -> SmallTable:
@@ -81,21 +91,21 @@ def profile_table(found: Diagnosis) -> SmallTable:
 
 
 def trade_off_table(found: Diagnosis) -> SmallTable:
-    """Recall and precision of every class: expected, and as it turned out where answers are known."""
-    header = ["class", "labelled", "recall", "precision", "majority vote"]
+    """Recall and precision of the classes: expected, and counted on the truth where there is any."""
+    header = ["class", "labelled", "recall", "precision", "majority vote's recall"]
     rows = []
-    for curves, words in ((found.trade_offs, "expected"), (found.true_trade_offs, "truth")):
-        for curve in curves:
-            chosen, majority = curve.chosen, curve.majority
-            rows.append(
-                [
-                    f"{found.classes.names[curve.class_code]} ({words})",
-                    count(chosen.n_flagged),
-                    percent(chosen.recall),
-                    percent(chosen.precision),
-                    f"{percent(majority.recall)}, {percent(majority.precision)}",
-                ]
-            )
+    for curve in found.true_trade_offs:
+        chosen = curve.chosen
+        shares = (chosen.recall, chosen.precision, curve.majority.recall)
+        name = found.classes.names[curve.class_code]
+        # Truth may cover some of the items only.
+        labelled = int(found.classes.n_labelled[curve.class_code])
+        some = "" if chosen.n_flagged == labelled else f" of {count(labelled)}"
+        rows.append([f"{name} (truth)", f"{count(chosen.n_flagged)}{some}", *(percent(share) for share in shares)])
+    for curve in found.trade_offs:
+        one = found.expected[curve.class_code]
+        told = (in_words(figure) for figure in (one.recall, one.precision, one.majority_recall))
+        rows.append([f"{one.name} (expected)", count(curve.chosen.n_flagged), *told])
     return SmallTable("Recall and precision", header, rows)
 
 
@@ -104,6 +114,8 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
     curve = leading_trade_off(found)
     if not np.isfinite(curve.recall).all():
         return None
+    if not curve.from_truth and not found.expected[found.rare].recall.is_told:
+        return None  # what share of the class any number of items holds is then as little known
     rows = []
     for wanted in recalls:
         reached = np.flatnonzero(curve.recall >= wanted - 1e-9)
@@ -116,9 +128,11 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
     return SmallTable(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
 
 
-def proportion_table(found: Diagnosis) -> SmallTable:
-    """Shares of the classes by every account of them."""
+def proportion_table(found: Diagnosis) -> SmallTable | None:
+    """Shares of the classes by every account of them; None where there are so many that they are a list."""
     classes, total = found.classes, len(found.items.label)
+    if len(classes.names) > MAX_ROWS:
+        return None
     votes = max(int(classes.n_votes.sum()), 1)
     header = ["class", "this result", "majority vote", "expected", "share of votes"]
     counts: dict[Any, int] = {}
@@ -126,16 +140,15 @@ def proportion_table(found: Diagnosis) -> SmallTable:
         header.append("truth")
         numbers = np.bincount(found.truth.truth, minlength=len(found.truth.classes))
         counts = {name: int(number) for name, number in zip(found.truth.classes, numbers, strict=True)}
-    order = [int(k) for k in np.argsort(classes.n_expected, kind="stable")]
     rows = []
-    for k in order[:_MAX_ROWS]:
-        shares = [classes.n_labelled[k] / total, classes.n_majority[k] / total, classes.n_expected[k] / total]
-        row = [str(classes.names[k]), *(percent(share) for share in shares), percent(classes.n_votes[k] / votes)]
+    for k in np.argsort(classes.n_votes, kind="stable").tolist():
+        expected = found.expected.get(k)
+        row = [str(classes.names[k]), percent(classes.n_labelled[k] / total), percent(classes.n_majority[k] / total)]
+        row += [in_words(expected.prevalence) if expected else _UNKNOWN, percent(classes.n_votes[k] / votes)]
         if found.truth is not None:
             row.append(percent(counts[classes.names[k]] / len(found.truth.items)))
         rows.append(row)
-    more = f"; the {_MAX_ROWS} rarest of {len(order):,} classes" if len(order) > _MAX_ROWS else ""
-    return SmallTable(f"Share of each class{more}", header, rows)
+    return SmallTable("Share of each class", header, rows)
 
 
 def score_table(found: Diagnosis) -> SmallTable | None:
@@ -163,7 +176,7 @@ def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
     # Last, where an index of -1 finds it.
     across = [*names, NO_ANSWER] if (found.truth.label == ABSTAINED).any() else names
     if len(names) > _MAX_MATRIX:
-        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:_MAX_ROWS]
+        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:MAX_ROWS]
         rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
         return SmallTable("The commonest mistakes", ["mistake", "items"], rows)
     table = np.zeros((len(names), len(across)), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The two lists that a person sorts and filters in the page, as data for its script.
+"""The lists that a person sorts and filters in the page, as data for its script.
 
 A list is its columns and its rows; a cell is text, a number, the number of a class, or a small array, as the ``kind``
 of the column says. The script knows the kinds and nothing about annotators or items.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.words import NO_ANSWER, percent
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, Profile
+from rarevote.meaning.piles import Pile
 from rarevote.meaning.words import PROFILE_WORDS
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
@@ -38,6 +39,12 @@ class Flag(IntFlag):
     UNSURE = 4
     WRONG = 8
     KNOWN = 16
+    SURELY = 32
+    LOOK = 64
+    SURELY_NOT = 128
+
+
+_PILE_FLAGS = {Pile.SURELY: Flag.SURELY, Pile.LOOK: Flag.LOOK, Pile.SURELY_NOT: Flag.SURELY_NOT}
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,10 @@ def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTab
     if found.truth is not None:
         choices.append(("Label wrong", Flag.WRONG))
     if items.is_known.any():
-        choices.append(("Known beforehand (gold)", Flag.KNOWN))
+        choices.append(("Gold, given to the fit", Flag.KNOWN))
+    if found.leading is not None:
+        choices += [(f"Pile: surely {rare}", Flag.SURELY), ("Pile: look at these", Flag.LOOK)]
+        choices.append((f"Pile: surely not {rare}", Flag.SURELY_NOT))
     rows = [[*row, int(flags[i])] for *row, i in zip(*cells, chosen.tolist(), strict=True)]
     label_column = 1 + len(shown)
     return ListTable("items", columns, rows, [(w, int(f)) for w, f in choices], label_column, len(items.label))
@@ -138,6 +148,36 @@ def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     return ListTable("workers", columns, rows, [("All annotators", 0)], len(columns) - 1, len(workers.names))
 
 
+def class_list(found: Diagnosis) -> ListTable:
+    """All classes, the rarest first: votes, labels, and how they did where there is truth."""
+    classes, items = found.classes, found.items
+    order = np.argsort(classes.n_votes, kind="stable")
+    size = len(classes.names)
+    moved = items.overruled
+    into, away = (np.bincount(codes[moved], minlength=size) for codes in (items.label, items.majority))
+    counts = {
+        "Votes": (classes.n_votes, "votes for the class"),
+        "Labelled": (classes.n_labelled, "items that got the class"),
+        "Majority": (classes.n_majority, "items that a majority vote gives it"),
+        "Moved here": (into, "items that got the class against the majority of their votes"),
+        "Moved away": (away, "items that a majority vote gives the class, and that got another"),
+    }
+    columns = [_column("Class", "text", "as named in your file")]
+    columns += [_column(title, "count", help_text) for title, (_, help_text) in counts.items()]
+    cells: list[list[Any]] = [[_text(classes.names[k]) for k in order]]
+    cells += [column[order].tolist() for column, _ in counts.values()]
+    if found.truth is not None:
+        check, names = found.truth, classes.names[order].tolist()
+        n_true = dict(zip(check.classes, np.bincount(check.truth, minlength=len(check.classes)).tolist(), strict=True))
+        columns.append(_column("Truth", "count", "items that have the class, by the truth"))
+        cells.append([n_true[name] for name in names])
+        for title, shares in (("Recall", check.scores.recall), ("Precision", check.scores.precision)):
+            columns.append(_column(title, "share", f"{title.lower()} of the class, by the truth"))
+            cells.append([round(shares[name], 4) if name in shares else None for name in names])
+    rows = [[*row, 0] for row in zip(*cells, strict=True)]
+    return ListTable("per-class", columns, rows, [("All classes", 0)], None, size)
+
+
 def _flags(found: Diagnosis) -> NDArray[np.int64]:
     items = found.items
     flags = items.overruled * int(Flag.OVERRULED) + (items.disputed > 0) * int(Flag.SPLIT)
@@ -145,6 +185,8 @@ def _flags(found: Diagnosis) -> NDArray[np.int64]:
     if found.truth is not None:
         wrong = found.truth.items[found.truth.truth != found.truth.label]
         flags[wrong] += int(Flag.WRONG)
+    for pile, flag in _PILE_FLAGS.items():
+        flags = flags + (found.piles.pile == pile) * int(flag)
     return np.asarray(flags)
 
 
