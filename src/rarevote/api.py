@@ -152,7 +152,7 @@ def compare(
     for number, name in enumerate(methods, 1):
         estimator = make_method(name)
         try:
-            with (watched or _unwatched)(name, number) as callback:
+            with watched(name, number) if watched else nullcontext() as callback:
                 learned = known if estimator.uses_gold else None
                 fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
@@ -165,11 +165,6 @@ def compare(
     if not fits:
         raise InputError(f"no method could run: {'; '.join(refused)}")
     return Comparison(crowd.annotations, fits, refused)
-
-
-def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
-    del name, number
-    return nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +254,11 @@ class Fitted:
         Args:
             decide: a rule, or its name: "argmax", "balanced", "balanced:5".
             costs: decide by least expected cost; see :func:`rarevote.meaning.costs.cost_matrix`.
-            min_recall: flag as many tasks as this recall of one class needs, such as ``{"defect": 0.95}``.
+            min_recall: flag as many tasks as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its calibrated probability is below this.
             prevalence: as in :meth:`calibrate`.
-            random_gold: whether the gold labels are a random sample of the tasks, so that they can vouch for a recall.
+            random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
             calibrate: sample calibrated probabilities, with intervals, even if the decision needs none.
             allow_unvoted: let a label be one that nobody voted for on the task.
 
@@ -282,7 +277,7 @@ class Fitted:
         )
         rule.check(self.annotations.classes)
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
-        calibrated = self.calibrate(prevalence, sampled=rule.samples or calibrate) if wanted else None
+        calibrated = self.calibrate(prevalence, sampled=calibrate) if wanted else None
         basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
         if own != Argmax():
             basis = replace(basis, likeliest=best_allowed(basis.probabilities, basis))
@@ -542,8 +537,8 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
-        if self.decision is not None and self.calibrated is not None:
-            figures["decision"] = decision_figures(self.decision, self.calibrated)
+        if self.decision is not None:
+            figures["decision"] = decision_figures(self.decision)
         return figures
 
 

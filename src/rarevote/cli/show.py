@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.em.loop import Callback, Progress
+    from rarevote.meaning.expect import Expected
     from rarevote.meaning.review import ReviewPlan
 
 # Without a terminal to draw on, how often a line tells the progress.
 _SECONDS_BETWEEN_LINES = 15.0
+# In a table, for a figure that votes cannot tell.
+_UNTOLD = "?"
 
 
 def printable(text: str) -> str:
@@ -179,21 +182,16 @@ def decision_words(result: Result) -> list[str]:
     """The decision, line by line; nothing where there are no calibrated probabilities to judge it by."""
     import numpy as np
 
+    from rarevote.meaning.expect import ONLY_AN_AUDIT
+
     decision, found = result.decision, result.calibrated
     if decision is None or found is None:
         return []
     counts = np.bincount(decision.codes[decision.codes >= 0], minlength=len(found.classes))
-    header = ["class", "share", "95 % interval", "decided", "recall", "precision"]
+    header = ["class", "share", "decided", "recall", "precision"]
     rows = [
-        [
-            str(name),
-            f"{found.prevalence[k]:.4f}",
-            "-" if found.low[k] != found.low[k] else f"{found.low[k]:.4f} to {found.high[k]:.4f}",
-            f"{counts[k]:,}",
-            _range(decision.recall.mean[k], decision.recall.low[k], decision.recall.high[k]),
-            _range(decision.precision.mean[k], decision.precision.low[k], decision.precision.high[k]),
-        ]
-        for k, name in enumerate(found.classes.tolist())
+        [str(one.name), _cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]
+        for k, one in enumerate(decision.expected)
     ]
     words = [f"decided by: {decision.rule}; class shares {found.how}", *aligned(header, rows).split("\n")]
     if decision.n_abstained:
@@ -201,10 +199,11 @@ def decision_words(result: Result) -> list[str]:
     if result.rule.name == "cost":
         words.append(f"expected cost of these decisions: {decision.expected_cost:,.1f}")
     if decision.target is not None:
-        begin = "target met as far as the data can tell" if decision.target.promised else "warning"
-        words.append(f"{begin}: {decision.target.words}")
-    words.append(f"recall and precision are expected values, {decision.how};")
-    words.append("they hold if annotators err independently, which only a random sample of known labels can check")
+        words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.words}")
+    words.append(f"accuracy of the labels: {decision.accuracy.words}")
+    words.append("these are expected values with 90 % intervals, as annotators share errors in real crowds; no promise")
+    if any(_UNTOLD in row for row in rows):
+        words.append(f"{_UNTOLD}: the votes cannot tell; {ONLY_AN_AUDIT} (rarevote audit)")
     return words
 
 
@@ -216,7 +215,9 @@ def review_words(plan: ReviewPlan, path: Path | None) -> str:
     )
 
 
-def _range(mean: float, low: float, high: float) -> str:
-    if mean != mean:
+def _cell(found: Expected, digits: int) -> str:
+    if found.value != found.value:
         return "-"
-    return f"{mean:.3f}" if low != low else f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    if not found.is_told:
+        return _UNTOLD
+    return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"

@@ -115,9 +115,17 @@ def guarded_choice(
         chosen = rule.choose(basis)
         codes, words, target = chosen.codes, rule.words, chosen.target
         unvoted = (codes >= 0) & (votes[rows, codes] == 0) & (known < 0)
-        if not allow_unvoted and unvoted.any():
+        if target is not None and target.promised and unvoted.any():
+            warnings.append(
+                f"nobody voted {target.name} on {int(unvoted.sum()):,} of the items flagged for its recall: the "
+                "promise needs them"
+            )
+        elif not allow_unvoted and unvoted.any():
             n_guarded = int(unvoted.sum())
-            codes = np.where(unvoted, rule.choose(replace(basis, only_voted=True)).codes, codes)
+            voted = rule.choose(replace(basis, only_voted=True))
+            # What comes of a recall target depends on all tasks that may be flagged.
+            codes = np.where(unvoted, voted.codes, codes) if target is None else voted.codes
+            target = voted.target
         own = np.where(known >= 0, known, basis.own)
         n_unvoted = int(((votes[rows, own] == 0) & (known < 0)).sum())
         warnings += doubts(crowd, own, n_unvoted, method=method)

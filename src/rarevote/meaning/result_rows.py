@@ -13,6 +13,7 @@ from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import Decision
+from rarevote.meaning.expect import Expected
 from rarevote.meaning.metrics import score
 from rarevote.meaning.rules import ABSTAINED
 
@@ -89,27 +90,33 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     }
 
 
-def decision_figures(decision: Decision, calibrated: CalibratedPosterior) -> dict[str, Any]:
+def decision_figures(decision: Decision) -> dict[str, Any]:
     """What a decision expects, in figures; a figure that there is not is None."""
 
     def number(value: float) -> float | None:
         return None if value != value else float(value)
 
+    def figure(name: str, found: Expected) -> dict[str, Any]:
+        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
+
     per_class = {
-        str(name): {
-            "share": number(calibrated.prevalence[k]),
-            "share_interval": [number(calibrated.low[k]), number(calibrated.high[k])],
-            "expected_recall": number(decision.recall.mean[k]),
-            "expected_recall_interval": [number(decision.recall.low[k]), number(decision.recall.high[k])],
-            "expected_precision": number(decision.precision.mean[k]),
-            "expected_precision_interval": [number(decision.precision.low[k]), number(decision.precision.high[k])],
+        str(one.name): {
+            **figure("share", one.prevalence),
+            **figure("expected_recall", one.recall),
+            **figure("expected_precision", one.precision),
+            "only_an_audit_can_know": [
+                what
+                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
+                if found.value == found.value and not found.is_told
+            ],
         }
-        for k, name in enumerate(calibrated.classes.tolist())
+        for one in decision.expected
     }
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
         "classes": per_class,
+        **figure("expected_accuracy", decision.accuracy),
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
     }
