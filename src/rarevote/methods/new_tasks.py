@@ -60,7 +60,9 @@ class PredictsNewTasks(Estimator):
     takes_unseen_workers: ClassVar[bool] = False
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
-    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1
+    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
+    #: colon what they hold, where that is not just any number: p for probabilities, log for their logarithms, n for
+    #: counts
     remembers: ClassVar[Mapping[str, str]] = {}
 
     def save(self, path: str | Path) -> None:

@@ -77,7 +77,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "mace"
-    remembers: ClassVar[Mapping[str, str]] = {"spamming": "w", "thetas": "wk", "bonus": "wk"}
+    remembers: ClassVar[Mapping[str, str]] = {"spamming": "w:p", "thetas": "wk:p", "bonus": "wk"}
 
     def __init__(
         self,
