@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import vl_convert
+from tests.browser import WITHOUT, started_browser
 
 from benchmarks.evidence import REPOSITORY
 from rarevote import simulate_crowd
-from tests.browser import WITHOUT, started_browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

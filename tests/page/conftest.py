@@ -17,6 +17,7 @@ from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
 
+
 @pytest.fixture(scope="session", autouse=True)
 def short_chains() -> Iterator[None]:
     """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""

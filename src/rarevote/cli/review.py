@@ -36,7 +36,8 @@ def review(
         Path | None, typer.Option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
     ] = None,
     classes: Annotated[
-        list[str] | None, typer.Option("--class", metavar="LABEL", help="A class. Default: those in the list. Repeatable.")
+        list[str] | None,
+        typer.Option("--class", metavar="LABEL", help="A class. Default: those in the list. Repeatable."),
     ] = None,
     reasons: Annotated[
         bool, typer.Option("--reasons", help="Also show what the crowd said; the answers then depend on it.")
@@ -44,7 +45,7 @@ def review(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Answer a review list in the browser, item by item; every answer is on the disk before the next one shows."""
+    """Answer a review list in the browser; every answer is on the disk before the next item shows."""
     from rarevote.io.read.review_list import read_review_list
     from rarevote.io.write.columns import check_output
     from rarevote.meaning.audit.journal import writing

@@ -36,7 +36,7 @@ from rarevote.page.style import asset, page_style
 from rarevote.workbench.guard import HOSTS, Guard, Headers
 from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES
-from rarevote.workbench.sitting import UNSURE, Overtaken, Progress, Sitting
+from rarevote.workbench.sitting import UNSURE, OvertakenError, Progress, Sitting
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
@@ -51,7 +51,8 @@ class Pages:
     def __init__(self, sitting: Sitting, guard: Guard) -> None:
         self._sitting, self._guard = sitting, guard
         self._templates = {
-            name: template("rarevote.workbench", f"{name}.html.j2") for name in ("item", "pause", "end", "claims", "word")
+            name: template("rarevote.workbench", f"{name}.html.j2")
+            for name in ("item", "pause", "end", "claims", "word")
         }
         self._style = f"{page_style()}\n{asset('rarevote.workbench', 'workbench.css')}"
         self._script = asset("rarevote.workbench", "workbench.js")
@@ -216,7 +217,7 @@ class Pages:
     def _do(self, action: Callable[[], int | None], number: int | None) -> Response:
         try:
             following = action()
-        except Overtaken as error:
+        except OvertakenError as error:
             shown = number if number is not None and self._sitting.task_of(number) is not None else None
             return self._current(note=str(error), status=409, item=shown)
         except InputError as error:

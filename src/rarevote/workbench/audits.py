@@ -25,7 +25,7 @@ from rarevote.meaning.audit.plan_file import read_text, to_text
 from rarevote.meaning.audit.source import read_again
 from rarevote.meaning.audit.words import forecast_words, relative_to, status_sentences
 from rarevote.workbench.shelf import Pictures, Shelf
-from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, Overtaken, Sitting
+from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, OvertakenError, Sitting
 
 
 class AuditSitting(Sitting):
@@ -111,12 +111,12 @@ class AuditSitting(Sitting):
             worst_case: close what was left unsure with the answer that is worst for every claim.
 
         Raises:
-            Overtaken: there are open items.
+            OvertakenError: there are open items.
             InputError: the plan cannot be written; then nothing new is asked, and going on can be tried again.
         """
         if not self._unsaved:
             if self.next_open() is not None or (self._audit.pending and not worst_case):
-                raise Overtaken("There are open items; answer them first.")
+                raise OvertakenError("There are open items; answer them first.")
             if self._audit.pending:
                 self._audit.worst_case(who=self.who)
             self._audit.round()
