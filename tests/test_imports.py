@@ -15,13 +15,14 @@ PACKAGE = Path(rarevote.__file__).parent
 
 # The folders, from the bottom up: a module may import its own floor and those below. Nothing else is said here.
 FLOORS = [
-    "errors", "kernels", "crowd", "io", "em", "methods", "meaning", "simulate", "charts", "page", "cluster", "api",
-    "study", "cli",
+    "errors", "kernels", "crowd", "io", "em", "methods", "meaning", "simulate", "charts", "page", "cluster", "result", "api",
+    "workbench", "study", "cli",
 ]  # fmt: skip
 # Names that docs show, two lines each; they may stand for any floor and nobody inside uses them.
 FACADES = {"calibrate", "decide", "example", "explain", "report", "review"}
 ONLY_NUMPY = {"errors", "crowd", "em"}
-HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer"}
+HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer",
+         "starlette", "uvicorn"}  # fmt: skip
 
 
 def modules() -> dict[str, Path]:

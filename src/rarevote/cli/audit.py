@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, one_of
+from rarevote.cli import audit_review
+from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, examples, one_of, takes
 from rarevote.cli.options.decide import REVIEW_FORMATS, ReviewAs, check_review_file
-from rarevote.cli.options.examples import examples
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
@@ -27,12 +26,15 @@ audit_app = typer.Typer(
     epilog=examples(
         "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
         "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv",
+        "rarevote audit review audit.json",
         "rarevote audit status audit.json",
         "rarevote audit finish audit.json --out result.csv --certificate certificate.json",
         "rarevote audit repeat audit.json --review-out again.csv",
         "rarevote audit verify audit.json certificate.json",
     ),
 )
+
+audit_app.command("review", epilog=audit_review.EXAMPLES)(audit_review.review)
 
 _AIMS = ("certificate", "estimate")
 
@@ -334,6 +336,7 @@ def _parse_find(text: str) -> tuple[str, str]:
 
 def _check_plan_file(plan: Path) -> None:
     from rarevote.io.write.columns import check_place
+    from rarevote.meaning.audit.journal import journal_path
 
     check_place(plan)
     if plan.exists():
@@ -341,6 +344,8 @@ def _check_plan_file(plan: Path) -> None:
             f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
             "audit, so a plan is never overwritten: continue it, or name another file"
         )
+    if journal_path(plan).exists():
+        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
 
 
 def _check_list(review_out: Path, form: str, plan: Path) -> None:

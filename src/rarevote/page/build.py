@@ -11,13 +11,11 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from rarevote.charts.palette import style_variables
 from rarevote.charts.parts import Chart
 from rarevote.charts.save import save, to_svg
 from rarevote.charts.svg import inline_svg
@@ -28,6 +26,7 @@ from rarevote.meaning.diagnose import Diagnosis
 from rarevote.page import sentences
 from rarevote.page.sections import Section
 from rarevote.page.sentences import About
+from rarevote.page.style import asset, page_style
 
 # The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
 _KEY_PATHS = {
@@ -78,8 +77,8 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
 
 
 def _assembled(about: About, sections: Sequence[Section], *, classes: list[str], rare: int, **head: Any) -> str:
-    style = f"\n{style_variables()}\n{_asset('report.css')}"
-    script = f"\n{_asset('report.js')}"
+    style = f"\n{page_style()}"
+    script = f"\n{asset('rarevote.page', 'report.js')}"
     return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
         style=Markup(style),
@@ -132,10 +131,6 @@ def _svg(chart: Chart) -> Markup:
     return Markup(
         inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("rarevote.page") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:

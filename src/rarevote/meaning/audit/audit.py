@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -17,7 +18,7 @@ from rarevote.meaning.audit.certificate import certificate
 from rarevote.meaning.audit.draws import shuffle_key
 from rarevote.meaning.audit.estimates import Estimate, Estimates
 from rarevote.meaning.audit.floor import Share, floor_reviews, most_positives
-from rarevote.meaning.audit.journal import read_journal
+from rarevote.meaning.audit.journal import Journal, journal_path, read_journal, standing, writing
 from rarevote.meaning.audit.opening import check_whole, now, open_plan
 from rarevote.meaning.audit.plan_file import (
     Aim,
@@ -147,13 +148,19 @@ class Audit:
         """
         return cls(parse_plan(text))
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
         """Write the plan, whole or not at all.
 
+        Args:
+            path: the file.
+            journal: the journal beside it, if it is the caller who writes there.
+
         Raises:
-            InputError: the file holds another audit, or answers that this state lacks.
+            InputError: the file holds another audit, or answers that this state lacks, or somebody is answering it.
         """
-        write_plan(path, self.plan)
+        alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
+        with alone:
+            write_plan(path, self.plan)
 
     @classmethod
     def load(cls, path: Path | str) -> Audit:
@@ -163,9 +170,17 @@ class Audit:
             InputError: a file cannot be read, was changed, or the two contradict each other.
         """
         audit = cls.from_json(read_text(path))
-        for entry in read_journal(path):
-            audit.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
+        audit.take_journal(path)
         return audit
+
+    def take_journal(self, path: Path | str) -> None:
+        """Take in the answers in the journal beside a plan.
+
+        Raises:
+            InputError: the journal cannot be read, or contradicts the plan.
+        """
+        for entry in standing(read_journal(path)).values():
+            self.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
 
     def check_labels(self, labels_sha256: str) -> None:
         """Refuse labels other than those the audit was started with.
@@ -239,6 +254,18 @@ class Audit:
                 self._replay.record(task, Answer(label, who, stamp))
         self._replay.take_in()
         return self._replay.n_taken - before
+
+    def withdraw(self, task: Any) -> None:
+        """Take back an answer of the last round, as if it had not been given; all bets are decided again.
+
+        Raises:
+            InputError: the task is not of the last round: what was drawn afterwards rests on the answer.
+        """
+        last = self.plan.rounds[-1] if self.plan.rounds else None
+        if last is None or task not in last.tasks:
+            raise InputError(f"task {task!r} is not of the last round: its answer stands")
+        last.answers[last.tasks.index(task)] = None
+        self._replay = Replay(self.plan)
 
     def worst_case(self, *, who: str | None = None) -> int:
         """Close all open tasks with the answer that is worst for every claim, and return how many bets that decided."""
