@@ -17,6 +17,7 @@ from rarevote.meaning.rules import ABSTAINED, Rule
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
+    from rarevote.meaning.audit import Audit
     from rarevote.meaning.calibrate import CalibratedPosterior
     from rarevote.meaning.decide import Decision
     from rarevote.meaning.expect import Expectations
@@ -160,7 +161,13 @@ class Result:
         return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
 
     def report(
-        self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None
+        self,
+        path: str | Path,
+        *,
+        truth: Any = None,
+        charts: str | Path | None = None,
+        source: str | None = None,
+        audit: Audit | None = None,
     ) -> Report:
         """Write the page to look at.
 
@@ -169,7 +176,9 @@ class Result:
             truth: known answers to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
+            audit: one of these labels, to show what it proved.
         """
+        from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
         caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
@@ -186,6 +195,7 @@ class Result:
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.sampled,
             cautions=[*caution, *map(_capital, self.warnings)],
+            extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
         )
 
