@@ -15,7 +15,7 @@ PACKAGE = Path(rarevote.__file__).parent
 
 # The folders, from the bottom up: a module may import its own floor and those below. Nothing else is said here.
 FLOORS = [
-    "errors", "kernels", "crowd", "io", "em", "methods", "meaning", "simulate", "charts", "page", "cluster", "api",
+    "errors", "kernels", "crowd", "io", "em", "methods", "meaning", "simulate", "charts", "page", "cluster", "result", "api",
     "workbench", "study", "cli",
 ]  # fmt: skip
 # Names that docs show, two lines each; they may stand for any floor and nobody inside uses them.

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet
-from rarevote.cli.options.examples import examples
-from rarevote.cli.options.groups import takes
+from rarevote.cli.options.common import Json, Quiet, examples, takes
 from rarevote.cli.options.workbench import WorkbenchOptions
 
 if TYPE_CHECKING:

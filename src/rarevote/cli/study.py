@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, names_in
-from rarevote.cli.options.examples import examples
+from rarevote.cli.options.common import Json, Quiet, examples, names_in
 from rarevote.cli.show import aligned, complain, counting, say, share, time_left, warn
 from rarevote.errors import InputError, ParameterError
 

@@ -370,7 +370,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
                 n_workers=n_threads(None),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=":0",
+                dashboard_address="127.0.0.1:0",  # nobody else on the network may look
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

@@ -53,13 +53,16 @@ class StudyTable:
     breaks: Sequence[int] = ()
 
 
-def ranked(values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True) -> list[Entry]:
-    """The cells of a column of which larger is better, the best (and second best) marked; equals share a rank.
+def ranked(
+    values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True, better: int = 1
+) -> list[Entry]:
+    """The cells of a column, the best (and second best) marked; equals share a rank.
 
-    Without ``texts`` the values are written with three decimals.
+    Without ``texts`` the values are written with three decimals. ``better`` is 1 where larger is better, -1 where
+    smaller is, and 0 where nothing is to be marked.
     """
     texts = [ABSENT if value is None else f"{value:.3f}" for value in values] if texts is None else texts
-    distinct = sorted({value for value in values if value is not None}, reverse=True)
+    distinct = sorted({value for value in values if value is not None}, reverse=better > 0) if better else []
     ranks: tuple[Rank, ...] = ("best", "second") if second else ("best",)
     rank: dict[float | None, Rank] = dict(zip(distinct, ranks, strict=False))
     return [Entry(text, rank.get(value, "")) for value, text in zip(values, texts, strict=True)]
