@@ -16,7 +16,7 @@ from rarevote.charts.parts import Chart
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.figures import Axis, Track, track_chart
-from rarevote.study.results import Result, Results
+from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import BINARY, MULTICLASS, Regime, members
 
 # Flags per true item at which the curves are read off.
@@ -69,7 +69,7 @@ def operating_points(results: Results, sets: Sequence[DatasetInfo], methods: Seq
     return found
 
 
-def _of_panel(results: Results, panel: Regime, sets: Sequence[DatasetInfo], method: str) -> list[Result]:
+def _of_panel(results: Results, panel: Regime, sets: Sequence[DatasetInfo], method: str) -> list[ResultRow]:
     rows = [results[one.slug, method] for one in members(panel, sets) if (one.slug, method) in results]
     here = [row for row in rows if row.status != "absent"]
     return here if all(row.curves for row in here) else []
