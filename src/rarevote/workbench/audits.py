@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import ABSENT, shown_text
+from rarevote.io.platforms.base import shown_text
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit import Audit
@@ -223,7 +223,7 @@ class AuditSitting(Sitting):
 
         def texts(task: Any) -> list[str]:
             i = row[task] if columns else 0
-            return [shown_text(one[i]) if i < len(one) and one[i] is not ABSENT else "" for one in columns]
+            return [shown_text(one[i]) if i < len(one) else "" for one in columns]
 
         return texts
 
