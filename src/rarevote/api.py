@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.names import listed, unmatched
 from rarevote.crowd.rare import rare_class
-from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import ABSTAINED, Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
+    from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
 __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read"]
@@ -65,7 +66,8 @@ def refuse_gold(estimator: Estimator) -> None:
     """
     if not estimator.uses_gold:
         name = estimator.method_name
-        raise ParameterError(f"{name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}")
+        gold = how("gold", "--gold")
+        raise ParameterError(f"{name} cannot learn from known labels: leave {gold} out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -104,7 +106,8 @@ def fit(
     if checkpoint is not None:
         if not isinstance(estimator, EMEstimator):
             name = estimator.method_name
-            raise ParameterError(f"--checkpoint is for methods that iterate; {name} is done in one pass")
+            option = how("checkpoint", "--checkpoint")
+            raise ParameterError(f"{option} is for methods that iterate; {name} is done in one pass")
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -336,6 +339,9 @@ class Fitted:
 
         return start(self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed)
 
+    def _repr_html_(self) -> str:
+        return str(self.method._repr_html_())
+
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
         self.method.save(path)
@@ -439,6 +445,12 @@ class Result:
         model = self.fitted.method.method_name
         return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
 
+    def soft_labels(self) -> SoftLabels:
+        """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
+        from rarevote.meaning.soft_labels import SoftLabels
+
+        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
 
@@ -512,31 +524,24 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The result in figures."""
-        from rarevote.crowd.rare import is_rare
-        from rarevote.meaning.result_rows import class_figures, decision_figures
+        from rarevote.meaning.result_rows import decision_figures, run_figures
 
-        fitted, crowd = self.fitted, self.fitted.annotations
-        classes = class_figures(crowd, self.codes)
-        rare = str(fitted.rare_name)
-        figures: dict[str, Any] = {
-            "rare": {"class": rare, "is_rare": is_rare(crowd, fitted.rare), **classes[rare]},
-            "method": fitted.method.method_name,
-            "parameters": fitted.method.get_params(),
-            "n_tasks": crowd.n_tasks,
-            "n_workers": crowd.n_workers,
-            "n_annotations": crowd.n_annotations,
-            "classes": classes,
+        fitted = self.fitted
+        figures = run_figures(fitted.method, fitted.annotations, self.codes, fitted.rare)
+        figures |= {
             "decided_by": self.words,
             "n_guarded": self.n_guarded,
             "cannot_answer": self.cannot_answer,
             "warnings": list(self.warnings),
-            "n_iter": fitted.method.n_iter_,
-            "converged": fitted.method.converged_,
-            "status": fitted.method.status_,
         }
         if self.decision is not None and self.calibrated is not None:
             figures["decision"] = decision_figures(self.decision, self.calibrated)
         return figures
+
+    def _repr_html_(self) -> str:
+        from rarevote.meaning.result_rows import figures_html
+
+        return figures_html(self.summary())
 
 
 def _capital(sentence: str) -> str:

@@ -27,7 +27,7 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
-from rarevote.errors import ParameterError, RarevoteError
+from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 
 EXAMPLES = """Examples:
 
@@ -92,7 +92,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """
     command = typer.main.get_command(app)
     try:
-        with warnings.catch_warnings():  # which also restores how warnings are shown
+        with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
             warnings.showwarning = _show_warning
             command.main(argv, prog_name="rarevote")
     except ParameterError as error:
