@@ -29,7 +29,7 @@ from rarevote.study.headline import read_results, write_headline
 from rarevote.study.page import PAGE, Figure, Section, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
-from rarevote.study.tables import Entry, StudyTable
+from rarevote.study.tables import StudyTable, TableCell
 from tests.study.small_data import write_dataset
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def section(name: str, *stems: str) -> Section:
         title=f"About {name} {NASTY}",
         findings=[f"found {NASTY}"],
         figures=[Figure(stem, f"caption {NASTY}. More") for stem in stems],
-        tables=[StudyTable(["Method", NASTY], [(NASTY, Entry("0.9", "best"))], caption=NASTY, notes=[NASTY])],
+        tables=[StudyTable(["Method", NASTY], [(NASTY, TableCell("0.9", "best"))], caption=NASTY, notes=[NASTY])],
         settings=[NASTY],
         command=f"rarevote study {name} {NASTY}",
         seconds=1.5,

@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.notebook import facts_html
-from rarevote.crowd.rare import is_rare
 from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import Decision
 from rarevote.meaning.metrics import score
 from rarevote.meaning.rules import ABSTAINED
-from rarevote.methods.base import Estimator
 
 
 def result_rows(
@@ -60,24 +58,6 @@ def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dic
             "share_of_votes": float(part / max(crowd.n_annotations, 1)),
         }
         for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
-    }
-
-
-def run_figures(method: Estimator, crowd: Annotations, codes: NDArray[np.int64], rare: int) -> dict[str, Any]:
-    """The method, the crowd and what each class got; the class that matters, number ``rare``, comes first."""
-    classes = class_figures(crowd, codes)
-    name = str(crowd.classes[rare])
-    return {
-        "rare": {"class": name, "is_rare": is_rare(crowd, rare), **classes[name]},
-        "method": method.method_name,
-        "parameters": method.get_params(),
-        "n_tasks": crowd.n_tasks,
-        "n_workers": crowd.n_workers,
-        "n_annotations": crowd.n_annotations,
-        "classes": classes,
-        "n_iter": method.n_iter_,
-        "converged": method.converged_,
-        "status": method.status_,
     }
 
 

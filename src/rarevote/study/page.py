@@ -20,7 +20,7 @@ from rarevote.charts.palette import style_variables
 from rarevote.charts.svg import inline_svg
 from rarevote.charts.templates import template
 from rarevote.errors import InputError, RarevoteError
-from rarevote.study.tables import Entry, StudyTable, escape_markdown, to_markdown, write_text
+from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_markdown, write_text
 
 PAGE = "index.html"
 _SUFFIX = ".section.json"
@@ -121,8 +121,8 @@ def _drawn(out: Path, figure: Figure) -> Markup:
         raise InputError(f"{path}: {error}; delete it and run the study again") from None
 
 
-def _cell(value: str | Entry) -> Entry:
-    return value if isinstance(value, Entry) else Entry(value)
+def _cell(value: str | TableCell) -> TableCell:
+    return value if isinstance(value, TableCell) else TableCell(value)
 
 
 def _place(section: Section) -> tuple[int, str]:
@@ -133,7 +133,9 @@ def _read(path: Path) -> Section:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         for table in content["tables"]:
-            table["rows"] = [[cell if isinstance(cell, str) else Entry(*cell) for cell in row] for row in table["rows"]]
+            table["rows"] = [
+                [cell if isinstance(cell, str) else TableCell(*cell) for cell in row] for row in table["rows"]
+            ]
         tables = [StudyTable(**table) for table in content["tables"]]
         figures = [Figure(**figure) for figure in content["figures"]]
         return Section(**{**content, "tables": tables, "figures": figures})
