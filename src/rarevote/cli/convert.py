@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Show, one_of
-from rarevote.cli.show import aligned, say, share, warn
+from rarevote.cli.options.common import Json, Quiet, Show, SpreadsheetSafe, one_of, write_result
+from rarevote.cli.show import aligned, say, share, told_classes, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.io.platforms.registry import PLATFORMS
@@ -80,12 +79,13 @@ def convert(
         Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
     ] = None,
     gold_out: Annotated[Path | None, typer.Option(help="File for the known answers (task, label).")] = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
-    from rarevote.io.write.columns import check_ending, write_columns, write_rows
+    from rarevote.io.write.columns import check_ending, write_columns
 
     for path in (out, gold_out):
         if path is not None:
@@ -110,12 +110,10 @@ def convert(
     if gold_out is not None and not found.gold:
         raise InputError(f"{export}: no known answers were found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
-    if out is None:
-        write_rows(rows, sys.stdout)
-    else:
-        write_columns(rows, out)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet, example="labels.csv")
     if gold_out is not None:
-        write_columns(_as_arrays({"task": list(found.gold), "label": list(found.gold.values())}), gold_out)
+        gold = _as_arrays({"task": list(found.gold), "label": list(found.gold.values())})
+        write_columns(gold, gold_out, spreadsheet_safe=spreadsheet_safe)
     summary = export_summary(found)
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -182,7 +180,12 @@ def tell_export(summary: dict[str, Any]) -> None:
         say(aligned(["left out", "answers"], [[why, f"{count:,}"] for why, count in summary["left_out"].items()]))
     say()
     total = max(summary["n_rows"], 1)
-    labels = list(summary["labels"].items())
-    say(aligned(["label", "rows", "of rows"], [[name, f"{n:,}", share(n / total)] for name, n in labels[:20]]))
-    if len(labels) > 20:
-        say(f"... {len(labels) - 20:,} more labels")
+    labels = summary["labels"]
+    told, left_out = told_classes(labels)
+    say(
+        aligned(
+            ["label", "rows", "of rows"], [[name, f"{labels[name]:,}", share(labels[name] / total)] for name in told]
+        )
+    )
+    if left_out:
+        say(left_out)

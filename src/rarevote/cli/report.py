@@ -52,7 +52,7 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")

@@ -495,7 +495,7 @@ def _chosen_of_repeats(
         raise InputError(
             f"{rows.size:,} rows repeat an earlier (task, worker) pair: "
             f"{named}{', ...' if rows.size > _SHOWN else ''}. "
-            'Choose keep="all", "first" or "last".'
+            + how('Choose keep="all", "first" or "last".', "Choose --keep all, first or last.")
         )
     chosen = np.sort(pair.size - 1 - first if backwards else first)
     return chosen.astype(np.int64)

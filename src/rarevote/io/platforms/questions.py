@@ -25,6 +25,7 @@ _MIN_ANSWERS = 10
 _MIN_COMPARED = 5
 _FEW = 10  # so many different answers may be a choice in a small file, too
 _SHARE_OF_ANSWERS = 10  # as many answers to each different one, on average, in free text at most
+_MIN_REMARKS = 8
 _PROSE = 40  # letters of an answer, on average
 _SHOWN = 6
 
@@ -65,14 +66,16 @@ def is_free_text(counts: Counter[str], n_answers: int) -> bool:
     """Whether answers are texts that everybody writes for themselves, and no choice between a few.
 
     They are where there are more different ones than a tenth of the answers; in a small file, where that says little,
-    they must also be more than ten, or long.
+    they must also be more than ten, or long, or texts of several words that hardly ever come twice.
 
     >>> is_free_text(Counter(yes=3, no=2), 5), is_free_text(Counter(str(n) for n in range(30)), 200)
     (False, True)
     """
     if len(counts) * _SHARE_OF_ANSWERS <= n_answers:
         return False
-    return len(counts) > _FEW or sum(map(len, counts)) > _PROSE * max(len(counts), 1)
+    n_phrases = sum(" " in text.strip() for text in counts)
+    remarks = 2 * n_phrases > len(counts) and n_answers >= _MIN_REMARKS and 4 * len(counts) > 3 * n_answers
+    return len(counts) > _FEW or sum(map(len, counts)) > _PROSE * len(counts) or remarks
 
 
 def refuse_free_text(title: str, question: str, counts: Counter[str], n_answers: int) -> None:
@@ -113,12 +116,6 @@ class _Tally:
         self.by_task.add(task, answer)
         if worker is not None:
             self.by_worker.add(worker, answer)
-
-    @property
-    def seldom_repeats(self) -> bool:
-        """Whether these are a few remarks: texts of several words, most of them given once."""
-        several_words = any(" " in text.strip() for text in self.counts)
-        return several_words and self.n_answers >= _MIN_COMPARED and 2 * len(self.counts) > self.n_answers
 
     @property
     def words(self) -> str:
@@ -257,7 +254,7 @@ def _why_not(name: str, tally: _Tally) -> str | None:
         return "times"
     if _HIDDEN.search(apart):
         return "a hidden input"
-    if _COMMENT.search(apart) or tally.seldom_repeats or is_free_text(tally.counts, tally.n_answers):
+    if _COMMENT.search(apart) or is_free_text(tally.counts, tally.n_answers):
         return "numbers" if numeric else "free text"
     if len(tally.counts) == 1 and tally.n_answers >= _MIN_ANSWERS:
         return "always the same"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, Keep, Missing
 from rarevote.crowd.names import in_kind, listed, unmatched
 from rarevote.crowd.notebook import facts_html
+from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import Found, look
@@ -163,6 +164,22 @@ class Crowd:
                     columns[name] = np.full(len(tasks), ABSENT, dtype=object)
                 columns[name][row] = value
         return columns
+
+    def truth(self, labels: Any) -> dict[Any, Any]:
+        """Known labels to hold a result against, as :meth:`known` gives them.
+
+        Raises:
+            InputError: they are about other tasks, so that there is nothing to hold against them.
+        """
+        known = self.known(labels)
+        if known and not (positions_of(self.annotations.tasks, list(known)) >= 0).any():
+            first, own = next(iter(known)), self.annotations.tasks[:1].tolist()[0]
+            where = f"{labels}: " if isinstance(labels, (str, Path)) else ""
+            raise InputError(
+                f"{where}the truth names none of the tasks (its first is {first!r}, and the tasks look like {own!r}): "
+                "is it the right file, and are the ids the same?"
+            )
+        return known
 
     def with_annotations(self, annotations: Annotations) -> Crowd:
         """The same with other votes of the same tasks."""
