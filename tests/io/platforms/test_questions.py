@@ -11,15 +11,15 @@ import pytest
 
 from rarevote.errors import InputError, speaking_flags
 from rarevote.io.platforms import questions, read_export
-from rarevote.io.platforms.questions import ALL, EveryQuestionError, Survey, is_free_text
+from rarevote.io.platforms.questions import ALL, EveryQuestionError, QuestionSurvey, is_free_text
 from rarevote.io.read.crowd import read, read_each
 from tests.command import rarevote, rows
 from tests.io.platforms.exports import FIXTURES
 
 
-def survey_of(answers: dict[str, list[str]], wanted: str | None = None, n_workers: int = 3) -> Survey:
-    """A survey of forms: the n-th answer to each question is by worker n modulo ``n_workers`` on task n // n_workers."""
-    survey = Survey("form.csv", wanted)
+def survey_of(answers: dict[str, list[str]], wanted: str | None = None, n_workers: int = 3) -> QuestionSurvey:
+    """A survey of forms; the n-th answer to each question is by worker n modulo ``n_workers``."""
+    survey = QuestionSurvey("form.csv", wanted)
     for question, given in answers.items():
         for number, answer in enumerate(given):
             survey.note(question, answer, f"t{number // n_workers}", f"w{number % n_workers}")
@@ -60,7 +60,7 @@ def test_what_is_no_choice_is_never_proposed(name: str, answers: list[str], why:
 def test_what_people_are_is_no_question_about_the_item() -> None:
     # Six people, each always of one age; the answers about the items differ.
     ages = {f"age of w{n}": n for n in range(6)}
-    survey = Survey("form.csv", None)
+    survey = QuestionSurvey("form.csv", None)
     for task in range(12):
         for n, who in enumerate(ages):
             survey.note("age", ("18-30", "31-50", "51+")[n % 3], f"t{task}", who)
@@ -91,7 +91,8 @@ def test_the_message_proposes_and_says_why_not() -> None:
         survey.choose()
     assert str(caught.value) == (
         "form.csv: 3 questions were asked: 'damage', 'kind', 'comment'. Say which one: question='damage' (yes, no; 36 "
-        "answers) or question='kind' (a, b, c; 36 answers); all of them: read_each(...). Not proposed: comment (free text)"
+        "answers) or question='kind' (a, b, c; 36 answers); all of them: read_each(...). Not proposed: comment (free "
+        "text)"
     )
     with (
         speaking_flags(),

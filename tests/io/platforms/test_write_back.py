@@ -11,10 +11,10 @@ import pytest
 
 from rarevote import MajorityVote
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms import Export, export_annotations, read_export
+from rarevote.io.platforms import PLATFORMS, Export, export_annotations, read_export
 from rarevote.io.platforms.write_back import check_way_back, write_back
 from tests.command import rarevote, rows
-from tests.io.platforms.exports import FIXTURES
+from tests.io.platforms.exports import FIXTURES, MAIN
 
 
 def aggregated(export: Export) -> dict[str, tuple[str, float]]:
@@ -230,19 +230,24 @@ def test_doccano_round_trip(tmp_path: Path, name: str) -> None:
     assert {task for task, (label, _) in results.items() if label != "no"} <= told.keys()
 
 
-def test_the_command_line_makes_the_round_trip(tmp_path: Path) -> None:
-    for name, question in (("label_studio.json", "damage"), ("argilla_flat.json", "toxicity"), ("prodigy.jsonl", "accept"), ("doccano", "label")):  # fmt: skip
-        back = tmp_path / f"{Path(name).stem}-back.jsonl"
-        out = tmp_path / f"{Path(name).stem}.csv"
-        rarevote(
-            "aggregate", FIXTURES / name, "-m", "majority-vote", "--question", question, "--back-out", back, "-o", out
-        )
-        platform = read_export(FIXTURES / name, question=question).platform
-        models = platform in ("label-studio", "argilla")
-        again = read_export(back, platform=platform, question=question, include_predictions=models)
-        told = {
-            task: label
-            for task, worker, label in zip(again.task, again.worker, again.label, strict=True)
-            if not models or worker == "model:majority-vote"
-        }
-        assert told == {row["task"]: row["label"] for row in rows(out.read_text(encoding="utf-8"))}
+@pytest.mark.parametrize("platform", [name for name, one in PLATFORMS.items() if one.takes_labels])
+def test_the_command_line_makes_the_round_trip(tmp_path: Path, platform: str) -> None:
+    name, question = MAIN[platform]
+    back, out = tmp_path / "back.jsonl", tmp_path / "result.csv"
+    chosen = ("--question", question, "--back-out", back, "--out", out)
+    rarevote("aggregate", FIXTURES / name, "-m", "majority-vote", *chosen)
+    models = PLATFORMS[platform].has_predictions
+    again = read_export(back, platform=platform, question=question, include_predictions=models)
+    told = {
+        task: label
+        for task, worker, label in zip(again.task, again.worker, again.label, strict=True)
+        if not models or worker == "model:majority-vote"
+    }
+    assert told == {row["task"]: row["label"] for row in rows(out.read_text(encoding="utf-8"))}
+
+
+def test_four_platforms_take_labels() -> None:
+    able = {name for name, one in PLATFORMS.items() if one.takes_labels}
+    assert able == {"label-studio", "argilla", "prodigy", "doccano"}
+    shown = " ".join(rarevote("aggregate", "--help").stdout.replace("│", " ").split())
+    assert "Label Studio, Argilla, Prodigy and doccano" in shown

@@ -33,7 +33,7 @@ from rarevote.io.platforms.base import (
     look_up,
     shown_text,
 )
-from rarevote.io.platforms.questions import Survey, refuse_free_text
+from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
 Splitter = Callable[[Any, str], list[str]]
@@ -45,7 +45,7 @@ class Collector:
     def __init__(self, title: str, options: Options) -> None:
         self.title = title
         self.options = options
-        self.survey = Survey(title, options.question)
+        self.survey = QuestionSurvey(title, options.question)
         self._answering: tuple[str, str | None] | None = None
         self.values: dict[str, Any] = {}
         self.details: dict[str, Any] = {}

@@ -20,7 +20,7 @@ from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ABSENT, Export, Options
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
-from rarevote.io.platforms.questions import Survey
+from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, json_in_cell, open_table, task_in
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
@@ -184,7 +184,7 @@ def _chosen(table: PlatformTable, answers: _Answers, questions: dict[str, _Quest
             if plain not in questions and plain in question.values.values():
                 # One of several numbered questions, asked for by its own name: not an item after all.
                 questions[plain] = _Question({"": plain}, question.options)
-    survey = Survey(table.title, wanted, _ANSWER)
+    survey = QuestionSurvey(table.title, wanted, _ANSWER)
     for name in questions:
         survey.found(name)
     if survey.is_open and len(questions) > 1:
@@ -192,7 +192,7 @@ def _chosen(table: PlatformTable, answers: _Answers, questions: dict[str, _Quest
     return survey.choose()
 
 
-def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: Survey) -> None:
+def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: QuestionSurvey) -> None:
     """Tell the survey every answer; hidden inputs and times are told from choices by what they hold."""
     worker_at, hit_at = table.find(*_WORKER), table.find(*_HIT)
     inputs = table.beginning_with(_INPUT)

@@ -1,7 +1,7 @@
 """Which question of an export is meant.
 
 Forms ask for more than the label: comments, hidden inputs, times. What was answered to each question is tallied while
-the export is read (:class:`Survey`); those that look like a choice are ranked, and either the only one is taken or all
+the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and either the only one is taken or all
 of them are proposed. Free text, even where it was chosen by name, is no set of classes (:func:`is_free_text`).
 """
 
@@ -148,7 +148,7 @@ class _Constancy:
         return not self.differs and len(self.compared) >= _MIN_COMPARED and len(set(self.first.values())) > 1
 
 
-class Survey:
+class QuestionSurvey:
     """All questions of an export, and what was answered to each.
 
     Args:

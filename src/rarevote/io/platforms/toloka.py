@@ -14,7 +14,7 @@ from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
-from rarevote.io.platforms.questions import Survey
+from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import (
     Finder,
     PlatformTable,
@@ -59,9 +59,9 @@ def read(files: ExportFiles, options: Options) -> Export:
     return collector.finish("toloka", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
-def _survey(table: PlatformTable, wanted: str | None) -> Survey:
+def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
     """The outputs of a project and what was answered; it may have some that nobody used."""
-    survey = Survey(table.title, wanted, _OUTPUT)
+    survey = QuestionSurvey(table.title, wanted, _OUTPUT)
     places = {table.header[place].removeprefix(_OUTPUT): place for place in table.beginning_with(_OUTPUT)}
     for name in places:
         survey.found(name)

@@ -98,7 +98,7 @@ def recognise_wide(
 ) -> WideTable | None:
     """The wide table that this is although nobody said so, or None."""
     chosen = dict(columns or {})
-    if set(chosen) - {"task"} or any(may_be("worker", name) for name in source.columns):
+    if not source.columns or set(chosen) - {"task"} or any(may_be("worker", name) for name in source.columns):
         return None
     n_rows, profiles = _profiles(source)
     unique = [name for name, one in profiles.items() if n_rows > 1 and one.n_distinct == one.n_filled == n_rows]

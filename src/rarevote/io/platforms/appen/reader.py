@@ -17,7 +17,7 @@ from rarevote.io.platforms.appen.units import TAINTED, is_unit, read_units
 from rarevote.io.platforms.base import Export, Options, listed
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
-from rarevote.io.platforms.questions import ALL, Survey, name_question
+from rarevote.io.platforms.questions import ALL, QuestionSurvey, name_question
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 
 _REASON = "_gold_reason"
@@ -56,9 +56,9 @@ def read(files: ExportFiles, options: Options) -> Export:
     return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
 
 
-def _survey(table: PlatformTable, unit_at: int, wanted: str | None) -> Survey:
+def _survey(table: PlatformTable, unit_at: int, wanted: str | None) -> QuestionSurvey:
     """Columns that hold answers, and what was answered."""
-    survey = Survey(table.title, wanted)
+    survey = QuestionSurvey(table.title, wanted)
     worker_at = table.find("_worker_id")
     places = {name: table.header.index(name) for name in _questions(table, unit_at, wanted)}
     for name in places:

@@ -82,7 +82,7 @@ def read(files: ExportFiles, options: Options) -> Export:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredAnswer:
     """What a line says: to which question, and what was chosen; ``asked`` where a single option was put."""
 
     question: str
@@ -92,7 +92,7 @@ class Answer:
 
 def answer_of(
     record: Mapping[str, Any], where: str, wanted: str | None, *, multilabel: bool, collector: Collector | None = None
-) -> Answer | None:
+) -> StoredAnswer | None:
     """The answer on a line, None if it is about spans.
 
     Args:
@@ -104,20 +104,20 @@ def answer_of(
     """
     names = choices_in_value if collector is None else collector.names
     if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):
-        return Answer(wanted, names(record[wanted], f"{where}: {wanted}"))
+        return StoredAnswer(wanted, names(record[wanted], f"{where}: {wanted}"))
     if "options" in record or "accept" in record:
-        return Answer(CHOICE, names(record.get("accept"), f"{where}: accept"))
+        return StoredAnswer(CHOICE, names(record.get("accept"), f"{where}: accept"))
     if str(record.get("_view_id")) in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
         return None
     label = as_text(record.get("label"), f"{where}: label") or BINARY
     verdict = record.get("answer")
     if multilabel:
         # Every label is a yes/no problem of its own already; without a choice all of them are taken.
-        return Answer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
-    return Answer(label, [str(verdict)], label)
+        return StoredAnswer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
+    return StoredAnswer(label, [str(verdict)], label)
 
 
-def _read_line(record: Mapping[str, Any], task: str, answer: Answer, where: str, collector: Collector) -> None:
+def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where: str, collector: Collector) -> None:
     find = collector.finder(record, record.get("meta"))
     collector.named_columns(task, find, where)
     verdict = record.get("answer")
