@@ -26,7 +26,7 @@ from rarevote.study.figures import (
     marks_with_intervals,
 )
 from rarevote.study.headline import read_results, write_headline
-from rarevote.study.page import PAGE, Figure, Section, build_page, publish
+from rarevote.study.page import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
 from rarevote.study.tables import StudyTable, TableCell
@@ -136,8 +136,8 @@ def test_dot_chart_shows_every_value() -> None:
 NASTY = '<script>alert("x")</script>'
 
 
-def section(name: str, *stems: str) -> Section:
-    return Section(
+def section(name: str, *stems: str) -> StudySection:
+    return StudySection(
         name=name,
         title=f"About {name} {NASTY}",
         findings=[f"found {NASTY}"],

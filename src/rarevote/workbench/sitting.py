@@ -32,7 +32,7 @@ class Overtaken(InputError):
 
 
 @dataclass(frozen=True)
-class Progress:
+class SittingProgress:
     """How far it is: items answered, left open as unsure, all; seconds an item takes and those left, if known."""
 
     done: int
@@ -186,13 +186,13 @@ class Sitting:
         return self.first + next(reversed(self._order)) if self._order else None
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> SittingProgress:
         """How far it is."""
         unsure = self.said.count(UNSURE)
         done = len(self.said) - self.said.count(None) - unsure
         each = median(self._times) if len(self._times) > 2 else None
         left = None if each is None else each * (len(self.said) - done - unsure)
-        return Progress(done, unsure, len(self.said), each, left)
+        return SittingProgress(done, unsure, len(self.said), each, left)
 
     # ----------------------------------------------------------------------------------------------------------------
     # what the expert says
