@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
+    from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
 
@@ -133,6 +134,12 @@ class Result:
         model = self.fitted.method.method_name
         return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
 
+    def soft_labels(self) -> SoftLabels:
+        """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
+        from rarevote.meaning.soft_labels import SoftLabels
+
+        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
 
@@ -239,6 +246,11 @@ class Result:
         if self.decision is not None and self.calibrated is not None:
             figures["decision"] = decision_figures(self.decision, self.calibrated)
         return figures
+
+    def _repr_html_(self) -> str:
+        from rarevote.meaning.result_rows import figures_html
+
+        return figures_html(self.summary())
 
 
 def _capital(sentence: str) -> str:

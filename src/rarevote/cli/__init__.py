@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +28,7 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
-from rarevote.errors import ParameterError, RarevoteError
+from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 
 EXAMPLES = """Examples:
 
@@ -82,6 +82,16 @@ def _common(
     """One answer per item from many annotators, without losing the rare class."""
 
 
+def _hide_flag_types(command: Any) -> None:
+    """A flag takes no value, so the help shows no type beside it."""
+    options = [*command.params, command.get_help_option(typer.Context(command))]
+    for option in options:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    for child in getattr(command, "commands", {}).values():
+        _hide_flag_types(child)
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(message)
 
@@ -93,8 +103,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         argv: The words after ``rarevote``; those of the process if None.
     """
     command = typer.main.get_command(app)
+    _hide_flag_types(command)
     try:
-        with warnings.catch_warnings():  # which also restores how warnings are shown
+        with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
             warnings.showwarning = _show_warning
             command.main(argv, prog_name="rarevote")
     except ParameterError as error:

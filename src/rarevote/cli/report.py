@@ -59,7 +59,7 @@ def report(
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")
