@@ -58,14 +58,14 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
 
 
 def refuse_gold(estimator: Estimator) -> None:
-    """Refuse known labels for a method that cannot use them.
+    """Refuse gold for a method that cannot use them.
 
     Raises:
         ParameterError: it cannot.
     """
     if not estimator.uses_gold:
         name = estimator.method_name
-        raise ParameterError(f"{name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}")
+        raise ParameterError(f"{name} cannot learn from gold: leave --gold out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -85,8 +85,8 @@ def fit(
     Args:
         data: whatever :func:`read` takes.
         method: the name of a method, or an estimator.
-        gold: known labels that the method may learn from: a file, a mapping, a Series, a frame.
-        use_gold: whether to learn from known answers that came with an export.
+        gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
+        use_gold: whether to learn from gold that came with an export.
         rare: the class that matters; the one with the fewest votes if not given.
         callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
@@ -133,7 +133,7 @@ def compare(
     Args:
         data: whatever :func:`read` takes.
         methods: names of the methods.
-        gold: known labels that methods may learn from; those that came with an export if not given.
+        gold: labels that methods may learn from; those that came with an export if not given.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
@@ -178,7 +178,7 @@ class Fitted:
     Attributes:
         method: the fitted estimator.
         crowd: the votes, with the classes that gold may have added.
-        gold: known labels that the fit was given, by task.
+        gold: labels that the fit was given, by task.
         rare_name: the class that matters.
         seconds: how long the fit took.
     """
@@ -473,7 +473,7 @@ class Result:
 
         Args:
             path: ends in ``.html``.
-            truth: known answers to check the result against; never used in the fit.
+            truth: labels to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
         """
@@ -497,13 +497,13 @@ class Result:
         )
 
     def score(self, truth: Any) -> dict[str, Any]:
-        """The labels against known answers, in figures."""
+        """The labels against the truth, in figures."""
         from rarevote.meaning.result_rows import scores_of
 
         return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
-        """Known answers by task; those that are no class, which no label can equal, are told."""
+        """The truth by task; labels that are no class, which no label can equal, are told."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):

@@ -54,7 +54,7 @@ PredictionColumns = Annotated[
     ),
 ]
 GoldColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with known answers, where the format names none.")
+    str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
 ]
 
 
@@ -70,7 +70,7 @@ def convert(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
     ] = None,
-    gold_out: Annotated[Path | None, typer.Option(help="File for the known answers (task, label).")] = None,
+    gold_out: Annotated[Path | None, typer.Option(help="File for the gold (task, label).")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -96,7 +96,7 @@ def convert(
         gold_column=gold_column,
     )
     if gold_out is not None and not found.gold:
-        raise InputError(f"{export}: no known answers were found, so there is nothing for --gold-out")
+        raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
     if out is None:
         write_rows(rows, sys.stdout)
@@ -151,7 +151,7 @@ def tell_export(summary: dict[str, Any]) -> None:
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
     say(
         f"{summary['n_records']:,} records: {summary['n_rows']:,} rows, {summary['n_tasks']:,} tasks, "
-        f"{summary['n_workers']:,} workers" + (f", {summary['n_gold']:,} known answers" if summary["n_gold"] else "")
+        f"{summary['n_workers']:,} workers" + (f", {summary['n_gold']:,} gold labels" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
         say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")

@@ -50,7 +50,7 @@ def demo(
     is_rare = [truth[task] == _RARE for task in default.tasks.tolist()]
     needed = flags_needed(default.fitted.probabilities[:, default.fitted.rare], is_rare, (0.9, 0.95))
     typer.echo(
-        "To find 90 % of the defects, look at the {:,} most suspicious images; for 95 %, at {:,}.\n".format(*needed)
+        "To find 90% of the defects, look at the {:,} most suspicious images; for 95%, at {:,}.\n".format(*needed)
     )
     rows = []
     for name, result in results.items():

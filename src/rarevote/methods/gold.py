@@ -24,10 +24,10 @@ Toward = Literal["crowd", "uniform"]
 
 
 def require_gold(method: Estimator, gold: Gold) -> None:
-    """Refuse to fit without any known label."""
+    """Refuse to fit without any gold."""
     if not (gold >= 0).any():
         raise ParameterError(
-            f"{type(method).__name__} learns from known labels: give some as fit(data, true_labels), "
+            f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
             "a mapping or Series from task to label"
         )
 

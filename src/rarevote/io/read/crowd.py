@@ -43,7 +43,7 @@ class ReadOptions:
         multilabel: of an export, one yes/no problem per choice.
         include_predictions: of an export, models' predictions as further workers.
         prediction_columns: of an export, columns that hold what a model says.
-        gold_column: of an export, the column with known answers.
+        gold_column: of an export, the column with gold.
     """
 
     columns: Mapping[str, str] | None = None
@@ -88,7 +88,7 @@ class Crowd:
         annotations: the encoded votes.
         title: what messages call the input.
         shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
-        gold: known answers that came with a platform's export.
+        gold: labels that came with a platform's export.
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
@@ -106,10 +106,10 @@ class Crowd:
         return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
 
     def known(self, labels: Any) -> dict[Any, Any]:
-        """Known labels by task (gold or truth), with ids and labels of the kind that the votes have.
+        """Gold or truth by task, with ids and labels of the kind that the votes have.
 
         A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
-        line, a file of known labels needs none either: a task and its label.
+        line, a file of gold or truth needs none either: a task and its label.
 
         Args:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
