@@ -1,15 +1,18 @@
-"""Writes the tables of docs/benchmarks.md from docs/evidence: ``python -m benchmarks.benchmarks_page``."""
+"""Writes the tables of docs/benchmarks.md and docs/install-size.md from docs/evidence.
+
+``python -m benchmarks.benchmarks_page``
+"""
 
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+from collections.abc import Callable
 
 from benchmarks.evidence import EVIDENCE, REPOSITORY
 from benchmarks.pages import filled as filled_page
 from benchmarks.pages import table
 
-PAGE = REPOSITORY / "docs" / "benchmarks.md"
+DOCS = REPOSITORY / "docs"
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -67,19 +70,21 @@ def evidence_table() -> str:
     return table(["figures", "rows", "measured", "commit", "by"], rows)
 
 
-def filled(text: str) -> str:
-    """The page with every table as the evidence has it."""
-    blocks = {
-        "rivals": rivals_table(),
-        "quality": quality_table(),
-        "size": size_table(),
-        "evidence": evidence_table(),
-    }
-    return filled_page(text, blocks, PAGE.name)
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
+    "benchmarks.md": {"rivals": rivals_table, "quality": quality_table, "evidence": evidence_table},
+    "install-size.md": {"size": size_table},
+}
 
 
-def main(page: Path = PAGE) -> None:
-    page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+def filled(page: str) -> str:
+    """A page with every table as the evidence has it."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return filled_page(text, {name: made() for name, made in BLOCKS[page].items()}, page)
+
+
+def main() -> None:
+    for page in BLOCKS:
+        (DOCS / page).write_text(filled(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 from rarevote.meaning.vote_sampler import Drawn, VoteSampler
+from tests.browser import WITHOUT, started_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # The first call of a kernel loads or compiles it: no single example may be timed.
 settings.register_profile("rarevote", deadline=None)
@@ -40,6 +44,14 @@ def shared_folder() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with started_browser() as opened:
+        if opened is None:
+            (pytest.fail if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1" else pytest.skip)(WITHOUT)
+        yield opened
+
+
 _DRAWN: dict[bytes, tuple[Drawn, dict[str, Any]]] = {}
 _RUN = VoteSampler.run
 
@@ -61,8 +73,19 @@ def always_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VoteSampler, "run", _RUN)
 
 
+def _bytes_of(value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}".encode() + value.tobytes()
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state).encode()
+    if value is None or isinstance(value, (int, float, str)):
+        return repr(value).encode()
+    # A tuple, or a record of such values.
+    return b"".join(map(_bytes_of, value if isinstance(value, (tuple, list)) else vars(value).values()))
+
+
 def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
-    key = hashlib.blake2b(pickle.dumps((vars(sampler), plan))).digest()
+    key = hashlib.blake2b(b"".join(_bytes_of(value) for value in (plan, *vars(sampler).values()))).digest()
     if key not in _DRAWN:
         drawn = _RUN(sampler, *plan)
         _DRAWN[key] = copy.deepcopy((drawn, vars(sampler)))
@@ -73,6 +96,9 @@ def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("skipped", [])
+    if skipped := sum(WITHOUT in str(getattr(report, "longrepr", "")) for report in reports):
+        terminalreporter.write_line(f"{skipped} tests in a browser were skipped: {WITHOUT}.")
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
 

@@ -16,11 +16,6 @@ def as_markdown(text: str) -> str:
 
     >>> as_markdown("See :func:`~rarevote.api.read`.")
     'See `read`.'
-    >>> print(as_markdown(">>> 1 + 1\\n2"))
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
     """
     text = _ROLE.sub(lambda found: f"`{found[1].removeprefix('.').rpartition('.')[2]}`", text)
     text = re.sub(r"^\s*::$\n", "", text, flags=re.MULTILINE)

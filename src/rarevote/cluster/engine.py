@@ -29,7 +29,7 @@ from rarevote.cluster.host import (
     Load,
     Lost,
     Operation,
-    Run,
+    Pass,
     Save,
     Sums,
     Turn,
@@ -95,9 +95,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
-        operation = Run(shared, refresh, damping)
+        operation = Pass(shared, refresh, damping)
         sums = self._sums(operation)
-        passes = [entry for entry in self._log if isinstance(entry, Run)]
+        passes = [entry for entry in self._log if isinstance(entry, Pass)]
         n_bytes = sum(_nbytes(entry.shared) for entry in passes)
         if len(passes) > _MAX_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MAX_LOGGED_BYTES):
             self._write_down(self._crowd.folder / f"state-{self._position:08d}", everything=True)
