@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pytest
 
 import rarevote
 from rarevote import errors
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.prove
 
@@ -65,14 +68,15 @@ def test_every_link_and_anchor_resolves(site: Path) -> None:
 
 
 def test_every_public_name_has_a_place(site: Path) -> None:
-    ids = {name for page in (site / "reference").glob("*.html") for name in re.findall(r'id="([^"]+)"', page.read_text())}
+    pages = [page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html")]
+    ids = {name for text in pages for name in re.findall(r'id="([^"]+)"', text)}
     assert {f"rarevote.{name}" for name in rarevote.__all__ if name != "__version__"} <= ids
     assert {f"rarevote.errors.{name}" for name in vars(errors) if name.endswith(("Error", "Warning"))} <= ids
     assert "rarevote.Fitted.decide" in ids
 
 
-def test_search_answers_from_the_disk(site: Path, chromium: Any) -> None:
-    page = chromium.new_page()
+def test_search_answers_from_the_disk(site: Path, browser: Browser) -> None:
+    page = browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((site / "index.html").as_uri())
