@@ -94,5 +94,15 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     assert text.strip() in shown.stdout
 
 
+def test_the_picture_of_the_readme_shows_the_same() -> None:
+    """Made by ``python -m benchmarks.readme_picture`` from the demo."""
+    picture = (REPOSITORY / "docs" / "rails.svg").read_text(encoding="utf-8")
+    text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
+    shown = re.findall(r" {2,}(\d+) +(\d+) of 120 ", text)
+    assert len(shown) == 4
+    for flagged, found in shown:
+        assert f"flagged, of 3,000: {flagged}; defects found, of 120: {found}" in picture
+
+
 def test_contributing_is_short() -> None:
     assert len((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) <= 100
