@@ -1,4 +1,4 @@
-"""Build the wheel, install it alone into an empty environment outside the checkout, and run the README's blocks there."""
+"""Build the wheel, install it alone into an empty environment, and run the blocks of the README there."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_in_the_site_and_its_menu(site: Path, page: Path) -> None:
     assert (site / page.with_suffix(".html")).exists()
     menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
-    assert f"- {page.as_posix()}\n" in menu, "add the page to nav in mkdocs.yml"
+    assert f" {page.as_posix()}\n" in menu, "add the page to nav in mkdocs.yml"
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -75,12 +75,15 @@ def test_every_public_name_has_a_place(site: Path) -> None:
     assert "rarevote.Fitted.decide" in ids
 
 
-def test_search_answers_from_the_disk(site: Path, browser: Browser) -> None:
+@pytest.mark.parametrize("start", ["index.html", "howto/costs.html"])
+def test_search_answers_from_the_disk(site: Path, browser: Browser, start: str) -> None:
     page = browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((site / "index.html").as_uri())
-    page.locator("[data-md-component=search-query]").fill("jury condition", force=True)
+    page.goto((site / start).as_uri())
+    page.locator("[data-md-component=search-query]").click()
+    page.keyboard.type("jury condition")
     page.locator(".md-search-result__item").first.wait_for(state="attached", timeout=20_000)
-    assert "annotators" in page.locator(".md-search-result__list").inner_html()
+    assert "annotators.html" in page.locator(".md-search-result__list").inner_html()
     assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked), asked
+    page.close()
