@@ -223,6 +223,7 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 # faults
 
 
+@pytest.mark.prove
 def test_a_killed_worker_changes_nothing(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
         assert config.get("scheduler") == "synchronous"
 
 
+@pytest.mark.prove
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
