@@ -180,7 +180,7 @@ class Result:
 
         Args:
             path: ends in ``.html``.
-            truth: known answers to check the result against; never used in the fit.
+            truth: labels to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
             audit: one of these labels, to show what it proved.
@@ -207,13 +207,13 @@ class Result:
         )
 
     def score(self, truth: Any) -> dict[str, Any]:
-        """The labels against known answers, in figures."""
+        """The labels against the truth, in figures."""
         from rarevote.meaning.result_rows import scores_of
 
         return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
-        """Known answers by task; those that are no class, which no label can equal, are told."""
+        """The truth by task; labels that are no class, which no label can equal, are told."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):

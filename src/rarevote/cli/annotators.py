@@ -107,9 +107,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         tell(
             f"... {len(order) - top:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)")
         )
-    tell(
-        "\nrecognises: share of the class that the person labels so, with its 95 % interval; one half is a coin's toss"
-    )
+    tell("\nrecognises: share of the class that the person labels so, with its 95% interval; one half is a coin's toss")
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])
     n_workers = len(workers.names)

@@ -37,7 +37,7 @@ def report(
     rare: Rare = None,
     truth: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Known labels to check the result against; never used in the fit."),
+        typer.Option(metavar="FILE", help="Truth: labels to check the result against; never used in the fit."),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")

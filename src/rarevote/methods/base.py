@@ -142,7 +142,7 @@ class Estimator:
 
     #: name on the command line
     method_name: ClassVar[str] = ""
-    #: whether the method can use known labels in the fit
+    #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
     own_decision: str = "argmax"
@@ -174,7 +174,7 @@ class Estimator:
             data: whatever :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task, worker,
                 label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; rows; a
                 file, several, a folder, a platform's export; a crowd or Annotations.
-            true_labels: known labels (gold): a Series indexed by task, a mapping, a frame, or a path. By default those
+            true_labels: gold: a Series indexed by task, a mapping, a frame, or a path. By default those
                 that came with the data, where the method uses any.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of

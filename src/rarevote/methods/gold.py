@@ -24,13 +24,13 @@ Toward = Literal["crowd", "uniform"]
 
 
 def require_gold(method: Estimator, gold: Gold) -> None:
-    """Refuse to fit without any known label."""
+    """Refuse to fit without any gold."""
     if not (gold >= 0).any():
         raise ParameterError(
             how(
-                f"{type(method).__name__} learns from known labels: give some as fit(data, true_labels), "
+                f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
                 "a mapping or Series from task to label",
-                f"{method.method_name} learns from known labels: give some with --gold FILE (columns task and label)",
+                f"{method.method_name} learns from gold: give some with --gold FILE (columns task and label)",
             )
         )
 

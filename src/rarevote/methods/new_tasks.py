@@ -110,7 +110,7 @@ class PredictsNewTasks(Estimator):
     ) -> Any:
         """Probability of every class for new tasks, with the workers as they were fitted.
 
-        Votes alone decide: known labels that the fit was given are not remembered.
+        Votes alone decide: gold that the fit was given is not remembered.
 
         Args:
             data: annotations, in any form that :meth:`fit` takes.

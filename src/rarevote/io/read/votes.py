@@ -1,4 +1,4 @@
-"""Files in: votes and known labels from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
+"""Files in: votes, gold and truth from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
 
 What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and encodes it
 (:mod:`rarevote.io.read.encode`). Nothing is ever fetched: DuckDB's extensions are switched off.
@@ -189,13 +189,13 @@ def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[st
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# known labels
+# gold and truth
 
 
 def read_truth_file(
     path: Inputs, *, columns: Mapping[str, str] | None = None, has_header: bool = True
 ) -> dict[Any, Any]:
-    """Known labels from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
+    """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
     from rarevote.io.read.frames import truth_from_pairs
 
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
