@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 GoldFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Known labels that the method may learn from (task, label).")
+    str | None, typer.Option(metavar="FILE", help="Gold: labels that the method may learn from (task, label).")
 ]
-UseGold = Annotated[
-    bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
-]
+UseGold = Annotated[bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from gold in an export.")]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class FitOptions:
 
     @property
     def may_have_gold(self) -> bool:
-        """Whether there are known labels, or may be."""
+        """Whether there is gold, or may be."""
         return self.gold is not None or self.use_gold
 
     def make(self) -> Estimator:
@@ -64,7 +62,7 @@ class FitOptions:
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
             count = f"{len(crowd.gold):,}"
-            say(f"{self.method} learns from {count} known answers in the export (--ignore-gold leaves them out)")
+            say(f"{self.method} learns from {count} gold labels in the export (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options

@@ -56,7 +56,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     most as ``cap`` false alarms, among the classes that somebody voted for.
 
     The reported share of a rare class is about its share of the votes, which contains the false alarms: a prevalence
-    needs known answers. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
+    needs gold. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
 
     Args:
         n_iter: the most EM iterations.
