@@ -9,14 +9,19 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Any, TextIO, cast
+from pathlib import Path
+from typing import Any, Literal, TextIO, cast
+
+
+def _nothing(mode: Literal["r", "w"]) -> TextIO:
+    return Path(os.devnull).open(mode, encoding="utf-8")
 
 
 class _Talk:
     """Standard error that may be closed or full: what cannot be said must not stop the work."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream if stream is not None else open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        self._stream = stream if stream is not None else _nothing("w")
 
     def write(self, text: str) -> int:
         try:
@@ -37,7 +42,11 @@ class _Closed:
 
     encoding = "utf-8"
 
-    def write(self, text: str) -> int:
+    @property
+    def buffer(self) -> _Closed:
+        return self
+
+    def write(self, text: str | bytes) -> int:
         raise OSError(0, "it is closed; name a file with --out")
 
     def flush(self) -> None:
@@ -50,7 +59,7 @@ class _Closed:
 def _mend_streams() -> None:
     """A scheduler may start us with any of the three standard streams closed."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+        sys.stdin = _nothing("r")
     if sys.stdout is None:
         sys.stdout = cast(TextIO, _Closed())
     sys.stderr = cast(TextIO, _Talk(sys.stderr))
@@ -62,11 +71,15 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # Whoever read our output may have seen enough (head, less).
-        if not code and not isinstance(error, BrokenPipeError):
-            print(f"rarevote: error: standard output: cannot be written ({error.strerror})", file=sys.stderr)
-            return 1
+        return code or _not_written(error)
     return code
+
+
+def _not_written(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        return 0  # whoever read our output has seen enough (head, less)
+    print(f"rarevote: error: standard output: cannot be written ({error.strerror})", file=sys.stderr)
+    return 1
 
 
 def main() -> None:
@@ -76,8 +89,10 @@ def main() -> None:
         # Not worth loading the whole command line for.
         from rarevote import __version__
 
-        with suppress(OSError):  # told below
+        try:
             print(f"rarevote {__version__}")
+        except OSError as error:
+            sys.exit(_not_written(error))
         sys.exit(_flushed(0))
     # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -1,0 +1,60 @@
+"""JSON that no reader can follow is bad input at every door: one error of ours, never one of Python's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rarevote import read
+from rarevote.errors import RarevoteError
+from rarevote.io.json_text import parse_json
+from rarevote.io.read.results import read_result
+from rarevote.meaning.audit import Audit
+
+DEEP = "[" * 100_000 + "]" * 100_000
+DIGITS = "9" * 5_000
+
+LABEL_STUDIO = {"id": 1, "data": {"text": "x"}, "annotations": [
+    {"id": 1, "completed_by": 1, "result": [{"type": "choices", "value": {"choices": ["a"]}, "from_name": "q", "to_name": "t"}]}
+]}  # fmt: skip
+DOORS = {
+    "votes.json": '[{"task": "a", "worker": "x", "label": HERE}]',
+    "votes.ndjson": '{"task": "a", "worker": "x", "label": HERE}\n',
+    "label-studio.json": json.dumps([LABEL_STUDIO]).replace('"x"', "HERE"),
+    "argilla.json": '[{"id": "1", "fields": {"text": HERE}, "responses": {"q": [{"value": "a", "user_id": "u"}]}}]',
+    "prodigy.jsonl": '{"_input_hash": 1, "_task_hash": 2, "text": HERE, "label": "a", "answer": "accept"}\n',
+    "doccano.jsonl": '{"id": 1, "text": HERE, "label": ["a"]}\n',
+    "appen.json": '{"id": 1, "data": {"text": HERE}, "results": {"judgments": [{"worker_id": 1, "data": {"q": "a"}}]}}\n',
+    "bare.json": "HERE",
+}
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+def test_the_parser_knows_one_error(value: str) -> None:
+    with pytest.raises(ValueError, match="deep|digits"):
+        parse_json(value)
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+@pytest.mark.parametrize("door", DOORS)
+def test_every_reader_refuses_or_reads_it(door: str, value: str, tmp_path: Path) -> None:
+    path = tmp_path / door
+    path.write_text(DOORS[door].replace("HERE", value))
+    try:
+        assert read(path).annotations.n_annotations == 1
+    except RarevoteError as error:
+        assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+def test_results_and_plans_refuse_it(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(f'[{{"task": "a", "label": {value}}}]')
+    try:
+        read_result(path)
+    except RarevoteError as error:
+        assert len(str(error)) < 600
+    with pytest.raises(RarevoteError):
+        Audit.from_json(f'{{"format": {value}}}')
