@@ -310,6 +310,7 @@ class Fitted:
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),
             gold=self.gold,
+            models=self.crowd.models,
         )
 
     def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:
@@ -489,6 +490,7 @@ class Result:
             gold=self.fitted.gold or None,
             rare=self.fitted.rare_name,
             shown=self.fitted.crowd.shown,
+            models=self.fitted.crowd.models,
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.sampled,

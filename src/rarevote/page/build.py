@@ -25,6 +25,7 @@ from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.words import jury_sentences
+from rarevote.page import agreement as agreement_parts
 from rarevote.page import charts, sentences, small_tables
 from rarevote.page.sentences import About
 from rarevote.page.small_tables import Matrix
@@ -94,11 +95,15 @@ def build_page(
         lead=sentences.lead(found),
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
-        cautions=[*sentences.cautions(found), *about.cautions],
+        cautions=[*sentences.cautions(found), *found.alike.warnings, *about.cautions],
         losses=sentences.losses(found),
         moves=small_tables.moves_table(found),
         profiles=small_tables.profile_table(found),
         jury=jury_sentences(found.classes.jury, found.classes.names),
+        agreement=agreement_parts.agreement_table(found),
+        class_agreement=agreement_parts.class_table(found),
+        alike=found.alike.sentences(),
+        alike_pairs=agreement_parts.alike_table(found),
         rates=small_tables.trade_off_table(found),
         steps=small_tables.steps_table(found),
         proportions=small_tables.proportion_table(found),

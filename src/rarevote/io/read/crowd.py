@@ -92,6 +92,7 @@ class Crowd:
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
+        models: names of the workers that are models, not people.
     """
 
     annotations: Annotations
@@ -101,6 +102,7 @@ class Crowd:
     export: Export | None = None
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
+    models: frozenset[Any] = frozenset()
 
     def __repr__(self) -> str:
         return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
@@ -222,6 +224,7 @@ def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> 
 
 def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOptions) -> Crowd:
     from rarevote.io.platforms import export_annotations, read_export
+    from rarevote.io.platforms.base import MODEL
 
     title = title_of(paths)
     if len(paths) > 1 or paths[0] == "-":
@@ -237,7 +240,8 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     for name, texts in by_task.items():
         shown[name] = np.empty(votes.n_tasks, dtype=object)
         shown[name][:] = [texts.get(task, "") for task in votes.tasks.tolist()]
-    return Crowd(votes, title, shown, dict(gold), export)
+    models = frozenset(name for name in votes.workers.tolist() if str(name).startswith(MODEL))
+    return Crowd(votes, title, shown, dict(gold), export, models=models)
 
 
 def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> str | ExportFiles | None:
