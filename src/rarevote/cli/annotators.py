@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_of
+from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_of, takes
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import ParameterError, warn_user
@@ -82,13 +81,20 @@ def annotators(
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
+    from rarevote.crowd.words import short_names
     from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
-    header = ["annotator", "votes", *(f"recognises {names[k]}" for k in told), "agrees", "profile"]
+    header = [
+        "annotator",
+        "votes",
+        *(f"recognises {name}" for name in short_names([str(names[k]) for k in told])),
+        "agrees",
+        "profile",
+    ]
     rows = [
         [
             str(workers.names[r]),
@@ -104,9 +110,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         tell(
             f"... {len(order) - top:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)")
         )
-    tell(
-        "\nrecognises: share of the class that the person labels so, with its 95 % interval; one half is a coin's toss"
-    )
+    tell("\nrecognises: share of the class that the person labels so, with its 95% interval; one half is a coin's toss")
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])
     n_workers = len(workers.names)

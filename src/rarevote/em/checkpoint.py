@@ -85,7 +85,7 @@ class Checkpoint:
             saved = json.loads(path.read_text(encoding="utf-8"))
             identity, state = saved["identity"], saved["state"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to begin anew") from None
+            raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to start again") from None
         self._refuse_others(identity)
         engine.load(folder)
         return LoopState(_read_shared(folder / "shared.npz", like), **state)
@@ -124,7 +124,7 @@ class Checkpoint:
             shown = "; ".join(f"{name} was {saved.get(name)!r}, is {wanted.get(name)!r}" for name in differ)
             raise InputError(
                 f"{self.folder}: a checkpoint of another fit ({shown}). Choose another folder, or remove this one to "
-                "begin anew"
+                "start again"
             )
 
 

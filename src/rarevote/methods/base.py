@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
+from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.numerics import Chooser, first_of_best
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
@@ -143,7 +144,7 @@ class Estimator:
 
     #: name on the command line
     method_name: ClassVar[str] = ""
-    #: whether the method can use known labels in the fit
+    #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
     own_decision: str = "argmax"
@@ -175,7 +176,7 @@ class Estimator:
             data: whatever :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task, worker,
                 label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; rows; a
                 file, several, a folder, a platform's export; a crowd or Annotations.
-            true_labels: known labels (gold): a Series indexed by task, a mapping, a frame, or a path. By default those
+            true_labels: gold: a Series indexed by task, a mapping, a frame, or a path. By default those
                 that came with the data, where the method uses any.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
@@ -195,7 +196,7 @@ class Estimator:
         if truth is not None:
             annotations, gold = with_gold(annotations, truth)
         if also:
-            warn_user(f"{len({task for task, _ in also}):,} tasks have several known labels (first: {also[0][0]!r})")
+            warn_user(f"{len({task for task, _ in also}):,} tasks have several gold labels (first: {also[0][0]!r})")
             asked["more_gold"] = tuple(also)
         self._validate(annotations)
         vars(self).pop("_fitted", None)
@@ -392,6 +393,14 @@ class Estimator:
             if not _same(value, self.parameter_defaults()[name])
         }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        facts = {name: repr(value) for name, value in self.get_params().items()}
+        if not self.__sklearn_is_fitted__():
+            return facts_html(f"{type(self).__name__}, not fitted", facts)
+        crowd = self.annotations_
+        facts |= {"tasks": crowd.n_tasks, "workers": crowd.n_workers, "votes": crowd.n_annotations}
+        return facts_html(f"{type(self).__name__}, {self.status_} in {self.n_iter_} iterations", facts)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -12,12 +12,12 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import find_name
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.model import CrowdFacts
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_number
 
 FloatArray = NDArray[np.float64]
 Gold = NDArray[np.int32]
@@ -25,11 +25,14 @@ Toward = Literal["crowd", "uniform"]
 
 
 def require_gold(method: Estimator, gold: Gold) -> None:
-    """Refuse to fit without any known label."""
+    """Refuse to fit without any gold."""
     if not (gold >= 0).any():
         raise ParameterError(
-            f"{type(method).__name__} learns from known labels: give some as fit(data, true_labels), "
-            "a mapping or Series from task to label"
+            how(
+                f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
+                "a mapping or Series from task to label",
+                f"{method.method_name} learns from gold: give some with --gold FILE (columns task and label)",
+            )
         )
 
 

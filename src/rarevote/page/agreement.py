@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,16 @@ from rarevote.page.small_tables import SmallTable
 
 _MAX_CLASSES = 12
 _MAX_PAIRS = 8
+
+
+def agreement_values(found: Diagnosis) -> dict[str, Any]:
+    """What the template of the section asks for."""
+    return {
+        "agreement": agreement_table(found),
+        "by_class": class_table(found),
+        "alike": found.alike.sentences(),
+        "pairs": alike_table(found),
+    }
 
 
 def number(value: float) -> str:

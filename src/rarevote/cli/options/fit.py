@@ -1,14 +1,16 @@
-"""Which method is fitted, with what, for verbs that fit one: its name, its parameters, and known labels."""
+"""Which method is fitted, with what and where: its name, its parameters, gold, the engine and its checkpoints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import MethodName, Settings, make_method
+from rarevote.cli.options.common import MethodName, Settings, make_method, one_of
 from rarevote.cli.show import fitting, say
+from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -17,11 +19,9 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 GoldFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Known labels that the method may learn from (task, label).")
+    str | None, typer.Option(metavar="FILE", help="Gold: labels that the method may learn from (task, label).")
 ]
-UseGold = Annotated[
-    bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
-]
+UseGold = Annotated[bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from gold in an export.")]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class FitOptions:
 
     @property
     def may_have_gold(self) -> bool:
-        """Whether there are known labels, or may be."""
+        """Whether there is gold, or may be."""
         return self.gold is not None or self.use_gold
 
     def make(self) -> Estimator:
@@ -62,8 +62,53 @@ class FitOptions:
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
             count = f"{len(crowd.gold):,}"
-            say(f"{self.method} learns from {count} known answers in the export (--ignore-gold leaves them out)")
+            say(f"{self.method} learns from {count} gold labels in the export (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options
             )
+
+
+PANEL = "Where it runs"
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local: this machine; dask: a cluster, results in a folder.",
+        autocompletion=one_of("local", "dask"),
+        rich_help_panel=PANEL,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine dask, the scheduler of a running cluster, such as tcp://head:8786. Without it a cluster of "
+        "one process per core is started here.",
+        rich_help_panel=PANEL,
+    ),
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Keep the fit in this folder now and then; the same command resumes after a crash.",
+        rich_help_panel=PANEL,
+    ),
+]
+CheckpointEvery = Annotated[
+    int,
+    typer.Option(
+        "--checkpoint-every", metavar="N", min=1, help="Iterations between two checkpoints.", rich_help_panel=PANEL
+    ),
+]
+
+
+def check_engine(engine: str, scheduler: str | None) -> None:
+    """Refuse an engine that there is not, and an address that nobody would use."""
+    if engine not in ("local", "dask"):
+        raise ParameterError(f"unknown engine {engine!r}: there are local and dask")
+    if scheduler is not None and engine != "dask":
+        raise ParameterError("--scheduler goes with --engine dask")

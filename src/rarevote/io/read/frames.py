@@ -81,7 +81,7 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
-    """Known labels as a dict from task to label.
+    """Gold or truth as a dict from task to label.
 
     Args:
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
@@ -132,7 +132,7 @@ def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, A
     truth: dict[Any, Any] = {}
     for task, label in zip(tasks, labels, strict=True):
         if truth.setdefault(task, label) != label:
-            raise InputError(f"task {task!r} has two known labels, {truth[task]!r} and {label!r}")
+            raise InputError(f"task {task!r} has two labels, {truth[task]!r} and {label!r}")
     return truth
 
 

@@ -66,10 +66,10 @@ def recalibrate(logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -
         reviewed: reviews of every stratum, ``n_b``, (B).
         positives: positives among them, ``k_b``, (B).
     """
-    found = _newton(logit_p0, reviewed, positives, free=np.array([True, True]), start=_MEAN)
+    found = _newton(logit_p0, reviewed, positives, free=True, start=_MEAN)
     if found[1] < MIN_SLOPE:
         start = np.array([found[0], MIN_SLOPE])
-        found = _newton(logit_p0, reviewed, positives, free=np.array([True, False]), start=start)
+        found = _newton(logit_p0, reviewed, positives, free=False, start=start)
     p = expit(found[0] + found[1] * logit_p0)
     rates = (_POOLING * p + positives) / (_POOLING + reviewed)
     return Recalibration(logit_p0, found, _precision(found, logit_p0, reviewed), rates)
@@ -78,8 +78,9 @@ def recalibrate(logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -
 def _precision(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntArray) -> FloatArray:
     p = expit(parameters[0] + parameters[1] * logit_p0)
     weight = reviewed * p * (1 - p)
-    design = np.stack([np.ones_like(logit_p0), logit_p0])
-    return np.asarray((design * weight) @ design.T + np.diag(_PRECISION))
+    tilt = weight * logit_p0
+    bend = np.array([[weight.sum(), tilt.sum()], [tilt.sum(), tilt @ logit_p0]])
+    return np.asarray(bend + np.diag(_PRECISION))
 
 
 def _log_posterior(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -> float:
@@ -89,19 +90,23 @@ def _log_posterior(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntAr
 
 
 def _newton(
-    logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: NDArray[np.bool_], start: FloatArray
+    logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: bool, start: FloatArray
 ) -> FloatArray:
-    design = np.stack([np.ones_like(logit_p0), logit_p0])
-    here, value = start.copy(), _log_posterior(start, logit_p0, reviewed, positives)
+    """The most probable parameters, or the most probable ``a`` at the ``s`` of the start unless that is free."""
+    used = reviewed > 0
+    z, n, k = logit_p0[used], reviewed[used], positives[used]
+    here, value = start.copy(), _log_posterior(start, z, n, k)
     for _ in range(_STEPS):
-        p = expit(here[0] + here[1] * logit_p0)
-        slope = design @ (positives - reviewed * p) - _PRECISION * (here - _MEAN)
-        step = np.zeros(2)
-        bend = _precision(here, logit_p0, reviewed)
-        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
+        missing = k - n * expit(here[0] + here[1] * z)
+        slope = np.array([missing.sum(), missing @ z]) - _PRECISION * (here - _MEAN)
+        (h00, h01), (_, h11) = _precision(here, z, n).tolist()
+        if free:
+            step = np.array([h11 * slope[0] - h01 * slope[1], h00 * slope[1] - h01 * slope[0]]) / (h00 * h11 - h01**2)
+        else:
+            step = np.array([slope[0] / h00, 0.0])
         while True:
             there = here + step
-            new = _log_posterior(there, logit_p0, reviewed, positives)
+            new = _log_posterior(there, z, n, k)
             if new >= value or np.abs(step).max() < _TOLERANCE:
                 break
             step *= 0.5

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
-from rarevote.em.model import Shard
-from rarevote.methods.start import soft_majority
+from rarevote.em.model import Shard, soft_majority
 
 FloatArray = NDArray[np.float64]
 

@@ -1,0 +1,144 @@
+"""Prodigy's JSON lines: one line per answer.
+
+A task is ``_input_hash`` (never ``_task_hash``: one item has several), an annotator ``_annotator_id`` or else
+``_session_id``. Two kinds of questions:
+
+* choices: ``accept`` lists the options chosen; it counts only where ``answer`` is ``accept``. The question is called
+  ``accept``;
+* yes or no: a line without options asks whether its ``label`` fits, and ``answer`` is ``accept`` or ``reject``. The
+  question is called as the label, or ``answer`` where there is none. With ``multilabel`` all labels are taken
+  together, under the name ``label``.
+
+Any other key (a text field, the value of a custom block) can be named as the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.json_records import walk_json
+from rarevote.io.platforms.parts import Beginning, ExportFiles
+
+CHOICE, BINARY, LABEL = "accept", "answer", "label"
+_SPAN_VIEWS = frozenset(
+    {"ner", "ner_manual", "spans", "spans_manual", "pos", "pos_manual", "dep", "relations", "image_manual",
+     "audio_manual", "coref"}
+)  # fmt: skip
+_IGNORED = "ignored"
+_NAMELESS = re.compile(r"(.*-)?\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")  # when the server was started, not who answered
+
+
+def recognises(beginning: Beginning) -> bool:
+    """Whether the first records of a file are Prodigy's."""
+    return bool(beginning.records) and all(
+        isinstance(record, Mapping) and bool({"_input_hash", "_task_hash"} & record.keys())
+        for record in beginning.records
+    )
+
+
+def read(files: ExportFiles, options: Options) -> Export:
+    """Read the lines."""
+    part = files.only()
+    collector = Collector(part.title, options)
+    spans = 0
+    for number, record in walk_json(part, options.encoding):
+        collector.n_records = number
+        where = f"{part.title}: line {number:,}"
+        if not isinstance(record, Mapping):
+            raise InputError(f"{where} is a {type(record).__name__}, not an answer")
+        task = as_text(record.get("_input_hash"), f"{where}: _input_hash")
+        if task is None:
+            raise InputError(f"{where} has no _input_hash: it is not an answer that Prodigy has stored (db-out)")
+        answer = answer_of(record, where, options.question, multilabel=options.multilabel, collector=collector)
+        if answer is None:
+            spans += 1
+        else:
+            _read_line(record, task, answer, where, collector)
+    collector.leave_out("answer about passages or boxes, not about the item", spans)
+    if nameless := collector.workers_like(_NAMELESS):
+        collector.cautions.append(
+            f"{counted(nameless, 'annotator is', 'annotators are')} called by the time at which the server was "
+            "started: one person may be several of them, and several people one. Prodigy knows people who open the app "
+            "with ?session=NAME"
+        )
+    return collector.finish(
+        "prodigy",
+        files.path,
+        no_annotator="Prodigy names them when every annotator opens the app with ?session=NAME.",
+        no_question=(
+            f"{spans:,} lines mark passages or boxes and none chooses; votes on spans cannot be aggregated"
+            if spans
+            else "no answers"
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """What a line says: to which question, and what was chosen; ``asked`` where a single option was put."""
+
+    question: str
+    choices: list[str]
+    asked: str | None = None
+
+
+def answer_of(
+    record: Mapping[str, Any], where: str, wanted: str | None, *, multilabel: bool, collector: Collector | None = None
+) -> StoredAnswer | None:
+    """The answer on a line, None if it is about spans.
+
+    Args:
+        record: the line.
+        where: for messages.
+        wanted: the question, if one was chosen.
+        multilabel: whether all labels are taken together.
+        collector: told the values that are no text, so that they can be written back as they were.
+    """
+    names = choices_in_value if collector is None else collector.names
+    if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):
+        return StoredAnswer(wanted, names(record[wanted], f"{where}: {wanted}"))
+    if "options" in record or "accept" in record:
+        return StoredAnswer(CHOICE, names(record.get("accept"), f"{where}: accept"))
+    if str(record.get("_view_id")) in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
+        return None
+    label = as_text(record.get("label"), f"{where}: label") or BINARY
+    verdict = record.get("answer")
+    if multilabel:
+        # Every label is a yes/no problem of its own already; without a choice all of them are taken.
+        return StoredAnswer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
+    return StoredAnswer(label, [str(verdict)], label)
+
+
+def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where: str, collector: Collector) -> None:
+    find = collector.finder(record, record.get("meta"))
+    collector.named_columns(task, find, where)
+    verdict = record.get("answer")
+    if verdict not in ("accept", "reject", "ignore"):
+        raise InputError(f"{where}: answer is {verdict!r}, not accept, reject or ignore")
+    who = record.get("_annotator_id") or record.get("_session_id")
+    collector.answering(None if verdict == "ignore" else task, base.shown_text(who) or None)
+    collector.note(answer.question, answer.choices)
+    if not collector.takes(answer.question):
+        return
+    if isinstance(record.get("versions"), list):
+        # What the review recipe stores; those who answered are in the datasets that were reviewed.
+        collector.leave_out("decision of a review, not an annotator's answer")
+    elif verdict == "ignore":
+        collector.leave_out(_IGNORED)
+    elif verdict == "reject" and answer.asked is None:
+        # A rejected line may carry a choice all the same: it is not the annotator's answer.
+        collector.leave_out(base.REJECTED)
+    else:
+        worker = as_text(record.get("_annotator_id"), f"{where}: _annotator_id")
+        if worker is None:
+            worker = as_text(record.get("_session_id"), f"{where}: _session_id")
+        asked = (answer.asked,) if answer.asked is not None and collector.options.multilabel else None
+        collector.vote(task, worker, answer.choices, where, find, asked=asked)
