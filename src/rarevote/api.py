@@ -308,6 +308,7 @@ class Fitted:
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),
             gold=self.gold,
+            models=self.crowd.models,
         )
 
     def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:

@@ -198,6 +198,7 @@ class Result:
             gold=self.fitted.gold or None,
             rare=self.fitted.rare_name,
             shown=self.fitted.crowd.shown,
+            models=self.fitted.crowd.models,
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.sampled,
