@@ -36,7 +36,7 @@ from rarevote.page.style import asset, page_style
 from rarevote.workbench.guard import HOSTS, Guard, Headers
 from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES
-from rarevote.workbench.sitting import UNSURE, Overtaken, SittingProgress, Sitting
+from rarevote.workbench.sitting import UNSURE, Overtaken, Sitting, SittingProgress
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
