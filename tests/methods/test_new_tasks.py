@@ -141,4 +141,4 @@ def test_new_tasks_are_read_as_any_other_data(tmp_path: Path) -> None:
     (tmp_path / "Batch.csv").write_text("HITId,WorkerId,Answer.q,Approve,Reject\nx,ann,yes\ny,bob,no\n")
     assert fitted.predict(str(tmp_path / "Batch.csv")).to_dict() == {"x": "yes", "y": "no"}
     assert fitted.predict([("x", "ann", "yes")]).to_dict() == {"x": "yes"}
-    assert fitted.predict_proba(tmp_path / "wide.csv", wide=True).shape == (2, 2)
+    assert fitted.predict_proba(tmp_path / "wide.csv", wide=True).to_pandas().shape == (2, 2)
