@@ -64,7 +64,9 @@ class FitOptions:
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
             count = f"{len(crowd.gold):,}"
-            say(f"{self.method} learns from {count} known answers in the export (--ignore-gold leaves them out)")
+            say(
+                f"{self.method} learns from {count} known answers that came with the votes (--ignore-gold leaves them out)"
+            )
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options

@@ -201,7 +201,7 @@ def read_truth_file(
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
         title = sources[0].title
         choices = [
-            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
+            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
             for source in sources
         ]
         _say_partitions(sources, choices)
