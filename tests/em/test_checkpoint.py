@@ -195,9 +195,9 @@ def test_damage_is_noticed_or_without_effect(tmp_path: Path, monkeypatch: pytest
             for other, good in kept.items():
                 other.parent.mkdir(parents=True, exist_ok=True)
                 other.write_bytes(good)
-            path.write_bytes(
-                content[:place] + bytes([content[place] ^ 1 << int(draw.integers(7))]) + content[place + 1 :]
-            )
+            altered = bytearray(content)
+            altered[place] ^= 1 << int(draw.integers(7))
+            path.write_bytes(altered)
             try:
                 model.fit((task, worker, label), checkpoint=folder, checkpoint_every=5)
             except InputError:

@@ -39,8 +39,7 @@ def test_bytes_that_were_altered_end_no_process(is_file: bool, tmp_path: Path) -
         try:
             found = read(path).annotations
             assert found.n_annotations <= 30
-        except RarevoteError as error:
-            assert "votes.arrow" in str(error) or "column" in str(error)
+        except RarevoteError:
             refused += 1
     assert refused > 20
 

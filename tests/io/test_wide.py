@@ -38,6 +38,7 @@ def test_judges_are_known_without_a_flag() -> None:
         "read as a wide table: the task is 'id', the annotators are gpt-4o, claude-sonnet and llama-70b; not read: "
         "prompt, category and latency_ms",
         "column 'expected' looks like the expected answer and is no vote; to learn from it: gold_column='expected'",
+        "marked as models, not people: claude-sonnet, gpt-4o and llama-70b",
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import is_missing
+from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
 from rarevote.io.read.detect import Found
@@ -122,6 +123,8 @@ def read_label_files(
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, model_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    if models:
+        notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     return LabelFiles(crowd, carried, dict(gold), models, tuple(notes))
 
 
@@ -176,8 +179,8 @@ def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset
 
 def _check_column(sources: Sequence[FileTable], name: str, what: str) -> None:
     if not any(name in source.columns for source in sources):
-        listed = ", ".join(map(repr, sources[0].columns[:30]))
-        raise ColumnsError(f"{sources[0].title} has no column {name!r} {what}; it has {listed}")
+        has = ", ".join(map(repr, sources[0].columns[:30]))
+        raise ColumnsError(f"{sources[0].title} has no column {name!r} {what}; it has {has}")
 
 
 def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[str]:
@@ -201,7 +204,7 @@ def read_truth_file(
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
         title = sources[0].title
         choices = [
-            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
+            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
             for source in sources
         ]
         _say_partitions(sources, choices)
