@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.rare import rare_class
-from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
@@ -61,7 +61,8 @@ def refuse_gold(estimator: Estimator) -> None:
     """
     if not estimator.uses_gold:
         name = estimator.method_name
-        raise ParameterError(f"{name} cannot learn from gold: leave --gold out, or choose {DEFAULT_METHOD}")
+        gold = how("gold", "--gold")
+        raise ParameterError(f"{name} cannot learn from gold: leave {gold} out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -100,7 +101,8 @@ def fit(
     if checkpoint is not None:
         if not isinstance(estimator, EMEstimator):
             name = estimator.method_name
-            raise ParameterError(f"--checkpoint is for methods that iterate; {name} is done in one pass")
+            option = how("checkpoint", "--checkpoint")
+            raise ParameterError(f"{option} is for methods that iterate; {name} is done in one pass")
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -331,6 +333,9 @@ class Fitted:
         from rarevote.meaning.audit.of_fit import audit_of_fit as start
 
         return start(self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed)
+
+    def _repr_html_(self) -> str:
+        return str(self.method._repr_html_())
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""

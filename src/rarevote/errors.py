@@ -13,13 +13,19 @@
     RarevoteWarning(UserWarning)
     └── ConvergenceWarning
 
-Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch.
+Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch. What to
+do about one is said in the reader's own language (:func:`how`): an argument in Python, a flag on the command line.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=False)
 
 
 class RarevoteError(Exception):
@@ -60,6 +66,28 @@ class RarevoteWarning(UserWarning):
 
 class ConvergenceWarning(RarevoteWarning):
     """The iteration limit was reached before the stopping rule was met."""
+
+
+def how(argument: str, flag: str) -> str:
+    """What to type, as whoever reads the message would: in Python an argument, on the command line a flag.
+
+    >>> how('missing="drop"', "--missing drop")
+    'missing="drop"'
+    >>> with speaking_flags():
+    ...     how('missing="drop"', "--missing drop")
+    '--missing drop'
+    """
+    return flag if _SPEAKS_FLAGS.get() else argument
+
+
+@contextmanager
+def speaking_flags() -> Iterator[None]:
+    """Within it messages name flags: the reader is at the command line."""
+    token = _SPEAKS_FLAGS.set(True)
+    try:
+        yield
+    finally:
+        _SPEAKS_FLAGS.reset(token)
 
 
 def warn_user(message: str, category: type[RarevoteWarning] = RarevoteWarning) -> None:

@@ -17,12 +17,14 @@ from rarevote.meaning.rules import ABSTAINED, Rule
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
+    from rarevote.meaning.audit import Audit
     from rarevote.meaning.calibrate import CalibratedPosterior
     from rarevote.meaning.decide import Decision
     from rarevote.meaning.expect import Expectations
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
+    from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
 
@@ -132,6 +134,12 @@ class Result:
         model = self.fitted.method.method_name
         return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
 
+    def soft_labels(self) -> SoftLabels:
+        """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
+        from rarevote.meaning.soft_labels import SoftLabels
+
+        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
 
@@ -160,7 +168,13 @@ class Result:
         return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
 
     def report(
-        self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None
+        self,
+        path: str | Path,
+        *,
+        truth: Any = None,
+        charts: str | Path | None = None,
+        source: str | None = None,
+        audit: Audit | None = None,
     ) -> Report:
         """Write the page to look at.
 
@@ -169,7 +183,9 @@ class Result:
             truth: labels to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
+            audit: one of these labels, to show what it proved.
         """
+        from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
         caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
@@ -186,6 +202,7 @@ class Result:
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.sampled,
             cautions=[*caution, *map(_capital, self.warnings)],
+            extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
         )
 
@@ -229,6 +246,11 @@ class Result:
         if self.decision is not None and self.calibrated is not None:
             figures["decision"] = decision_figures(self.decision, self.calibrated)
         return figures
+
+    def _repr_html_(self) -> str:
+        from rarevote.meaning.result_rows import figures_html
+
+        return figures_html(self.summary())
 
 
 def _capital(sentence: str) -> str:

@@ -29,7 +29,7 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
-from rarevote.errors import ParameterError, RarevoteError
+from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 
 EXAMPLES = """Examples:
 
@@ -83,6 +83,16 @@ def _common(
     """One answer per item from many annotators, without losing the rare class."""
 
 
+def _hide_flag_types(command: Any) -> None:
+    """A flag takes no value, so the help shows no type beside it."""
+    options = [*command.params, command.get_help_option(typer.Context(command))]
+    for option in options:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    for child in getattr(command, "commands", {}).values():
+        _hide_flag_types(child)
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(message)
 
@@ -90,7 +100,9 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 @cache
 def _command() -> Any:
     """All verbs with their options, which takes typer a tenth of a second to put together: once a process."""
-    return typer.main.get_command(app)
+    command = typer.main.get_command(app)
+    _hide_flag_types(command)
+    return command
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +112,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         argv: The words after ``rarevote``; those of the process if None.
     """
     try:
-        with warnings.catch_warnings():  # which also restores how warnings are shown
+        with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
             warnings.showwarning = _show_warning
             _command().main(argv, prog_name="rarevote")
     except ParameterError as error:

@@ -78,13 +78,20 @@ def annotators(
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
+    from rarevote.crowd.words import short_names
     from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
-    header = ["annotator", "votes", *(f"recognises {names[k]}" for k in told), "agrees", "profile"]
+    header = [
+        "annotator",
+        "votes",
+        *(f"recognises {name}" for name in short_names([str(names[k]) for k in told])),
+        "agrees",
+        "profile",
+    ]
     rows = [
         [
             str(workers.names[r]),

@@ -67,7 +67,7 @@ def compare(
     if out is not None:
         check_output(out)
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
     rare_name = str(crowd.annotations.classes[rare_class(crowd.annotations, rare)])
     if not quiet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarevote.cli.options.common import Columns, Json, Quiet, parse_columns
-from rarevote.cli.show import aligned, say, share, tell
+from rarevote.cli.show import aligned, say, share, tell, told_classes
 
 if TYPE_CHECKING:
     pass
@@ -20,8 +20,6 @@ rarevote score result.csv --truth truth.csv
 rarevote score result.parquet --truth truth.csv --rare defect --json
 
 rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv"""
-
-_SHOWN_CLASSES = 20
 
 
 def score(
@@ -54,7 +52,7 @@ def _tell(summary: dict[str, Any]) -> None:
         return "-" if value is None else share(value)
 
     tell(f"against the truth of {summary['n_items']:,} tasks")
-    names = sorted(summary["n_true"], key=lambda name: (name != rare, -summary["n_true"][name]))
+    names, left_out = told_classes(summary["n_true"], rare)
     rows = [
         [
             f"{name} (rare)" if name == rare else name,
@@ -63,11 +61,11 @@ def _tell(summary: dict[str, Any]) -> None:
             figure(summary["recall"].get(name)),
             figure(summary["precision"].get(name)),
         ]
-        for name in names[:_SHOWN_CLASSES]
+        for name in names
     ]
     tell(aligned(["class", "true", "labelled", "recall", "precision"], rows))
-    if len(names) > _SHOWN_CLASSES:
-        tell(f"... {len(names) - _SHOWN_CLASSES:,} more classes (--json has them all)")
+    if left_out:
+        tell(left_out)
     tell()
     figures = [[name, share(summary[key])] for name, key in (
         ("balanced accuracy", "balanced_accuracy"), ("macro-F1", "macro_f1"), ("accuracy", "accuracy"))]  # fmt: skip

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
+from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.numerics import Chooser, first_of_best
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
@@ -385,6 +386,14 @@ class Estimator:
             if not _same(value, self.parameter_defaults()[name])
         }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def _repr_html_(self) -> str:
+        facts = {name: repr(value) for name, value in self.get_params().items()}
+        if not self.__sklearn_is_fitted__():
+            return facts_html(f"{type(self).__name__}, not fitted", facts)
+        crowd = self.annotations_
+        facts |= {"tasks": crowd.n_tasks, "workers": crowd.n_workers, "votes": crowd.n_annotations}
+        return facts_html(f"{type(self).__name__}, {self.status_} in {self.n_iter_} iterations", facts)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.model import CrowdFacts
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
@@ -27,8 +27,11 @@ def require_gold(method: Estimator, gold: Gold) -> None:
     """Refuse to fit without any gold."""
     if not (gold >= 0).any():
         raise ParameterError(
-            f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
-            "a mapping or Series from task to label"
+            how(
+                f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
+                "a mapping or Series from task to label",
+                f"{method.method_name} learns from gold: give some with --gold FILE (columns task and label)",
+            )
         )
 
 

@@ -18,7 +18,8 @@ from rarevote.crowd.annotations import Annotations, Keep, Missing, smallest_unsi
 from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.errors import InputError
 from rarevote.io.model_files import SavedModel, write_model
-from rarevote.io.read.frames import Origin, read_annotations
+from rarevote.io.read.crowd import read
+from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator
 
@@ -140,7 +141,8 @@ class PredictsNewTasks(Estimator):
     def label_new(self, data: Any, **options: Any) -> NewTasks:
         """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
         fitted = self.annotations_
-        crowd, source = read_annotations(data, **options)
+        found = read(data, **options)
+        crowd, source = found.annotations, found.source
         if not crowd.n_annotations:
             crowd = replace(crowd, classes=fitted.classes)
             return NewTasks(crowd, source, np.empty((0, fitted.n_classes)), np.empty(0, dtype=np.int64), 0)

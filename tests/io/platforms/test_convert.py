@@ -29,7 +29,7 @@ def test_rows_gold_and_summary(tmp_path: Path) -> None:
     assert len(rows(out)) == 6
     assert rows(gold) == [["task", "label"], ["t3", "cat"]]
     assert done.stdout == ""
-    for part in ("Toloka, question result (also asked: tags)", "8 records: 5 rows, 3 tasks, 2 workers, 1 gold labels",
+    for part in ("Toloka, question result (also asked: tags)", "8 records: 5 rows, 3 tasks, 2 workers, 1 gold label",
                  "expired", "1 rows repeat", f"wrote {out}", f"wrote {gold}"):  # fmt: skip
         assert part in done.stderr
 

@@ -69,7 +69,7 @@ def test_label_studio_several_choices() -> None:
     assert export.worker.count("ida@example.org") == 3
     assert export.gold == {"2:health": "yes", "2:money": "no", "2:sport": "no"}
     assert (export.shown["item"][0], export.shown["choice"][0], export.task[0]) == ("1", "health", "1:health")
-    with pytest.raises(InputError, match=r"record 1 \(task 1\): several choices .*'health', 'money'.*--multilabel"):
+    with pytest.raises(InputError, match=r"record 1 \(task 1\): several choices .*'health', 'money'.*multilabel=True"):
         read_export(FIXTURES / "label_studio_multi.json")
 
 
@@ -210,7 +210,7 @@ def test_prodigy() -> None:
         ("22", "news-12", "pos", "悪い", "Zeitung"),
     ]
     assert export.left_out == {"rejected": 1, "ignored": 1, "no answer": 1, "no annotator named": 1}
-    assert "?session=" in export.notes[0]
+    assert "?session=" in export.cautions[0]
     assert rows("prodigy.jsonl", question="user_input") == [
         ("-11", "news-anna@example.org", "sehr gut"),
         ("-11", "news-12", "schlecht"),
@@ -233,7 +233,7 @@ def test_prodigy_yes_or_no() -> None:
 def test_prodigy_without_annotators_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"_input_hash": 1, "_task_hash": 2, "answer": "accept", "_session_id": None}))
-    with pytest.raises(InputError, match=r"no answers .*1 no annotator named.*\?session=NAME"):
+    with pytest.raises(InputError, match=r"the only answer names no annotator, .*\?session=NAME"):
         read_export(path)
 
 
@@ -252,7 +252,7 @@ def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
     path.write_text("\n".join(json.dumps({**line, "_annotator_id": name}) for name in names))
     export = read_export(path)
     assert export.worker == names
-    assert export.notes[0].startswith("2 annotators are called by the time at which the server was started")
+    assert export.cautions[0].startswith("2 annotators are called by the time at which the server was started")
 
 
 def test_spans_are_refused() -> None:

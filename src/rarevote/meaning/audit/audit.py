@@ -445,6 +445,12 @@ class Audit:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
         return certificate(self)
 
+    def verify(self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None) -> tuple[str, ...]:
+        """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.meaning.audit.verify`."""
+        from rarevote.meaning.audit.verify import verify
+
+        return verify(self, claimed, labels_sha256=labels_sha256)
+
     # ----------------------------------------------------------------------------------------------------------------
     # inside
 

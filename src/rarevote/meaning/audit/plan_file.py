@@ -163,7 +163,10 @@ def parse_plan(text: str) -> Plan:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
     if record.get("version") != VERSION:
-        raise InputError(f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}")
+        raise InputError(
+            f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}: go on with the "
+            "rarevote that wrote it, or a newer one"
+        )
     try:
         plan = _plan(record)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:

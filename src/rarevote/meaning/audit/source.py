@@ -92,6 +92,20 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     return read(labels, ReadOptions(**options))
 
 
+def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
+    """The audit of these labels.
+
+    Raises:
+        InputError: the plan cannot be read, or is about other labels.
+    """
+    audit = Audit.load(plan)
+    try:
+        audit.check_labels(files_sha256(labels))
+    except InputError as error:
+        raise InputError(f"{plan}: {error}") from None
+    return audit
+
+
 def labels_at_hand(plan: Path) -> str | None:
     """SHA-256 of the labels where a plan says that they are; None if it does not say, or they are not all there."""
     try:

@@ -84,6 +84,9 @@ def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, f
     given = judgment["data"]
     # Keys with a mark before them are Appen's own: what was clicked, how long it took.
     asked = [str(name) for name in given if not str(name).startswith("_")]
+    collector.answering(task, base.shown_text(judgment.get("worker_id")) or None)
+    for name in asked:
+        collector.note(name, given[name])
     taken = [name for name in asked if collector.takes(name)]
     if judgment.get("tainted"):
         collector.leave_out(TAINTED)

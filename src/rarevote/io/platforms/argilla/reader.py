@@ -82,9 +82,14 @@ def _read_record(
         values = [response.value for response in responses]
         if not responses:
             continue
-        if not _is_choice(question, values, collector, kinds, other) or not collector.takes(question):
+        if not _is_choice(question, values, collector, kinds, other):
             continue
+        taken = collector.takes(question)
         for response in responses:
+            collector.answering(task, base.shown_text(response.user) or None)
+            collector.note(question, response.value)
+            if not taken:
+                continue
             status = as_text(response.status, f"{where}: status of {question}")
             if status not in (None, "submitted"):
                 collector.leave_out({"draft": base.DRAFT, "discarded": "discarded"}.get(status, f"status {status}"))
