@@ -143,7 +143,7 @@ class Pages:
         """A picture of an item that is asked now."""
         self._check_cookie(request)
         task = self._sitting.task_of(request.path_params["number"])
-        path = None if task is None else self._sitting.shelf.picture(task, int(request.path_params["column"]))
+        path = None if task is None else self._sitting.shelf.picture(task, request.path_params["column"])
         if path is None:
             raise HTTPException(404, "There is no such picture.")
         return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
@@ -291,7 +291,7 @@ def build_app(sitting: Sitting, guard: Guard) -> Starlette:
         routes=[
             get("/", pages.now),
             get("/item/{number:int}", pages.item),
-            get("/picture/{number:int}/{column}", pages.picture),
+            get("/picture/{number:int}/{column:int}", pages.picture),
             get("/claims", pages.claims),
             get("/end", pages.end),
             get("/made/{name}", pages.made),
