@@ -164,6 +164,27 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_forgotten(browser: Browser
     assert len(read_journal(path)) == 2
 
 
+def test_a_form_on_another_site_changes_nothing(browser: Browser, tmp_path: Path) -> None:
+    """In the very browser that has the cookie."""
+    path, _ = plan_file(tmp_path)
+    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+        ours = address.split("/?")[0]
+        form = (
+            f'<form method="post" action="{ours}/answer"><input name="item" value="1"><input name="seen" value="">'
+            '<input name="choice" value="0"><button>Win</button></form>'
+        )
+        evil = expert.page.context.new_page()
+        evil.route("http://evil.example/**", lambda route: route.fulfill(body=form, content_type="text/html"))
+        evil.goto("http://evil.example/")
+        read = f"fetch('{ours}/', {{credentials: 'include'}}).then(() => 'read', () => 'refused')"
+        assert evil.evaluate(read) == "refused"
+        with evil.expect_response(f"{ours}/answer") as refused:
+            evil.get_by_role("button").click()
+        assert refused.value.status == 403
+        expert.press("1")  # while the workbench goes on
+    assert len(read_journal(path)) == 1
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (390, "dark")])
 def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
     """Short, long, hostile and picture: the buttons stay where the finger is."""

@@ -276,6 +276,11 @@ class Pages:
         assert isinstance(error, HTTPException)
         return self._word("Not here", str(error.detail), status=error.status_code)
 
+    async def fail(self, _: Request, error: Exception) -> Response:
+        """A page for what nobody expected; what was kept is kept."""
+        words = f"Unexpected {type(error).__name__}: {error}. This is a fault of rarevote: please report it."
+        return self._word("Something went wrong", words, status=500)
+
 
 def build_app(sitting: Sitting, guard: Guard) -> Starlette:
     """The application."""
@@ -306,7 +311,7 @@ def build_app(sitting: Sitting, guard: Guard) -> Starlette:
             Middleware(Headers, hosts=sitting.shelf.pictures.hosts),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         ],
-        exception_handlers={HTTPException: pages.refuse},
+        exception_handlers={HTTPException: pages.refuse, Exception: pages.fail},
     )
 
 

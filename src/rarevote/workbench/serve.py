@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
 import threading
 import webbrowser
@@ -61,6 +63,8 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
     from rarevote.workbench.app import build_app
     from rarevote.workbench.guard import Guard
 
+    # What goes wrong is said on the page; a traceback is for whoever looks for a fault of ours.
+    logging.getLogger("uvicorn").setLevel(logging.DEBUG if os.environ.get("RAREVOTE_DEBUG") else logging.CRITICAL)
     guard = Guard()
     address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
     config = uvicorn.Config(
