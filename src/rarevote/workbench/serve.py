@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -77,6 +78,8 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
         ws="none",
         timeout_graceful_shutdown=_SECONDS_TO_END,
     )
+    gc.collect()
+    gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
     opened.listen()  # from here on a browser waits instead of being refused
     tell(address)
     if browser:
