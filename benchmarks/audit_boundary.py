@@ -3,10 +3,9 @@
     python -m benchmarks.audit_boundary [--audits 2000] [--work FOLDER]
 
 Writes docs/evidence/audit_boundary.csv, a row per case. A single positive less in the tail would make the recall of the
-bad set the target or more. The auditor does not stop when nothing pays but draws 50 items at a time until that set is
-certified or everything was reviewed. `false` is the share of audits that ever certify a bad set; it may be
-5 % at most, up to three standard errors of counting (`allowed`). Audits are kept in the work folder, so a stopped run
-goes on.
+bad set the target or more. The auditor does not stop when nothing pays but draws 100 items at a time until that set is
+certified or everything was reviewed. `false` is the share of audits that ever certify a bad set; it may be 5 % at most,
+up to three standard errors of counting (`allowed`). Audits are kept in the work folder, so a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def boundary(case: Case, seed: int, n: int = N_BOUNDARY, found: int = FOUND_BOUN
 def ever_false(ranked: Ranked, j: int, seed: int) -> bool:
     """Whether an auditor who never gives up certifies the largest bad set ``j``."""
     audit = Audit.start(range(len(ranked.truth)), ranked.scores, name="rare", target=TARGET, seed=seed)
-    while audit.certified > j and (review := audit.round(50)):
+    while audit.certified > j and (review := audit.round(100)):
         audit.answer({task: bool(ranked.truth[task]) for task in review})
     return audit.certified <= j
 
