@@ -9,7 +9,7 @@ import pytest
 
 from rarevote.study.datasets import list_datasets
 from rarevote.study.paired import bootstrap_interval, paired_differences, paired_texts
-from rarevote.study.results import Result, Results
+from rarevote.study.results import ResultRow, Results
 
 
 def test_the_interval_is_that_of_all_possible_draws() -> None:
@@ -45,7 +45,7 @@ def test_wins_ties_and_losses() -> None:
     for slug, (ours, rival) in recalls.items():
         for method, value in (("cc-rasch", ours), ("plat", rival)):
             figures = dict.fromkeys(("minority_recall", "balanced_accuracy", "macro_f1"), value)
-            results[slug, method] = replace(Result(slug, method, "done" if value else "not applicable"), **figures)
+            results[slug, method] = replace(ResultRow(slug, method, "done" if value else "not applicable"), **figures)
     found = {
         (one.sets_of, one.metric): one for one in paired_differences(results, list_datasets(), ["plat", "cc-rasch"])
     }
@@ -65,7 +65,7 @@ def test_less_is_better_where_the_measure_says_so() -> None:
     for slug, pair in losses.items():
         for method, value in zip(("anchored-rasch", "cc-rasch"), pair, strict=True):
             flags = {"flags_90": 100 * value, "minority_items": 50}
-            results[slug, method] = Result(slug, method, "done", log_loss=value, **flags)  # type: ignore[arg-type]
+            results[slug, method] = ResultRow(slug, method, "done", log_loss=value, **flags)  # type: ignore[arg-type]
     methods = ["cc-rasch", "anchored-rasch"]
     found = paired_differences(results, list_datasets(), methods, method="anchored-rasch")
     one = next(one for one in found if (one.sets_of, one.metric) == ("all", "log_loss"))

@@ -37,7 +37,7 @@ def report(
     rare: Rare = None,
     truth: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Known labels to check the result against; never used in the fit."),
+        typer.Option(metavar="FILE", help="Truth: labels to check the result against; never used in the fit."),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
@@ -59,7 +59,7 @@ def report(
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")

@@ -203,7 +203,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Run(Operation):
+class Pass(Operation):
     """One pass."""
 
     alters: ClassVar[bool] = True

@@ -15,7 +15,7 @@ from rarevote.methods.registry import method_title
 from rarevote.study.cells import CellOutcome, Outcomes, Variant
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.measures import MEASURES
-from rarevote.study.results import Result, Results, put_together
+from rarevote.study.results import ResultRow, Results, put_together
 from rarevote.study.summaries import BINARY, MULTICLASS, SummaryRow, SummaryTable, mean_columns, summary_rows
 from rarevote.study.tables import StudyTable
 
@@ -92,7 +92,7 @@ def ablation_rows(outcomes: Outcomes, ablations: Sequence[Ablation], sets: Seque
     return found
 
 
-def _decided(slug: str, ablation: Ablation, outcomes: Sequence[CellOutcome], decision: str) -> Result:
+def _decided(slug: str, ablation: Ablation, outcomes: Sequence[CellOutcome], decision: str) -> ResultRow:
     result = put_together(slug, ablation.method, outcomes)
     # The ranking is the same whatever is decided.
     return replace(result, **result.balanced) if decision == "balanced" and result.balanced else result

@@ -25,7 +25,7 @@ from rarevote.study.experiment import make_folder
 from rarevote.study.operating_points import OperatingPoint, operating_points
 from rarevote.study.paired import JUDGED, Paired, paired_differences, paired_texts
 from rarevote.study.printed import PAPER_METHODS, dataset_title
-from rarevote.study.results import RESULT_COLUMNS, Result, Results, put_together
+from rarevote.study.results import RESULT_COLUMNS, ResultRow, Results, put_together
 from rarevote.study.summaries import (
     RANKING_TABLE,
     SUMMARY_TABLES,
@@ -36,8 +36,8 @@ from rarevote.study.summaries import (
 )
 from rarevote.study.tables import (
     ABSENT,
-    Entry,
     StudyTable,
+    TableCell,
     mean_and_sd,
     ranked,
     to_latex,
@@ -163,7 +163,7 @@ def run_paper_study(
     variants = [*plain, *(one.variant for one in ablations)]
     outcomes = run_cells(problems, variants, out / "cells", n_seeds=n_seeds, n_jobs=n_jobs, report=report)
     results = {
-        (one.slug, name): Result(one.slug, name, "absent", absent[one.slug])
+        (one.slug, name): ResultRow(one.slug, name, "absent", absent[one.slug])
         if one.slug in absent
         else put_together(
             one.slug,
@@ -263,7 +263,7 @@ def write_paper_study(study: PaperStudy, out: Path) -> None:
             write_text(out / f"{name}.tex", "\n".join(latex))
 
 
-def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
+def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[ResultRow]:
     """The results of a dataset in the order of the paper's per-dataset table, in which PLAT comes last."""
     return [study.results[one.slug, name] for name in sorted(study.methods, key=lambda name: name == "plat")]
 
@@ -283,7 +283,7 @@ def _facts(one: DatasetInfo) -> tuple[str, str]:
 
 def per_dataset_text(study: PaperStudy) -> StudyTable:
     """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
-    rows: list[tuple[str | Entry, ...]] = []
+    rows: list[tuple[str | TableCell, ...]] = []
     breaks = []
     for one in study.sets:
         breaks.append(len(rows))

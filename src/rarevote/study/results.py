@@ -15,7 +15,7 @@ from rarevote.study.scoring import RANKS, SCORES
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultRow:
     """One dataset, one method; figures are means over seeds, and None unless ``status`` is "done".
 
     Attributes:
@@ -103,15 +103,15 @@ class Result:
 
 _NOT_WRITTEN = ("status", "reason", "macro_f1_sd", "balanced", "curves")
 #: what ``results.csv`` has of them
-RESULT_COLUMNS = tuple(field.name for field in fields(Result) if field.name not in _NOT_WRITTEN)
+RESULT_COLUMNS = tuple(field.name for field in fields(ResultRow) if field.name not in _NOT_WRITTEN)
 
 #: results by slug of the dataset and name of the method
-Results = dict[tuple[str, str], Result]
+Results = dict[tuple[str, str], ResultRow]
 
 
 def put_together(
     dataset: str, method: str, outcomes: Sequence[CellOutcome], reference: Sequence[CellOutcome] = ()
-) -> Result:
+) -> ResultRow:
     """The seeds of one dataset and method as one result; one failed seed spoils it.
 
     Args:
@@ -122,7 +122,7 @@ def put_together(
     """
     for outcome in outcomes:
         if outcome.status != "done":
-            return Result(dataset, method, outcome.status, outcome.reason)
+            return ResultRow(dataset, method, outcome.status, outcome.reason)
 
     def values(name: str) -> list[float]:
         return [float(value) for outcome in outcomes if (value := getattr(outcome, name)) is not None]
@@ -135,7 +135,7 @@ def put_together(
     curves = [FlagCurve(np.array(one.curve[0]), np.array(one.curve[1])) for one in outcomes if one.curve]
     flags = [one.flagged for one in reference if one.flagged is not None]
     balanced = [one.balanced for one in outcomes if one.balanced]
-    return Result(
+    return ResultRow(
         dataset,
         method,
         "done",

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.crowd.balanced import balanced_codes
 from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import balanced_codes
 from rarevote.meaning import ranking
 from rarevote.meaning.metrics import score
 from rarevote.methods.base import Estimator

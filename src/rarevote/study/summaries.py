@@ -15,7 +15,7 @@ from rarevote.study.datasets import DatasetInfo
 from rarevote.study.measures import CALIBRATION, DECISION, MEASURE_NOTES, MEASURES, RANKING
 from rarevote.study.printed import dataset_title
 from rarevote.study.results import Results
-from rarevote.study.tables import Entry, StudyTable, mean_and_sd, ranked
+from rarevote.study.tables import StudyTable, TableCell, mean_and_sd, ranked
 
 LARGE_ANNOTATIONS = 20_000
 LARGE_ITEMS = 4_000
@@ -141,7 +141,7 @@ def summary_rows(
     return [row for row in rows if any(row.means.values())]
 
 
-def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[Entry]]:
+def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[TableCell]]:
     """The columns of a table, by regime and metric, the best of each marked."""
     columns = []
     for regime in table.regimes:

@@ -189,7 +189,9 @@ class Audit:
             InputError: they differ.
         """
         if self.plan.labels_sha256 not in (None, labels_sha256):
-            raise InputError("the labels have changed since the audit started, but its ranking is frozen: start anew")
+            raise InputError(
+                "the labels have changed since the audit started, but its ranking is frozen: start a new audit"
+            )
 
     @property
     def sha256(self) -> str:

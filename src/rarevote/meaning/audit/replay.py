@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rarevote.errors import InputError
-from rarevote.meaning.audit.answers import Reading
+from rarevote.meaning.audit.answers import ExpertWords
 from rarevote.meaning.audit.draws import Urn
 from rarevote.meaning.audit.plan_file import Answer, Plan, Round, first_different
 from rarevote.meaning.audit.progress import step_of
@@ -36,7 +36,7 @@ class Replay:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.reading = Reading(plan.name, plan.classes)
+        self.reading = ExpertWords(plan.name, plan.classes)
         self.wealth = Wealth(
             plan.strata.sizes,
             target=plan.target,
