@@ -127,9 +127,22 @@ def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None =
 
 
 def agreement_of(
-    crowd: Annotations, level: Level = "nominal", order: Sequence[Any] | None = None, deliver: Any = None
+    crowd: Annotations,
+    level: Level = "nominal",
+    order: Sequence[Any] | None = None,
+    *,
+    deliver: Any = None,
+    most_shared: float = np.inf,
 ) -> Agreement:
-    """:func:`agreement` of an encoded crowd; ``deliver`` turns tables into the kind that is wanted."""
+    """:func:`agreement` of an encoded crowd.
+
+    Args:
+        crowd: the votes.
+        level: as in :func:`agreement`.
+        order: as in :func:`agreement`.
+        deliver: turns tables into the kind that is wanted.
+        most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
+    """
     if level not in ("nominal", "ordinal", "interval"):
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
     deliver = deliver or (lambda table: table)
@@ -137,7 +150,8 @@ def agreement_of(
     votes = _Votes.of(crowd)
     group, n_groups = _groups(crowd, level)
     sums = _Sums.of(votes, group, n_groups, level, places, values)
-    met = _Pairs.of(votes)
+    size = np.diff(votes.task_ptr)
+    met = _Pairs.of(votes) if (size * (size - 1) // 2).sum() <= most_shared else _Pairs.none(len(size))
 
     drawn = np.random.default_rng(0).integers(n_groups, size=(_DRAWS, n_groups))
     weights = np.array([np.bincount(row, minlength=n_groups) for row in drawn], dtype=np.float64)
@@ -427,6 +441,11 @@ class _Pairs:
         pairs, kappa, variance = (np.concatenate([one[field] for one in made]) for field in range(3))
         n_counted = max(int(np.isfinite(kappa).sum()), 1)
         return cls(pairs, kappa, np.sqrt(variance), sum(one[3] for one in made) / n_counted)
+
+    @classmethod
+    def none(cls, n_tasks: int) -> _Pairs:
+        """Of no pair."""
+        return cls(np.empty((0, 4), dtype=np.int64), np.empty(0), np.empty(0), np.zeros(n_tasks))
 
     @property
     def mean_kappa(self) -> float:
