@@ -212,7 +212,7 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
     ("DawidSkene", ONE, "DawidSkene().fit(data[['task', 'label']])"),
     ("OneCoinDawidSkene", TWO, "model = OneCoinDawidSkene(0).fit(data); model.*"),
     ("OneCoinDawidSkene", ONE, "OneCoinDawidSkene().fit(data.drop(columns='label'))"),
-    ("GLAD", ONE, "model = GLAD(0).fit(data); model.*"),
+    ("GLAD", ONE, "model = GLAD(0).fit(data); model.labels_; model.probas_"),
     ("ZeroBasedSkill", ONE, "model = ZeroBasedSkill(0).fit(data); model.*; model.predict_proba(data)"),
     ("ZeroBasedSkill", ONE, "ZeroBasedSkill().fit(data.drop(columns='label'))"),
     ("GoldMajorityVote", ALL, "model = GoldMajorityVote().fit(data, several); model.*; model.predict(data)"),

@@ -65,7 +65,7 @@ COEFFICIENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class AnnotatorAgreement:
     """How far annotators agree; NaN where nothing can tell (no task has two votes, or there is one class only).
 
     Attributes:
@@ -98,10 +98,12 @@ class Agreement:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name):.3f}" for name in COEFFICIENTS)
-        return f"Agreement({values}, level={self.level!r})"
+        return f"AnnotatorAgreement({values}, level={self.level!r})"
 
 
-def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any) -> Agreement:
+def agreement(
+    data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any
+) -> AnnotatorAgreement:
     """Measure how far annotators agree.
 
     Of repeated votes of a worker on a task the last one counts.
@@ -120,7 +122,7 @@ def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None =
         >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"),
         ...          ("c", "ann", "yes"), ("c", "bob", "no")]
         >>> agreement(votes)
-        Agreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
+        AnnotatorAgreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
     """
     crowd = read(data, **reading)
     return agreement_of(crowd.annotations, level, order, deliver=crowd.source.deliver)
@@ -133,7 +135,7 @@ def agreement_of(
     *,
     deliver: Any = None,
     most_shared: float = np.inf,
-) -> Agreement:
+) -> AnnotatorAgreement:
     """:func:`agreement` of an encoded crowd.
 
     Args:
@@ -163,7 +165,7 @@ def agreement_of(
     low, high = _ends(again.class_alpha())
     first = {name: array[0] for name, array in whole.per_class().items()}
     per_class = Table({"label": crowd.classes}, {**first, "alpha_low": low, "alpha_high": high})
-    return Agreement(
+    return AnnotatorAgreement(
         **found,
         per_class=deliver(per_class),
         pairs=deliver(met.table(crowd.workers)),
@@ -174,7 +176,7 @@ def agreement_of(
     )
 
 
-def agreement_figures(found: Agreement) -> dict[str, Any]:
+def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
     """The same as plain values for JSON; null where nothing can tell."""
 
     def plain(value: float) -> float | None:

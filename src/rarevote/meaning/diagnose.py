@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError
-from rarevote.meaning.agreement import Agreement, agreement_of
+from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
 from rarevote.meaning.classes import (
     Classes,
@@ -97,7 +97,7 @@ class Diagnosis:
     n_iter: int
     converged: bool
     status: str
-    agreement: Agreement
+    agreement: AnnotatorAgreement
     alike: ErrorsAlike
 
 
