@@ -67,5 +67,5 @@ def test_every_library_has_a_lowest_version() -> None:
 
 @pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_every_page_is_in_the_menu(page: Path) -> None:
-    menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+    menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     assert f" {page.relative_to(REPOSITORY / 'docs').as_posix()}\n" in menu, "add the page to nav in mkdocs.yml"

@@ -26,9 +26,8 @@ def test_no_time_is_told_before_the_second_iteration() -> None:
     next(clock)
     # The first iteration took forty seconds, of which compiling took all but half a second.
     assert left.after(progress(1, 0.5)) == ""
-    assert (
-        left.after(progress(2, 0.4)) == "about 0:30 left"
-    )  # (1 - d) t / (d - 0.01), d = log(0.5 / 0.4) / log(0.5 / 1e-4), t = 0.5 s
+    # (1 - d) t / (d - 0.01) with d = log(0.5 / 0.4) / log(0.5 / 1e-4) done after t = 0.5 s
+    assert left.after(progress(2, 0.4)) == "about 0:30 left"
     assert left.after(progress(3, 0.05)).startswith("about 0:0")
 
 

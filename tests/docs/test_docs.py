@@ -69,7 +69,7 @@ def anchors(page: Path) -> set[str]:
     maker = markdown.Markdown(extensions=["toc"])
     maker.convert(text)
     found: set[str] = set()
-    entries = list(maker.toc_tokens)  # type: ignore[attr-defined]
+    entries = list(maker.toc_tokens)
     while entries:
         entry = entries.pop()
         found.add(entry["id"])

@@ -42,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_page_is_in_the_site_and_its_menu(site: Path, page: Path) -> None:
     assert (site / page.with_suffix(".html")).exists()
-    menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
+    menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     assert f" {page.as_posix()}\n" in menu, "add the page to nav in mkdocs.yml"
 
 

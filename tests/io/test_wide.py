@@ -38,6 +38,7 @@ def test_judges_are_known_without_a_flag() -> None:
         "read as a wide table: the task is 'id', the annotators are gpt-4o, claude-sonnet and llama-70b; not read: "
         "prompt, category and latency_ms",
         "column 'expected' looks like the expected answer and is no vote; to learn from it: gold_column='expected'",
+        "marked as models, not people: claude-sonnet, gpt-4o and llama-70b",
     )
 
 
@@ -48,7 +49,7 @@ def test_the_expected_answer_is_gold_when_asked_for() -> None:
     fitted = rarevote.fit(crowd, "gold-majority-vote")
     assert fitted.decide().labels.tolist() == [row["expected"] for row in cells(JUDGES)]
     done = command("aggregate", JUDGES, "-m", "gold-majority-vote", "--gold-column", "expected")
-    assert "learns from 24 known answers" in done.stderr
+    assert "learns from 24 gold labels" in done.stderr
     assert "note: read as a wide table" in done.stderr
 
 

@@ -127,6 +127,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except MemoryError:
         return _complain("not enough memory for these data", 1)
+    except OSError as error:
+        # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
+        if error.errno is None:
+            return _complain(f"the machine refuses: {error}; where memory is limited, allow at least 2 GB", 1)
+        place = str(error.filename or "standard output")
+        shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
+        return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
     except Exception as error:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise

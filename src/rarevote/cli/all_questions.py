@@ -97,7 +97,8 @@ def _file_names(questions: list[str]) -> dict[str, str]:
 
 
 def _tell(title: str, summaries: dict[str, dict[str, Any]], notes: dict[str, tuple[str, ...]]) -> None:
-    say(f"{title}: {counted(len(summaries), 'question')} that look like a choice")
+    found = counted(len(summaries), "question that looks like a choice", "questions that look like a choice")
+    say(f"{title}: {found}")
     for name, said in notes.items():
         for note in said:
             say(f"rarevote: note: {name}: {note}")

@@ -29,6 +29,7 @@ from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
 from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import make_folder, replacing
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
@@ -159,7 +160,7 @@ def staged(folder: Path) -> StagedCrowd | None:
     if not path.is_file():
         return None
     try:
-        return StagedCrowd(folder, **json.loads(path.read_text(encoding="utf-8")))
+        return StagedCrowd(folder, **parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path}: damaged ({error}); remove {folder} to start again") from None
 

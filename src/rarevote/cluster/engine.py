@@ -374,6 +374,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # nobody else on the network may look
+                security=True,  # a scheduler runs whatever it is sent: keys of this run alone, for this machine alone
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

@@ -395,7 +395,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _repr_html_(self) -> str:
-        facts = {name: repr(value) for name, value in self.get_params().items()}
+        facts: dict[str, Any] = {name: repr(value) for name, value in self.get_params().items()}
         if not self.__sklearn_is_fitted__():
             return facts_html(f"{type(self).__name__}, not fitted", facts)
         crowd = self.annotations_

@@ -73,7 +73,7 @@ class GoldMajorityVote(PredictsNewTasks):
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w", "default_skill": ""}
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     def __init__(self, *, default_skill: float | None = None) -> None:
         self.default_skill = default_skill
@@ -141,7 +141,7 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     method_name: ClassVar[str] = "gold-dawid-skene"
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk", "prior_mean": "kk", "priors": "k"}
+    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 
     def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
         self.smoothing = smoothing

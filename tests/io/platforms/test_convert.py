@@ -88,3 +88,12 @@ def test_nothing_is_written_on_errors(tmp_path: Path) -> None:
     done = rarevote("convert", FIXTURES / "toloka.tsv", "--out", out, code=1)
     assert "2 questions were asked" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_formulas_in_cells_are_harmless_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "Batch_1.csv"
+    path.write_text("HITId,WorkerId,Input.text,Answer.x\nh,w,=1+1,yes\nh,v,=1+1,no\n")
+    plain = rarevote("convert", path, "--show", "text").stdout
+    safe = rarevote("convert", path, "--show", "text", "--spreadsheet-safe").stdout
+    assert [line.split(",")[3] for line in plain.splitlines()[1:]] == ["=1+1", "=1+1"]
+    assert [line.split(",")[3] for line in safe.splitlines()[1:]] == ["'=1+1", "'=1+1"]

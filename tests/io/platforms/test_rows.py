@@ -538,3 +538,39 @@ def test_only_cells_after_those_that_count_may_be_left_away(tmp_path: Path, row:
         read_export(path)
     path.write_text("HITId,WorkerId,Answer.q,Approve,Reject\nh,v,good\nh,w,bad,,\nh,u,bad,,,,\n")
     assert read_export(path).label == ["good", "bad", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "text", "rows"),
+    [
+        ("mturk", "HITId,WorkerId,Answer.x,Approve,Reject\nh,w,a\nh,v,b\n", [("h", "w", "a"), ("h", "v", "b")]),
+        (
+            "toloka",
+            "INPUT:a\tOUTPUT:x\tASSIGNMENT:worker_id\tASSIGNMENT:status\tACCEPT:verdict\nu\tx\tw\tAPPROVED\n",
+            [("u", "x", "w")],
+        ),
+        ("appen", "_unit_id,_worker_id,q,q_gold,text,reviewer\n1,w,a\n1,v,b\n", [("1", "w", "a"), ("1", "v", "b")]),
+        (
+            "label-studio",
+            "annotation_id,annotator,id,lead_time,mood,note\n1,3,7,2.0,good\n2,4,7,2.0,bad\n",
+            [("7", "3", "good"), ("7", "4", "bad")],
+        ),
+        (
+            "doccano",
+            "id,label,text,user,annotation_approver,meta\n1,pos,hello,ana,\n1,neg,hello,bo,\n",
+            [("1", "ana", "pos"), ("1", "bo", "neg")],
+        ),
+    ],
+)
+def test_short_rows_on_every_platforms_table(
+    tmp_path: Path, platform: str, text: str, rows: list[tuple[str, str, str]]
+) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text(text)
+    export = read_export(path, platform=platform)
+    found = set(zip(export.task, export.worker, export.label, strict=True))
+    assert found == ({("u", "w", "x")} if platform == "toloka" else set(rows))
+    mark = "\t" if platform == "toloka" else ","
+    path.write_text(text + mark.join(["x"] * 12) + "\n")
+    with pytest.raises(InputError, match=rf"line {text.count(chr(10)) + 1} has 12 cells, the header has \d"):
+        read_export(path, platform=platform)

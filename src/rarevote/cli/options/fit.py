@@ -10,6 +10,7 @@ import typer
 
 from rarevote.cli.options.common import MethodName, Settings, make_method, one_of
 from rarevote.cli.show import fitting, say
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD
 
@@ -61,8 +62,8 @@ class FitOptions:
         from rarevote.api import fit
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
-            count = f"{len(crowd.gold):,}"
-            say(f"{self.method} learns from {count} gold labels in the export (--ignore-gold leaves them out)")
+            count = counted(len(crowd.gold), "gold label")
+            say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options

@@ -49,6 +49,7 @@ def find_columns(
     aliases: Mapping[str, Sequence[str]] = ALIASES,
     where: str = "the table",
     otherwise: str = "",
+    choosable: bool = True,
 ) -> dict[str, str]:
     """Map each role to a column of a table.
 
@@ -58,6 +59,7 @@ def find_columns(
         aliases: for each role the names to look for, best first.
         where: how messages call the table.
         otherwise: what else the table may be, for the message that a role has no column.
+        choosable: whether whoever reads the message can say which column is which; else columns must be renamed.
 
     Raises:
         ColumnsError: a role has no column, or several that are equally likely.
@@ -78,18 +80,18 @@ def find_columns(
             continue
         candidates = [name for name in found if plain_name(name) in names and name not in chosen.values()]
         if len(candidates) > 1:
-            raise ColumnsError(
-                f"{where} has several columns that may be the {role}: {_listed(candidates)}. "
-                f"Say which: {name_columns({**dict.fromkeys(aliases, '...'), **chosen, role: candidates[0]})}"
-            )
+            named = {**dict.fromkeys(aliases, "..."), **chosen, role: candidates[0]}
+            advice = f"Say which: {name_columns(named)}" if choosable else f"Call the one that is meant {role!r}"
+            raise ColumnsError(f"{where} has several columns that may be the {role}: {_listed(candidates)}. {advice}")
         if candidates:
             chosen[role] = candidates[0]
     lacking = [role for role in aliases if role not in chosen]
     if lacking:
-        raise ColumnsError(
-            f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. "
-            f"Say which: {name_columns({**dict.fromkeys(aliases, '...'), **chosen})}{otherwise}"
+        named = {**dict.fromkeys(aliases, "..."), **chosen}
+        advice = (
+            f"Say which: {name_columns(named)}{otherwise}" if choosable else f"Call it {' and '.join(lacking)} there"
         )
+        raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
 
 

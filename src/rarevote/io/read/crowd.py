@@ -120,7 +120,7 @@ class Crowd:
     def _repr_html_(self) -> str:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
-        facts |= {"models among the workers": len(self.models), "known answers": len(self.gold)}
+        facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
         counts = np.bincount(votes.label, minlength=votes.n_classes).tolist()
         rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
         return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
@@ -166,7 +166,7 @@ class Crowd:
         return columns
 
     def truth(self, labels: Any) -> dict[Any, Any]:
-        """Known labels to hold a result against, as :meth:`known` gives them.
+        """The truth to hold a result against, as :meth:`known` gives them.
 
         Raises:
             InputError: they are about other tasks, so that there is nothing to hold against them.

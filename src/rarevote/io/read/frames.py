@@ -101,7 +101,7 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
         pairs = [data.index.tolist(), data.tolist()]
     else:
         frame, _ = _as_frame(data)
-        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame")
+        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
         pairs = [frame[chosen[role]].to_list() for role in TRUTH_ALIASES]
     return truth_from_pairs(*pairs)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import is_missing
+from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
 from rarevote.io.read.detect import Found
@@ -42,7 +43,7 @@ class LabelFiles:
     Attributes:
         annotations: the encoded crowd.
         shown: for each column named by ``show`` its text per task, in the order of ``annotations.tasks``.
-        gold: known answers by task, as ``gold_column`` has them.
+        gold: labels by task, as ``gold_column`` has them.
         models: columns of a wide table that are models, not people.
         notes: what a person should know about how it was read.
     """
@@ -87,7 +88,7 @@ def read_label_files(
             (:mod:`rarevote.io.read.wide`), and then the task is the first column without any value twice.
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
-        gold_column: the column with known answers.
+        gold_column: the column with gold.
         model_columns: columns of a wide table that are models; others are known by their names.
         found: the file, if somebody has looked at it already.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
@@ -98,7 +99,7 @@ def read_label_files(
     ) as sources:
         shown = _shown_columns(sources, show)
         if gold_column is not None:
-            _check_column(sources, gold_column, "with known answers")
+            _check_column(sources, gold_column, "with gold")
         tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         _say_partitions(sources, choices)
@@ -122,6 +123,8 @@ def read_label_files(
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, model_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    if models:
+        notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     return LabelFiles(crowd, carried, dict(gold), models, tuple(notes))
 
 
@@ -176,8 +179,8 @@ def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset
 
 def _check_column(sources: Sequence[FileTable], name: str, what: str) -> None:
     if not any(name in source.columns for source in sources):
-        listed = ", ".join(map(repr, sources[0].columns[:30]))
-        raise ColumnsError(f"{sources[0].title} has no column {name!r} {what}; it has {listed}")
+        has = ", ".join(map(repr, sources[0].columns[:30]))
+        raise ColumnsError(f"{sources[0].title} has no column {name!r} {what}; it has {has}")
 
 
 def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[str]:
@@ -201,7 +204,7 @@ def read_truth_file(
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
         title = sources[0].title
         choices = [
-            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
+            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
             for source in sources
         ]
         _say_partitions(sources, choices)

@@ -92,12 +92,12 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
-        "prior": "k",
+        "prior": "k:p",
         "mean_ability": "k",
-        "mean_errors": "kk",
+        "mean_errors": "kk:p",
         "ability": "wk",
-        "errors": "wkk",
-        "shares": "k",
+        "errors": "wkk:p",
+        "shares": "k:p",
     }
 
     def __init__(

@@ -78,7 +78,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "mace"
-    remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk", "bonus": "wk"}
+    remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
     def __init__(
         self,
