@@ -43,12 +43,12 @@ def test_against_gold_it_is_the_correlation_of_errors() -> None:
 
 def test_without_gold_the_others_are_the_reference() -> None:
     """Written out: for each pair, the class that most others voted for, where there is one such class."""
-    from rarevote.meaning.errors_alike import _OneVoteEach
+    from rarevote.meaning.errors_alike import _Compared
 
     rng = np.random.default_rng(0)
     rows = [(t, w, int(rng.integers(3))) for t in range(80) for w in rng.permutation(6)[: rng.integers(3, 7)]]
     crowd = Annotations.from_arrays(*(np.array(column) for column in zip(*rows, strict=True)))
-    compared = _OneVoteEach.of(crowd).narrowed(np.ones(crowd.n_tasks, dtype=bool))
+    compared = _Compared.of(crowd, np.ones(crowd.n_tasks, dtype=bool))
     found, common = compared.correlation(np.empty(0, dtype=np.int64))
     for a in range(6):
         for b in range(a + 1, 6):
@@ -157,7 +157,7 @@ def test_predictions_of_an_export_are_models(tmp_path: Path) -> None:
     record = {
         "id": 1,
         "data": {"text": "x"},
-        "annotations": [{"completed_by": 7, "result": said("a")}],
+        "annotations": [{"completed_by": person, "result": said("a")} for person in (7, 8)],
         "predictions": [{"model_version": "judge-1", "result": said("b")}],
     }
     path = tmp_path / "export.json"

@@ -65,7 +65,7 @@ COEFFICIENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class AnnotatorAgreement:
     """How far annotators agree; NaN where nothing can tell (no task has two votes, or there is one class only).
 
     Attributes:
@@ -98,10 +98,12 @@ class Agreement:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name):.3f}" for name in COEFFICIENTS)
-        return f"Agreement({values}, level={self.level!r})"
+        return f"AnnotatorAgreement({values}, level={self.level!r})"
 
 
-def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any) -> Agreement:
+def agreement(
+    data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any
+) -> AnnotatorAgreement:
     """Measure how far annotators agree.
 
     Of repeated votes of a worker on a task the last one counts.
@@ -120,16 +122,29 @@ def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None =
         >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"),
         ...          ("c", "ann", "yes"), ("c", "bob", "no")]
         >>> agreement(votes)
-        Agreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
+        AnnotatorAgreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
     """
     crowd = read(data, **reading)
     return agreement_of(crowd.annotations, level, order, deliver=crowd.source.deliver)
 
 
 def agreement_of(
-    crowd: Annotations, level: Level = "nominal", order: Sequence[Any] | None = None, deliver: Any = None
-) -> Agreement:
-    """:func:`agreement` of an encoded crowd; ``deliver`` turns tables into the kind that is wanted."""
+    crowd: Annotations,
+    level: Level = "nominal",
+    order: Sequence[Any] | None = None,
+    *,
+    deliver: Any = None,
+    most_shared: float = np.inf,
+) -> AnnotatorAgreement:
+    """:func:`agreement` of an encoded crowd.
+
+    Args:
+        crowd: the votes.
+        level: as in :func:`agreement`.
+        order: as in :func:`agreement`.
+        deliver: turns tables into the kind that is wanted.
+        most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
+    """
     if level not in ("nominal", "ordinal", "interval"):
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
     deliver = deliver or (lambda table: table)
@@ -137,7 +152,8 @@ def agreement_of(
     votes = _Votes.of(crowd)
     group, n_groups = _groups(crowd, level)
     sums = _Sums.of(votes, group, n_groups, level, places, values)
-    met = _Pairs.of(votes)
+    size = np.diff(votes.task_ptr)
+    met = _Pairs.of(votes) if (size * (size - 1) // 2).sum() <= most_shared else _Pairs.none(len(size))
 
     drawn = np.random.default_rng(0).integers(n_groups, size=(_DRAWS, n_groups))
     weights = np.array([np.bincount(row, minlength=n_groups) for row in drawn], dtype=np.float64)
@@ -149,7 +165,7 @@ def agreement_of(
     low, high = _ends(again.class_alpha())
     first = {name: array[0] for name, array in whole.per_class().items()}
     per_class = Table({"label": crowd.classes}, {**first, "alpha_low": low, "alpha_high": high})
-    return Agreement(
+    return AnnotatorAgreement(
         **found,
         per_class=deliver(per_class),
         pairs=deliver(met.table(crowd.workers)),
@@ -160,7 +176,7 @@ def agreement_of(
     )
 
 
-def agreement_figures(found: Agreement) -> dict[str, Any]:
+def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
     """The same as plain values for JSON; null where nothing can tell."""
 
     def plain(value: float) -> float | None:
@@ -427,6 +443,11 @@ class _Pairs:
         pairs, kappa, variance = (np.concatenate([one[field] for one in made]) for field in range(3))
         n_counted = max(int(np.isfinite(kappa).sum()), 1)
         return cls(pairs, kappa, np.sqrt(variance), sum(one[3] for one in made) / n_counted)
+
+    @classmethod
+    def none(cls, n_tasks: int) -> _Pairs:
+        """Of no pair."""
+        return cls(np.empty((0, 4), dtype=np.int64), np.empty(0), np.empty(0), np.zeros(n_tasks))
 
     @property
     def mean_kappa(self) -> float:
