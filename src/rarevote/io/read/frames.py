@@ -36,22 +36,18 @@ def read_annotations(
     wide: bool = False,
     **policies: Any,
 ) -> tuple[Annotations, Origin]:
-    """Encode whatever a user has.
+    """Encode whatever a user has in memory.
 
     Args:
         data: a pandas, polars or pyarrow frame; anything with ``__arrow_c_stream__``; a mapping of column names to
-            arrays; a tuple ``(task, worker, label)`` of arrays; a path to a CSV or Parquet file;
-            or :class:`Annotations`, which are taken as they are.
+            arrays; a tuple ``(task, worker, label)`` of arrays; rows as tuples or dicts; or :class:`Annotations`, which
+            are taken as they are. Files are read by :func:`rarevote.io.read.crowd.read`.
         columns: which column is which, where the usual names do not tell.
         wide: whether a frame or mapping has one row per task and one column per annotator, the task first.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
     if isinstance(data, Annotations):
         return data, Origin()
-    if isinstance(data, (str, Path)):
-        from rarevote.io.read.votes import read_annotations_file
-
-        return read_annotations_file(data, columns=columns, **policies), Origin()
     if isinstance(data, tuple) and len(data) == 3:
         return Annotations.from_arrays(*data, **policies), Origin()
     if isinstance(data, list):
