@@ -54,7 +54,7 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
 
 
 def refuse_gold(estimator: Estimator) -> None:
-    """Refuse known labels for a method that cannot use them.
+    """Refuse gold for a method that cannot use them.
 
     Raises:
         ParameterError: it cannot.
@@ -62,7 +62,7 @@ def refuse_gold(estimator: Estimator) -> None:
     if not estimator.uses_gold:
         name = estimator.method_name
         gold = how("gold", "--gold")
-        raise ParameterError(f"{name} cannot learn from known labels: leave {gold} out, or choose {DEFAULT_METHOD}")
+        raise ParameterError(f"{name} cannot learn from gold: leave {gold} out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -82,8 +82,8 @@ def fit(
     Args:
         data: whatever :func:`read` takes.
         method: the name of a method, or an estimator.
-        gold: known labels that the method may learn from: a file, a mapping, a Series, a frame.
-        use_gold: whether to learn from known answers that came with an export.
+        gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
+        use_gold: whether to learn from gold that came with an export.
         rare: the class that matters; the one with the fewest votes if not given.
         callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
@@ -131,7 +131,7 @@ def compare(
     Args:
         data: whatever :func:`read` takes.
         methods: names of the methods.
-        gold: known labels that methods may learn from; those that came with an export if not given.
+        gold: labels that methods may learn from; those that came with an export if not given.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
@@ -176,7 +176,7 @@ class Fitted:
     Attributes:
         method: the fitted estimator.
         crowd: the votes, with the classes that gold may have added.
-        gold: known labels that the fit was given, by task.
+        gold: labels that the fit was given, by task.
         rare_name: the class that matters.
         seconds: how long the fit took.
     """
@@ -308,6 +308,7 @@ class Fitted:
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),
             gold=self.gold,
+            models=self.crowd.models,
         )
 
     def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:

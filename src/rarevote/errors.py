@@ -4,7 +4,7 @@
 
     RarevoteError(Exception)
     ├── InputError(ValueError)          the data given cannot be used: what, where, what to do
-    │   ├── ColumnsError                the table lacks a column that is needed
+    │   ├── ColumnsError(KeyError)      the table lacks a column that is needed
     │   ├── MissingValuesError          empty or missing ids or labels
     │   └── WeightsError                a weights file that cannot be trusted or does not fit
     ├── ParameterError(ValueError)      a parameter of a method is out of range
@@ -36,8 +36,10 @@ class InputError(RarevoteError, ValueError):
     """The data given cannot be used."""
 
 
-class ColumnsError(InputError):
-    """A table lacks a column that is needed."""
+class ColumnsError(InputError, KeyError):
+    """A table lacks a column that is needed; also a ``KeyError``, as pandas and crowd-kit raise."""
+
+    __str__ = Exception.__str__  # that of KeyError shows a message in quotes
 
 
 class MissingValuesError(InputError):

@@ -44,7 +44,7 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("aggregate votes.csv --columns item=task --out r.csv", 2, ("--columns knows task, worker, label",)),
     ("aggregate two.csv --out r.csv", 1, ("several columns that may be the label", "--columns")),
     ("aggregate votes.csv --show text --out r.csv", 1, ("no column 'text' to show",)),
-    ("aggregate votes.csv --gold-column gold --out r.csv", 1, ("no column 'gold' with known answers",)),
+    ("aggregate votes.csv --gold-column gold --out r.csv", 1, ("no column 'gold' with gold",)),
     ("aggregate hole.csv --out r.csv", 1, ("1 row has no label (line 3)", "--missing drop")),
     ("aggregate votes.csv votes.csv --keep error --out r.csv", 1,
      ("repeat an earlier (task, worker) pair", "--keep all, first or last")),

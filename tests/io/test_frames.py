@@ -220,5 +220,5 @@ def test_truth_in_many_forms(truth: Any) -> None:
 
 
 def test_contradicting_truth() -> None:
-    with pytest.raises(InputError, match="two known labels"):
+    with pytest.raises(InputError, match="has two labels"):
         read_truth((["a", "a"], ["x", "y"]))

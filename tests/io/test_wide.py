@@ -52,7 +52,7 @@ def test_the_expected_answer_is_gold_when_asked_for() -> None:
     fitted = rarevote.fit(crowd, "gold-majority-vote")
     assert fitted.decide().labels.tolist() == [row["expected"] for row in cells(JUDGES)]
     done = command("aggregate", JUDGES, "-m", "gold-majority-vote", "--gold-column", "expected")
-    assert "learns from 24 known answers" in done.stderr
+    assert "learns from 24 gold labels" in done.stderr
     assert "note: read as a wide table" in done.stderr
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -96,18 +97,24 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(message)
 
 
+@cache
+def _command() -> Any:
+    """All verbs with their options, which takes typer a tenth of a second to put together: once a process."""
+    command = typer.main.get_command(app)
+    _hide_flag_types(command)
+    return command
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; what typer ends itself (usage, help, an exit) is a SystemExit.
 
     Args:
         argv: The words after ``rarevote``; those of the process if None.
     """
-    command = typer.main.get_command(app)
-    _hide_flag_types(command)
     try:
         with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
             warnings.showwarning = _show_warning
-            command.main(argv, prog_name="rarevote")
+            _command().main(argv, prog_name="rarevote")
     except ParameterError as error:
         return _complain(error, 2)
     except RarevoteError as error:
@@ -120,6 +127,11 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except MemoryError:
         return _complain("not enough memory for these data", 1)
+    except OSError as error:
+        # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
+        place = str(error.filename or "standard output")
+        shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
+        return _complain(f"{shown}: cannot be read or written ({error.strerror or error})", 1)
     except Exception as error:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise

@@ -58,7 +58,7 @@ def aggregate(
     out: ResultFile = None,
     rare: Rare = None,
     truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Known labels to score against; never used in the fit.")
+        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against; never used in the fit.")
     ] = None,
     model_out: Annotated[
         Path | None,

@@ -35,7 +35,7 @@ _SHOWN_CLASSES = 8
 def compare(
     reading: Reading,
     truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")
+        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")
     ] = None,
     methods: Annotated[
         str | None,
@@ -45,7 +45,7 @@ def compare(
     gold: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Known labels that methods may learn from; these items are left out of the scores."
+            metavar="FILE", help="Gold: labels that methods may learn from; these items are left out of the scores."
         ),
     ] = None,
     out: Annotated[

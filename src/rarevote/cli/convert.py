@@ -61,7 +61,7 @@ PredictionColumns = Annotated[
     ),
 ]
 GoldColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with known answers, where the format names none.")
+    str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
 ]
 
 
@@ -78,7 +78,7 @@ def convert(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
     ] = None,
-    gold_out: Annotated[Path | None, typer.Option(help="File for the known answers (task, label).")] = None,
+    gold_out: Annotated[Path | None, typer.Option(help="File for the gold (task, label).")] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -108,7 +108,7 @@ def convert(
     for caution in found.cautions:
         warn(f"{export}: {caution}")
     if gold_out is not None and not found.gold:
-        raise InputError(f"{export}: no known answers were found, so there is nothing for --gold-out")
+        raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
     write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet, example="labels.csv")
     if gold_out is not None:
@@ -169,7 +169,7 @@ def tell_export(summary: dict[str, Any]) -> None:
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
         f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
-        + (f", {counted(summary['n_gold'], 'known answer')}" if summary["n_gold"] else "")
+        + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
         say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")

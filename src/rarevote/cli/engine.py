@@ -44,7 +44,7 @@ def aggregate_on_dask(
         reading: what the command line says about the labels.
         estimator: the method.
         out: folder for the results.
-        gold: file of known labels.
+        gold: file of gold labels.
         scheduler: address of a running cluster.
         checkpoint: folder to keep the fit in.
         every: iterations between two checkpoints.

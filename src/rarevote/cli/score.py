@@ -1,4 +1,4 @@
-"""``rarevote score``: a result that is there already, against known answers."""
+"""``rarevote score``: a result that is there already, against the truth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.c
 
 def score(
     result: Annotated[str, typer.Argument(help="The result: task, label and, if there, p:<class>.", metavar="RESULT")],
-    truth: Annotated[str, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")],
+    truth: Annotated[str, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")],
     rare: Annotated[
         str | None,
         typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent true class."),
@@ -33,7 +33,7 @@ def score(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """A result against known answers: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
+    """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.meaning.score_result import score_result
 
     summary = score_result(result, truth, rare=rare, columns=parse_columns(columns))
@@ -82,6 +82,6 @@ def _tell_left_out(summary: dict[str, Any]) -> None:
     if summary["truth_without_result"]:
         say(f"{summary['truth_without_result']:,} tasks of the truth have no result and were not scored")
     if summary["result_without_truth"]:
-        say(f"{summary['result_without_truth']:,} tasks of the result have no known answer and were not scored")
+        say(f"{summary['result_without_truth']:,} tasks of the result have no truth and were not scored")
     if not summary["probabilities"]:
         say("no log loss or calibration: the result has no columns p:<class>")

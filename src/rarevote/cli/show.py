@@ -231,7 +231,7 @@ def decision_words(result: Result) -> list[str]:
     if decision is None or found is None:
         return []
     counts = np.bincount(decision.codes[decision.codes >= 0], minlength=len(found.classes))
-    header = ["class", "share", "95 % interval", "decided", "recall", "precision"]
+    header = ["class", "share", "95% interval", "decided", "recall", "precision"]
     names = [str(name) for name in found.classes.tolist()]
     shares = dict(zip(names, found.prevalence.tolist(), strict=True))
     told, left_out = told_classes(shares, str(result.fitted.rare_name))
@@ -257,7 +257,7 @@ def decision_words(result: Result) -> list[str]:
         begin = "target met as far as the data can tell" if decision.target.promised else "warning"
         words.append(f"{begin}: {decision.target.words}")
     words.append(f"recall and precision are expected values, {decision.how};")
-    words.append("they hold if annotators err independently, which only a random sample of known labels can check")
+    words.append("they hold if annotators err independently, which only gold that is a random sample can check")
     return words
 
 

@@ -23,7 +23,7 @@ _ALMOST_ALL = 0.95
 _MANY_UNVOTED = 0.01
 _MIN_UNVOTED = 3
 # Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
-# simulated ones of 0.5 % do, and 2 % of their labels or fewer are right (benchmarks/deciding.py).
+# simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
@@ -110,7 +110,7 @@ def guarded_choice(
         codes, words = votes.argmax(axis=1), "the votes themselves"
         warnings.append(
             f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
-            "annotator on the same items, or known labels, would help"
+            "annotator on the same items, or gold, would help"
         )
     else:
         chosen = rule.choose(basis)

@@ -78,10 +78,10 @@ def figures_html(summary: Mapping[str, Any]) -> str:
 
 
 def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
-    """Labels against known answers, the rare class first.
+    """Labels against the truth, the rare class first.
 
     Raises:
-        InputError: the known answers name none of the tasks.
+        InputError: the truth names none of the tasks.
     """
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():

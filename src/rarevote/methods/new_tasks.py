@@ -61,7 +61,9 @@ class PredictsNewTasks(Estimator):
     takes_unseen_workers: ClassVar[bool] = False
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
-    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1
+    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
+    #: colon what they hold, where that is not just any number: p for probabilities, log for their logarithms, n for
+    #: counts
     remembers: ClassVar[Mapping[str, str]] = {}
 
     def save(self, path: str | Path) -> None:
@@ -102,7 +104,7 @@ class PredictsNewTasks(Estimator):
     def predict_proba(self, data: Any, **options: Any) -> Any:
         """Probability of every class for new tasks, with the workers as they were fitted.
 
-        Votes alone decide: known labels that the fit was given are not remembered.
+        Votes alone decide: gold that the fit was given is not remembered.
 
         Args:
             data: annotations, in any form that :meth:`fit` takes.

@@ -115,7 +115,7 @@ def _reader(files: ExportFiles, name: str | None) -> Platform:
 def export_annotations(
     export: Export, **policies: Any
 ) -> tuple[Annotations, dict[str, str], dict[str, dict[str, str]]]:
-    """An export as the encoded crowd, its known answers by task, and its shown columns by name and task.
+    """An export as the encoded crowd, its gold by task, and its shown columns by name and task.
 
     Args:
         export: what :func:`read_export` gave.

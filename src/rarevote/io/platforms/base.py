@@ -1,4 +1,4 @@
-"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the known answers.
+"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the gold.
 
 All ids and labels become text, as they would be in a CSV file, so that gold files and later exports match.
 """
@@ -60,7 +60,7 @@ class Options:
         prediction_columns: columns or keys that hold what a model says, such as an LLM judge's verdict; each is a
             further worker, named ``model:<column>``.
         show: columns or keys to carry along, such as the text of an item.
-        gold_column: the column or key with known answers, where the platform has no fixed one.
+        gold_column: the column or key with gold, where the platform has no fixed one.
         free_text: take a question whose answers are free text.
         encoding: of text.
     """
@@ -88,7 +88,7 @@ class Export:
         worker: the worker of each row; models are named ``model:<version>``.
         label: the answer of each row; ``yes`` or ``no`` with ``multilabel``.
         shown: columns carried along, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
-        gold: known answers by task.
+        gold: labels by task.
         left_out: how many answers are no rows, by reason.
         cautions: what a person should know first: there is only one annotator, or some have no names.
         notes: anything else a person should know.

@@ -1,6 +1,6 @@
 """From what a platform's reader finds to an :class:`Export`.
 
-A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a known answer, an answer
+A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a gold label, an answer
 that does not count. The rules that do not depend on the platform are here: which of several questions, several choices
 in one answer, annotators without a name, models as further workers.
 """
@@ -153,7 +153,7 @@ class Collector:
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
     def gold(self, task: str, choices: Sequence[str]) -> None:
-        """A known answer."""
+        """A gold label."""
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
@@ -166,7 +166,7 @@ class Collector:
         split: Splitter = choices_in_value,
         split_gold: Splitter | None = None,
     ) -> None:
-        """What the columns say that the caller named: votes of models, once per task, and the known answer."""
+        """What the columns say that the caller named: votes of models, once per task, and the gold label."""
         options = self.options
         named = [(name, False) for name in options.prediction_columns]
         for name, is_gold in [*named, (options.gold_column, True)] if options.gold_column is not None else named:
@@ -297,7 +297,7 @@ class Collector:
                 raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {listed(self._keys)}")
 
     def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
-        """Known answers, those that contradict each other or name several classes left out and counted."""
+        """The gold, labels that contradict each other or name several classes left out and counted."""
         single = not self.options.multilabel
         agreed = {}
         for task, answers in self._gold.items():

@@ -8,7 +8,6 @@ every option, or ``Answer.taskAnswers``, a JSON text of such values. One HIT may
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ABSENT, Export, Options
 from rarevote.io.platforms.collector import Collector
@@ -76,7 +76,7 @@ class _Answers:
         if self._json_at is not None and cells[self._json_at].strip():
             where = f"{where}, {_AS_JSON}"
             try:
-                given = json.loads(cells[self._json_at])
+                given = parse_json(cells[self._json_at])
             except ValueError as error:
                 raise InputError(f"{where} is not JSON: {error}") from None
             for entry in given if isinstance(given, list) else [given]:

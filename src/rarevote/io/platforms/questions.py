@@ -1,8 +1,8 @@
 """Which question of an export is meant.
 
 Forms ask for more than the label: comments, hidden inputs, times. What was answered to each question is tallied while
-the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and the only one is taken or all
-of them are proposed. Free text, even where it was chosen by name, is no set of classes (:func:`is_free_text`).
+the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and the only one is taken or
+all of them are proposed. Free text, even where it was chosen by name, is no set of classes (:func:`is_free_text`).
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, listed
 from rarevote.io.platforms.parts import Part
 from rarevote.io.read.csv_text import Dialect, find_dialect, repeated_names
@@ -175,7 +175,7 @@ def json_in_cell(cell: str) -> Any:
     if text[:1] not in ("[", "{"):
         return text
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return text  # a label may begin with a bracket
     if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):

@@ -1,7 +1,7 @@
 """Toloka's TSV: one row per answer.
 
 A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not exported; a worker
-``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a known answer the ``GOLDEN:`` column of the same name.
+``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a gold label the ``GOLDEN:`` column of the same name.
 ``ASSIGNMENT:status`` decides: approved and submitted answers count, expired ones are empty and come again.
 """
 

@@ -50,7 +50,7 @@ class ReadOptions:
         include_predictions: of an export, models' predictions as further workers.
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.
-        gold_column: the column with known answers.
+        gold_column: the column with gold.
     """
 
     columns: Mapping[str, str] | None = None
@@ -96,7 +96,7 @@ class Crowd:
         annotations: the encoded votes.
         title: what messages call the input.
         shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
-        gold: known answers that came with the votes.
+        gold: gold labels that came with the votes.
         models: the workers that are models, not people: those of predictions, and judges of a wide table.
         notes: what a person should know about how the votes were read.
         export: the export, where the input is one.
@@ -120,16 +120,16 @@ class Crowd:
     def _repr_html_(self) -> str:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
-        facts |= {"models among the workers": len(self.models), "known answers": len(self.gold)}
+        facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
         counts = np.bincount(votes.label, minlength=votes.n_classes).tolist()
         rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
         return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
 
     def known(self, labels: Any) -> dict[Any, Any]:
-        """Known labels by task (gold or truth), with ids and labels of the kind that the votes have.
+        """Gold or truth by task, with ids and labels of the kind that the votes have.
 
         A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
-        line, a file of known labels needs none either: a task and its label.
+        line, a file of gold or truth needs none either: a task and its label.
 
         Args:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
@@ -166,7 +166,7 @@ class Crowd:
         return columns
 
     def truth(self, labels: Any) -> dict[Any, Any]:
-        """Known labels to hold a result against, as :meth:`known` gives them.
+        """The truth to hold a result against, as :meth:`known` gives them.
 
         Raises:
             InputError: they are about other tasks, so that there is nothing to hold against them.

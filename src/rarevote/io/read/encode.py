@@ -22,6 +22,7 @@ from rarevote.crowd.annotations import Encoded, encode_column
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.csv_text import explain, undecodable_line
 from rarevote.io.read.sources import PARQUET, FileTable, explain_json
@@ -290,7 +291,7 @@ def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:
     """The values of JSON texts that are a name, a number or a truth value each."""
-    values = json.loads(f"[{','.join(names)}]")
+    values = parse_cell(f"[{','.join(names)}]", f"the {what}s")
     for value in values:
         if isinstance(value, (list, dict)):
             kind = "a list" if isinstance(value, list) else "an object"

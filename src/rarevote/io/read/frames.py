@@ -103,7 +103,7 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
 
 
 def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
-    """Known labels as a dict from task to label.
+    """Gold or truth as a dict from task to label.
 
     Args:
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
@@ -128,6 +128,25 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
     return truth_from_pairs(*pairs)
 
 
+def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
+    """Known labels of which a task may have several, as crowd-kit's Series may.
+
+    Of several labels the one counts that is named last among all, by where each label is first named.
+
+    Returns:
+        The label that counts by task, and all other pairs of task and label.
+    """
+    if not (hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns")):
+        return read_truth(data), []
+    pairs = list(dict.fromkeys(zip(data.index.tolist(), data.tolist(), strict=True)))
+    rank = {label: number for number, label in enumerate(dict.fromkeys(label for _, label in pairs))}
+    truth: dict[Any, Any] = {}
+    for task, label in pairs:
+        if task not in truth or rank[label] > rank[truth[task]]:
+            truth[task] = label
+    return truth, [(task, label) for task, label in pairs if truth[task] != label]
+
+
 def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, Any]:
     """A dict from task to label; two different labels for one task are an error."""
     if len(tasks) != len(labels):
@@ -135,7 +154,7 @@ def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, A
     truth: dict[Any, Any] = {}
     for task, label in zip(tasks, labels, strict=True):
         if truth.setdefault(task, label) != label:
-            raise InputError(f"task {task!r} has two known labels, {truth[task]!r} and {label!r}")
+            raise InputError(f"task {task!r} has two labels, {truth[task]!r} and {label!r}")
     return truth
 
 

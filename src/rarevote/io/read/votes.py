@@ -1,4 +1,4 @@
-"""Files in: votes and known labels from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
+"""Files in: votes, gold and truth from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
 
 What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and encodes it
 (:mod:`rarevote.io.read.encode`). Nothing is ever fetched: DuckDB's extensions are switched off.
@@ -43,7 +43,7 @@ class LabelFiles:
     Attributes:
         annotations: the encoded crowd.
         shown: for each column named by ``show`` its text per task, in the order of ``annotations.tasks``.
-        gold: known answers by task, as ``gold_column`` has them.
+        gold: labels by task, as ``gold_column`` has them.
         models: columns of a wide table that are models, not people.
         notes: what a person should know about how it was read.
     """
@@ -88,7 +88,7 @@ def read_label_files(
             (:mod:`rarevote.io.read.wide`), and then the task is the first column without any value twice.
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
-        gold_column: the column with known answers.
+        gold_column: the column with gold.
         model_columns: columns of a wide table that are models; others are known by their names.
         found: the file, if somebody has looked at it already.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
@@ -99,7 +99,7 @@ def read_label_files(
     ) as sources:
         shown = _shown_columns(sources, show)
         if gold_column is not None:
-            _check_column(sources, gold_column, "with known answers")
+            _check_column(sources, gold_column, "with gold")
         tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         _say_partitions(sources, choices)
@@ -192,13 +192,13 @@ def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[st
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# known labels
+# gold and truth
 
 
 def read_truth_file(
     path: Inputs, *, columns: Mapping[str, str] | None = None, has_header: bool = True
 ) -> dict[Any, Any]:
-    """Known labels from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
+    """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
     from rarevote.io.read.frames import truth_from_pairs
 
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:

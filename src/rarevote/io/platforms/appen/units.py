@@ -1,7 +1,7 @@
 """Appen's report as JSON: one unit per line with its judgments.
 
 A task is the ``id`` of a unit, a worker the ``worker_id`` of a judgment in ``results.judgments``, a question a key of
-the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the known answers as
+the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the gold as
 ``<question>_gold``, stand in the unit's own ``data``. The aggregated report has no judgments.
 """
 

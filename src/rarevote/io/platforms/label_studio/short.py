@@ -12,12 +12,12 @@ Cancelled annotations are not in these files. Which annotations are ground truth
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import Export, Options, as_text, listed, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
@@ -122,7 +122,7 @@ def _decoded(value: Any) -> Any:
     """A cell of a table as the value it stands for."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return json.loads(value)
+            return parse_json(value)
         except ValueError:
             return value  # a choice may begin with a bracket
     return value
