@@ -3,7 +3,7 @@
     python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,simulated-7,...]
                                [--scores sampled,...] [--work FOLDER]
 
-Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95 %, a
+Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95%, a
 flag costs a review; the expert is the truth. The audits of a simulated kind are spread over `--crowds` crowds. Scores
 and audits are kept in the work folder: what is there is not computed again, so a run that was stopped goes on.
 
@@ -13,11 +13,11 @@ claims, found positives below it counted as missed.
 
 `supported_*` are about audits that aim at the estimate and stop after their first 20 to 100 reviews: how often the
 supported list reaches the target, how many items it flags for each that the best threshold would, and how often the
-95 % intervals of its prevalence, precision and recall cover the truth.
+95% intervals of its prevalence, precision and recall cover the truth.
 
 `uniform_*` are about as many uniform samples, each of as many items as the audits reviewed on average, as if somebody
 had known that number beforehand: the same sets are tested from everything inwards, a set passing if so few of the
-sample's positives outside of it have at most 5 % under a binomial distribution with a miss rate of 1 - target.
+sample's positives outside of it have at most 5% under a binomial distribution with a miss rate of 1 - target.
 """
 
 from __future__ import annotations

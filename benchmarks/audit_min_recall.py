@@ -6,7 +6,7 @@ Writes docs/evidence/audit_min_recall.csv, a row per crowd: a target of 0.9 as `
 `gold` random items are known, as many as the audits of docs/evidence/audit.csv reviewed on average; they vouch for the
 probabilities, which are sampled once without them. `promised` is the share of runs in which the target is promised,
 `kept` the share of these in which the labels have that recall, `kept_of_all` that of all runs; `flags_left` the items
-flagged that are not known. Such a promise is made with 80 % confidence, a certificate with 95 %.
+flagged that are not known. Such a promise is made with 80% confidence, a certificate with 95%.
 """
 
 from __future__ import annotations
