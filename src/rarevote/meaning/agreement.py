@@ -26,9 +26,10 @@ kappas takes part with its linear part, and a pair's interval is that of large s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -77,7 +78,6 @@ class AnnotatorAgreement:
         per_class: by class: ``votes``, ``share`` of a task's votes, ``raw`` (where one votes so, the share of
             the others on the task who do), ``fleiss_kappa`` and ``alpha`` of the class against all others, the latter
             with the ends of its interval.
-        pairs: by pair of workers that share a task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
         intervals: both ends by coefficient.
         level: that of ``alpha``.
         n_tasks: tasks with at least two votes.
@@ -90,11 +90,19 @@ class AnnotatorAgreement:
     ac1: float
     raw: float
     per_class: Any
-    pairs: Any
     intervals: dict[str, tuple[float, float]]
     level: Level = "nominal"
     n_tasks: int = 0
     n_repeats: int = 0
+    _pairs: Callable[[], Any] = field(default=lambda: None, repr=False)
+
+    @cached_property
+    def pairs(self) -> Any:
+        """By pair of workers that share a task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
+
+        Put together when it is asked for: sparse crowds have more pairs than votes.
+        """
+        return self._pairs()
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name):.3f}" for name in COEFFICIENTS)
@@ -160,19 +168,19 @@ def agreement_of(
     whole, again = sums.total(), sums.weighted(weights)
     found = {name: float(values[0]) for name, values in whole.coefficients().items()}
     boot = again.coefficients()
-    found["cohen_kappa"] = met.mean_kappa
-    boot["cohen_kappa"] = met.mean_kappa + weights @ np.bincount(group, met.influence, minlength=n_groups)
+    found["cohen_kappa"] = mean_kappa = met.mean_kappa()
+    boot["cohen_kappa"] = mean_kappa + weights @ np.bincount(group, met.influence, minlength=n_groups)
     low, high = _ends(again.class_alpha())
     first = {name: array[0] for name, array in whole.per_class().items()}
     per_class = Table({"label": crowd.classes}, {**first, "alpha_low": low, "alpha_high": high})
     return AnnotatorAgreement(
         **found,
         per_class=deliver(per_class),
-        pairs=deliver(met.table(crowd.workers)),
         intervals={name: tuple(map(float, _ends(boot[name]))) for name in COEFFICIENTS},  # type: ignore[misc]
         level=level,
         n_tasks=int(whole.tasks[0, 1]),
         n_repeats=votes.n_repeats,
+        _pairs=lambda: deliver(met.table(crowd.workers)),
     )
 
 
@@ -187,7 +195,6 @@ def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
         "intervals": {name: list(map(plain, ends)) for name, ends in found.intervals.items()},
         "level": found.level,
         "n_tasks": found.n_tasks,
-        "n_pairs": len(found.pairs),
         "per_class": {
             str(label): {name: plain(value) for name, value in row.items()}
             for label, row in found.per_class.to_dict().items()
@@ -313,7 +320,7 @@ class _Sums:
             first = np.bincount(task, value, minlength=len(size))
             second = np.bincount(task, value**2, minlength=len(size))
             spread = 2.0 * (size * second - first**2) / np.maximum(size - 1, 1)
-            squares = np.bincount(group, np.where(size > 1, spread, 0.0), minlength=n_groups)
+            squares[:] = np.bincount(group, np.where(size > 1, spread, 0.0), minlength=n_groups)
         return cls(sums, tasks, coincidences, squares, values, level)
 
     def weighted(self, weights: FloatArray) -> _Sums:
@@ -324,7 +331,8 @@ class _Sums:
                 return np.zeros((0, *array.shape[1:]))
             return np.asarray(weights @ array.reshape(len(array), -1)).reshape(len(weights), *array.shape[1:])
 
-        return _Sums(*map(added, (self.sums, self.tasks, self.coincidences, self.squares)), self.values, self.level)
+        parts = [added(array) for array in (self.sums, self.tasks, self.coincidences, self.squares)]
+        return _Sums(parts[0], parts[1], parts[2], parts[3], self.values, self.level)
 
     def total(self) -> _Sums:
         """One row: the sum over all groups."""
@@ -402,7 +410,7 @@ class _Pairs:
         influence: derivative of the mean kappa by the weight of each task, (n).
     """
 
-    pairs: NDArray[np.int64]
+    pairs: NDArray[np.int32]
     kappa: FloatArray
     error: FloatArray
     influence: FloatArray
@@ -427,7 +435,7 @@ class _Pairs:
             """Pairs whose first worker is one of these."""
             widest = int(met[begin:end].max(initial=0))
             most = int(np.minimum(met[begin:end], n_workers - 1 - np.arange(begin, end)).sum())
-            filled = np.empty((most, 4), dtype=np.int64), np.empty(most), np.empty(most), np.zeros(len(size))
+            filled = np.empty((most, 4), dtype=np.int32), np.empty(most), np.empty(most), np.zeros(len(size))
             n = pair_kappas(
                 task_ptr, worker, label, worker_ptr, own, task, begin, end,
                 votes.n_classes, min(widest, n_workers), widest, *filled,
@@ -447,9 +455,8 @@ class _Pairs:
     @classmethod
     def none(cls, n_tasks: int) -> _Pairs:
         """Of no pair."""
-        return cls(np.empty((0, 4), dtype=np.int64), np.empty(0), np.empty(0), np.zeros(n_tasks))
+        return cls(np.empty((0, 4), dtype=np.int32), np.empty(0), np.empty(0), np.zeros(n_tasks))
 
-    @property
     def mean_kappa(self) -> float:
         """Over the pairs that have one; NaN if none has."""
         counted = np.isfinite(self.kappa)

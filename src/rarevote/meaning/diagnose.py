@@ -171,9 +171,7 @@ def diagnose(
         converged=estimator.converged_,
         status=estimator.status_,
         agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
-        alike=errors_alike(
-            crowd, calibration.posterior, workers.accuracy, gold=calibration.gold.astype(np.int64), models=models
-        ),
+        alike=errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models),
     )
 
 

@@ -37,6 +37,8 @@ _MAX_PAIRS = 4_000_000
 _MAX_NULLS, _MIN_NULLS = 100, 5
 _PAIRS_OF_NULLS = 40_000_000
 _TASKS_AT_ONCE = 1_000_000
+# As if everybody had answered so many more items of a class like the average of all.
+_MADE_UP_VOTES = 4.0
 # A cluster outvotes the rest if that decides at least so many labels.
 _MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
 
@@ -175,8 +177,6 @@ def _who(cluster: Cluster) -> str:
 
 def errors_alike(
     crowd: Annotations,
-    posterior: FloatArray,
-    accuracy: FloatArray,
     *,
     gold: IntArray | None = None,
     models: Iterable[Any] = (),
@@ -185,8 +185,6 @@ def errors_alike(
 
     Args:
         crowd: the votes.
-        posterior: probability of every class per task, (n_tasks, n_classes).
-        accuracy: probability of every worker to recognise a class, (n_workers, n_classes).
         gold: known class of each task or -1, (n_tasks); fewer than 30 known tasks are too few to go by.
         models: names of the workers that are models.
     """
@@ -195,7 +193,7 @@ def errors_alike(
     compared = _Compared.of(crowd, known >= 0 if by_gold else np.ones(crowd.n_tasks, dtype=bool))
     references = known[compared.tasks] if by_gold else np.empty(0, dtype=np.int64)
     found, common = compared.correlation(references)
-    null, highest = _of_independent(compared, references, posterior, accuracy)
+    null, highest = _of_independent(compared, references)
     excess = found - null
     # Against gold the errors are what they are; against a vote only what exceeds the vote's own errors counts.
     correlation = found if by_gold else np.clip(excess, -1.0, 1.0)
@@ -319,21 +317,31 @@ class _Compared:
         return upper, n.astype(np.int64)
 
 
-def _of_independent(
-    compared: _Compared, known: IntArray, posterior: FloatArray, accuracy: FloatArray
-) -> tuple[FloatArray, float]:
-    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors."""
+def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, float]:
+    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors.
+
+    Their skills are those of the real ones: shares of each class recognised, by gold or by the votes of all others. By
+    gold the classes are known; else they are drawn from the shares of the votes.
+    """
     size = np.diff(compared.task_ptr)
     task = np.repeat(np.arange(len(size)), size)
     worker, label, K = compared.worker, compared.label, compared.n_classes
-    if len(known):  # what they really do on these tasks, counted
-        cell = worker * K + known[task]
-        given = np.bincount(cell, minlength=compared.n_all * K)
-        right = np.bincount(cell[label == known[task]], minlength=compared.n_all * K)
-        accuracy = (right / np.maximum(given, 1)).reshape(-1, K)
+    votes = np.bincount(task * K + label, minlength=len(size) * K).reshape(-1, K)
+    if len(known):
+        reference, told = known[task], np.ones(len(task), dtype=bool)
+    else:
+        rest = votes[task]
+        rest[np.arange(len(task)), label] -= 1
+        reference = rest.argmax(axis=1)
+        told = (rest == rest.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    cell = worker * K + reference
+    seen = np.bincount(cell[told], minlength=compared.n_all * K).reshape(-1, K)
+    right = np.bincount(cell[told & (label == reference)], minlength=compared.n_all * K).reshape(-1, K)
+    everybody = (right.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
+    accuracy = (right + _MADE_UP_VOTES * everybody) / (seen + _MADE_UP_VOTES)
     n_pairs = max(int((size * (size - 1) // 2).sum()), 1)
     rng = np.random.default_rng(0)
-    below = posterior[compared.tasks].cumsum(axis=1) if not len(known) else np.empty(0)
+    below = (votes / np.maximum(size, 1)[:, None]).cumsum(axis=1)
     drawn = []
     for _ in range(int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))):
         truth = known
