@@ -129,7 +129,7 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
 
 
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
-    """Known labels of which a task may have several, as crowd-kit's Series may.
+    """Gold of which a task may have several labels, as crowd-kit's Series may.
 
     Of several labels the one counts that is named last among all, by where each label is first named.
 
