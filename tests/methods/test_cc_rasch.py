@@ -395,7 +395,7 @@ def test_estimated_prior_is_the_mean_posterior() -> None:
         ({"prior": [1, 2]}, "prior needs one value"),
         ({"dtype": "float16"}, "dtype must be"),
         ({"tol": -1.0}, "tol must be"),
-        ({"n_iter": 0}, "n_iter must be"),
+        ({"n_iter": -1}, "n_iter must be"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
