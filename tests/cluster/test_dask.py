@@ -42,7 +42,7 @@ def client() -> Iterator[Any]:
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster) as made,
@@ -223,6 +223,7 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 # faults
 
 
+@pytest.mark.prove
 def test_a_killed_worker_changes_nothing(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +299,27 @@ def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: P
     holes.to_csv(tmp_path / "holes.csv", index=False)
     with pytest.raises(MissingValuesError, match=r"holes\.csv: 2 rows have no worker \(4, 9\)"):
         Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path / "holes.csv")
+
+
+def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) -> None:
+    config = pytest.importorskip("dask").config
+    with config.set(scheduler="synchronous"):
+        with pytest.raises(RarevoteError, match="no dask scheduler answers"):
+            Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
+        assert config.get("scheduler") == "synchronous"
+
+
+@pytest.mark.prove
+def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    psutil = pytest.importorskip("psutil")  # dask needs it
+    monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
+    with connected():
+        this = psutil.Process()
+        sockets = [
+            socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
+        ]
+    listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
 
 
 # --------------------------------------------------------------------------------------------------------------------

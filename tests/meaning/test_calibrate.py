@@ -20,6 +20,7 @@ from rarevote.meaning.vote_sampler import Votes, VoteSampler, are_settled
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 
+pytestmark = pytest.mark.usefixtures("always_sampled")
 Floats = NDArray[np.float64]
 NOBODY_KNOWN = np.empty(0, dtype=np.int32)
 
@@ -108,7 +109,7 @@ def test_shares_of_a_random_gold_sample() -> None:
     ("prevalence", "message"),
     [
         ("guess", "estimate"),
-        ("gold", "no task has a known label"),
+        ("gold", "no task has a gold label"),
         ({"no": 0.5, "maybe": 0.5}, "'maybe', which is no class"),
         ({"no": 1.5}, "between 0 and 1"),
         ({}, "lacks the classes no, yes"),

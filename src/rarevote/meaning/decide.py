@@ -78,7 +78,7 @@ def decide(
 ) -> Decision:
     """Decide on every task. Without further arguments: the label of the method, as in the paper.
 
-    Known tasks always get their known label.
+    Tasks with gold always get their gold label.
 
     Args:
         calibrated: the probabilities.

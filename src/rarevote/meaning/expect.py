@@ -79,7 +79,7 @@ SAMPLED_LABELS = Curve((-0.862, 0.0), (0.462, 0.0, 1e-9))
 
 @dataclass(frozen=True)
 class Expected:
-    """A figure that is expected, with its 90 % interval; NaN where there is nothing to speak of.
+    """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
 
     Attributes:
         value: the median.

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -48,20 +49,44 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         about: where they come from.
         sections: what the page consists of, from :func:`rarevote.page.sections.page_sections`.
     """
+    return _assembled(
+        about,
+        sections,
+        headline=sentences.headline(found),
+        lead=sentences.lead(found),
+        tiles=sentences.tiles(found),
+        n_classes=len(found.classes.names),
+        cautions=[*sentences.cautions(found), *found.alike.warnings, *about.cautions],
+        classes=[str(name) for name in found.classes.names.tolist()],
+        rare=found.rare,
+    )
+
+
+def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
+    """A page that is about no fit: a headline and sections.
+
+    Args:
+        about: where it comes from.
+        headline: the answer in one sentence.
+        sections: what the page consists of; without lists of items or annotators.
+    """
+    cautions = list(about.cautions)
+    return _assembled(
+        about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=cautions, classes=[], rare=0
+    )
+
+
+def _assembled(about: About, sections: Sequence[Section], *, classes: list[str], rare: int, **head: Any) -> str:
     style = f"\n{page_style()}"
     script = f"\n{asset('rarevote.page', 'report.js')}"
     return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        data=Markup(_as_script_data(found, sections)),
+        data=Markup(_as_script_data(classes, rare, sections)),
         sections=[{"name": section.name, "link": section.link, "html": _html(section)} for section in sections],
         about=about,
-        headline=sentences.headline(found),
-        lead=sentences.lead(found),
-        tiles=sentences.tiles(found),
-        n_classes=len(found.classes.names),
-        cautions=[*sentences.cautions(found), *about.cautions],
+        **head,
     )
 
 
@@ -125,11 +150,11 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _as_script_data(found: Diagnosis, sections: Sequence[Section]) -> str:
+def _as_script_data(classes: list[str], rare: int, sections: Sequence[Section]) -> str:
     """The lists as JSON that no parser can take for the end of its element, or for markup."""
     data = {
-        "classes": [str(name) for name in found.classes.names.tolist()],
-        "rare": found.rare,
+        "classes": classes,
+        "rare": rare,
         "lists": {entry.name: entry.as_json() for section in sections for entry in section.lists},
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

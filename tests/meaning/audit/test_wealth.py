@@ -52,6 +52,19 @@ def test_the_same_to_the_last_item() -> None:
     assert [w == inf for w in replayed] == enough
 
 
+@pytest.mark.parametrize("options", [{}, {"gold": {i: i % 3 == 0 for i in range(40)}, "target": "2/3"}])
+def test_answers_at_once_and_one_by_one_are_the_same_to_the_last_bit(options: dict[str, Any]) -> None:
+    at_once, truth = started(300, **options)
+    one_by_one, _ = started(300, **options)
+    while at_once.n_reviewed < 250 and (review := at_once.round(40)):
+        at_once.answer({task: truth[task] for task in review})
+        for task in one_by_one.round(40):
+            one_by_one.answer({task: truth[task]})
+        assert at_once.wealth.log_wealth.tolist() == one_by_one.wealth.log_wealth.tolist()
+        assert at_once.wealth.crossed.tolist() == one_by_one.wealth.crossed.tolist()
+        assert at_once.bought == one_by_one.bought
+
+
 def random_state(generator: np.random.Generator) -> tuple[Wealth, Stakes, list[list[bool]]]:
     """A state in the middle of an audit: exhausted strata, gold and worst cases included; and what is left."""
     sizes = generator.integers(1, 7, generator.integers(2, 6)).tolist()

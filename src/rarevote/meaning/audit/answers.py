@@ -14,7 +14,7 @@ from rarevote.meaning.audit.plan_file import plain_name
 _UNSURE = "unsure"
 
 
-class Reading:
+class ExpertWords:
     """Reads labels of an expert for one class.
 
     Args:
@@ -22,7 +22,7 @@ class Reading:
         classes: all classes, if they are known: then a label that is none of them is an error and not a "no".
 
     Example:
-        >>> reading = Reading("defect", ["defect", "sound"])
+        >>> reading = ExpertWords("defect", ["defect", "sound"])
         >>> [reading.label(said) for said in ("defect", True, False, "sound", None, "unsure")]
         ['defect', 'defect', 'sound', 'sound', None, None]
     """
@@ -35,6 +35,9 @@ class Reading:
         if self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is no class ({listed(self.classes)})")
         self._known = known
+        others = [one for one in self.classes or [] if one != self.name]
+        # What "no" means: the other class if there is only one, else that it is not this class.
+        self._opposite = others[0] if len(others) == 1 else False
         self._truth_values = isinstance(self.name, bool) or any(isinstance(one, bool) for one in self.classes or [])
 
     def label(self, said: Any) -> Any:
@@ -47,7 +50,7 @@ class Reading:
             return None
         said = said.item() if isinstance(said, np.generic) else said
         if isinstance(said, bool) and not self._truth_values:
-            return self.name if said else self._opposite()
+            return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
         if self.classes is None or label in self.classes:
             return plain_name(label, "label")
@@ -56,11 +59,6 @@ class Reading:
         raise InputError(
             f"{said!r} is no class ({listed(self.classes)}); leave the label empty where the expert is unsure"
         )
-
-    def _opposite(self) -> Any:
-        """What "no" means: the other class if there is only one, else that it is not this class."""
-        others = [one for one in self.classes or [] if one != self.name]
-        return others[0] if len(others) == 1 else False
 
     def is_positive(self, label: Any) -> bool:
         """Whether a label read by :meth:`label` is the class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from math import ceil
@@ -30,7 +30,8 @@ from rarevote.meaning.audit.plan_file import (
     to_text,
     write_plan,
 )
-from rarevote.meaning.audit.planning import Forecast, estimate_phase, plan_certificate, plan_estimate
+from rarevote.meaning.audit.planning import Forecast, estimate_phase, forecasts, plan_certificate, plan_estimate
+from rarevote.meaning.audit.progress import Step, step_of, to_be_bought
 from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.wealth import Stakes, Wealth
@@ -61,7 +62,6 @@ class Audit:
         """
         self._replay = Replay(plan)
         self._logits = base_logits(plan.strata)
-        self._tasks: set[Any] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -189,7 +189,9 @@ class Audit:
             InputError: they differ.
         """
         if self.plan.labels_sha256 not in (None, labels_sha256):
-            raise InputError("the labels have changed since the audit started, but its ranking is frozen: start anew")
+            raise InputError(
+                "the labels have changed since the audit started, but its ranking is frozen: start a new audit"
+            )
 
     @property
     def sha256(self) -> str:
@@ -246,7 +248,7 @@ class Audit:
             InputError: a task is not in the audit, a label is no class, or an answer contradicts an earlier one.
         """
         before, stamp = self._replay.n_taken, when or now()
-        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
+        read = self._read(answers)
         for task, label in read:
             self._check_answer(task, label)
         for task, label in read:
@@ -287,7 +289,7 @@ class Audit:
             InputError: a task has no first answer, or a label is no class.
         """
         first = self.answers
-        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
+        read = self._read(answers)
         for task, _ in read:
             if task not in first:
                 raise InputError(f"task {task!r} has no first answer: only answered tasks can be repeated")
@@ -352,6 +354,17 @@ class Audit:
         """What looking on would cost and bring; None if there is no smaller set to certify."""
         planned = plan_certificate(self.wealth, self.recalibration.rates, self.plan.flag_cost)
         return None if planned is None else planned[0]
+
+    @property
+    def bought(self) -> list[Step]:
+        """What the reviews have bought: before any, and after every round whose bets are all decided."""
+        return self._replay.steps
+
+    @property
+    def to_be_bought(self) -> list[Step]:
+        """What more reviews are expected to buy, from here on; may be off by a factor of two."""
+        ahead = forecasts(self.wealth, self.recalibration.rates, self.plan.flag_cost)
+        return to_be_bought(step_of(self.wealth), ahead)
 
     @property
     def floor(self) -> int:
@@ -432,6 +445,12 @@ class Audit:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
         return certificate(self)
 
+    def verify(self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None) -> tuple[str, ...]:
+        """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.meaning.audit.verify`."""
+        from rarevote.meaning.audit.verify import verify
+
+        return verify(self, claimed, labels_sha256=labels_sha256)
+
     # ----------------------------------------------------------------------------------------------------------------
     # inside
 
@@ -463,17 +482,19 @@ class Audit:
             size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn)
         return (stakes, min(n or size, room)) if n or self._estimating else None
 
-    def _known_task(self, task: Any) -> Any:
-        """The task as the audit calls it."""
-        task = task.item() if isinstance(task, np.generic) else task
-        if self._tasks is None:
-            self._tasks = {name for tasks in self.plan.strata.tasks for name in tasks} | self.plan.gold.keys()
-        if task in self._tasks:
-            return task
-        (meant,) = in_kind([task], as_name_array(list(self._tasks)))
-        if meant in self._tasks:
-            return meant
-        raise InputError(f"task {task!r} is not in this audit: check ids and their types")
+    def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+        """Tasks as the audit calls them, and labels in the data's own type."""
+        tasks = [task.item() if isinstance(task, np.generic) else task for task in answers]
+        # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
+        tasks = _meant(tasks, self._replay.drawn)
+        if any(task not in self._replay.drawn for task in tasks):
+            everything = {name for group in self.plan.strata.tasks for name in group} | self.plan.gold.keys()
+            tasks = _meant(tasks, everything)
+            strange = next((task for task in tasks if task not in everything), None)
+            if strange is not None:
+                raise InputError(f"task {strange!r} is not in this audit: check ids and their types")
+        labels = [self._replay.reading.label(said) for said in answers.values()]
+        return list(zip(tasks, labels, strict=True))
 
     def _check_answer(self, task: Any, label: Any) -> None:
         standing = self._replay.standing(task)
@@ -483,3 +504,12 @@ class Audit:
                 f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
                 "where experts disagree, let them agree first"
             )
+
+
+def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:
+    """Each task as it is known, where it is: 7 for "7"."""
+    unknown = [task for task in tasks if task not in known]
+    if not unknown or not known:
+        return tasks
+    meant = dict(zip(unknown, in_kind(unknown, as_name_array(list(known))), strict=True))
+    return [task if task in known else meant[task] if meant[task] in known else task for task in tasks]
