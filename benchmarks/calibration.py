@@ -60,7 +60,7 @@ def cost(n_tasks: int, n_classes: int, n_workers: int) -> Row:
 
 
 def coverage(n_tasks: int, imbalance: int, n_seeds: int) -> Row:
-    """How many prevalence intervals (95 %) hold the truth, and how far apart the two estimates are."""
+    """How many prevalence intervals (95%) hold the truth, and how far apart the two estimates are."""
     short_covers, long_covers, apart = 0, 0, []
     for seed in range(n_seeds):
         crowd = simulate_crowd(n_tasks, imbalance=imbalance, random_state=seed)

@@ -3,10 +3,10 @@
     python -m benchmarks.expectations [--samples 300] [--keep FOLDER] [--only intervals,promises] [--datasets a,b]
 
 Writes docs/evidence/expectations.csv: for the rarest true class of every dataset (items with truth only) and the labels
-of a method, the true figure, the 90 % interval that took annotators as independent (before: counted over draws of the
+of a method, the true figure, the 90% interval that took annotators as independent (before: counted over draws of the
 vote sampler) and the one that allows for shared errors (after). The curve that the latter needs is learnt without the
 dataset's source group; the last rows give what was learnt on all, which is what rarevote/meaning/expect.py holds.
-Writes docs/evidence/promises.csv: how often a recall of 0.9 that 5 % random gold promised (80 % confidence) was kept.
+Writes docs/evidence/promises.csv: how often a recall of 0.9 that 5% random gold promised (80% confidence) was kept.
 `--keep`: what is computed is kept there, and a run that was stopped goes on. Datasets: RAREVOTE_DATA.
 """
 
@@ -263,7 +263,7 @@ def sums(method: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def promises(slug: str, n_samples: int) -> Row:
-    """How often 5 % random gold promised, and how often that was kept on the items that were not gold, and on all."""
+    """How often 5% random gold promised, and how often that was kept on the items that were not gold, and on all."""
     crowd, truth = opened(slug)
     rows, rare = np.flatnonzero(truth >= 0), rarest(truth)
     tasks, classes = crowd.task_names().tolist(), crowd.classes.tolist()
@@ -271,7 +271,7 @@ def promises(slug: str, n_samples: int) -> Row:
     n_gold, n_promised, n_kept, n_kept_all, flags = round(GOLD_SHARE * rows.size), 0, 0, 0, []
     for seed in range(n_samples):
         chosen = np.random.default_rng([seed, 5]).choice(rows, n_gold, replace=False)
-        # Fewer than 16 of the class cannot promise 0.9 with 80 %: nothing needs to be fitted to know that.
+        # Fewer than 16 of the class cannot promise 0.9 with 80%: nothing needs to be fitted to know that.
         if is_rare[chosen].sum() < 16:
             continue
         gold = {tasks[i]: classes[truth[i]] for i in chosen.tolist()}

@@ -244,8 +244,8 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
-        if self.decision is not None and self.calibrated is not None:
-            figures["decision"] = decision_figures(self.decision, self.calibrated)
+        if self.decision is not None:
+            figures["decision"] = decision_figures(self.decision)
         return figures
 
     def _repr_html_(self) -> str:

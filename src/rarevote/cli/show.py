@@ -237,10 +237,14 @@ def decision_words(result: Result) -> list[str]:
         return []
     counts = np.bincount(decision.codes[decision.codes >= 0], minlength=len(found.classes))
     header = ["class", "share", "decided", "recall", "precision"]
-    rows = [
-        [str(one.name), _cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]
-        for k, one in enumerate(decision.expected)
-    ]
+    names = [str(one.name) for one in decision.expected]
+    shares = dict(zip(names, found.prevalence.tolist(), strict=True))
+    told, left_out = told_classes(shares, str(result.fitted.rare_name))
+    rows = []
+    for k in map(names.index, told):
+        one = decision.expected[k]
+        figures = [_cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]
+        rows.append([names[k], *figures])
     words = [f"decided by: {decision.rule}; class shares {found.how}", *aligned(header, rows).split("\n")]
     if left_out:
         words.append(left_out)
@@ -251,7 +255,7 @@ def decision_words(result: Result) -> list[str]:
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.words}")
     words.append(f"accuracy of the labels: {decision.accuracy.words}")
-    words.append("these are expected values with 90 % intervals, as annotators share errors in real crowds; no promise")
+    words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: the votes cannot tell; {ONLY_AN_AUDIT} (rarevote audit)")
     return words

@@ -1,7 +1,7 @@
 """From probabilities to decisions: what each task is called, and what to expect of that.
 
 How to decide is a rule (:mod:`rarevote.meaning.rules`). A decision says what it expects: recall, precision and
-prevalence of every class and the accuracy of the labels, with 90 % intervals (:mod:`rarevote.meaning.expect`).
+prevalence of every class and the accuracy of the labels, with 90% intervals (:mod:`rarevote.meaning.expect`).
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def flag(
     n_flagged = int(flagged.sum())
     hits = 0 if not n_flagged else round(n_flagged * expected.precision.value)
     floor = floor_reviews(hits, len(score) - n_flagged, target=target, confidence=confidence)
-    name, sure = calibrated.classes[number], f"{100 * confidence:g} % confidence"
+    name, sure = calibrated.classes[number], f"{100 * confidence:g}% confidence"
     if bound is not None:
         words = f"recall of {name} at least {target:g} with {sure}, gold included, by {n_gold} random known tasks"
     else:
