@@ -1,8 +1,9 @@
 """What does a certified recall cost, is it true, and do the supported estimates hold? Real and simulated crowds.
 
-    python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,simulated-7,...] [--work FOLDER]
+    python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,simulated-7,...]
+                               [--scores sampled,...] [--work FOLDER]
 
-Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95 %, a
+Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95%, a
 flag costs a review; the expert is the truth. The audits of a simulated kind are spread over `--crowds` crowds. Scores
 and audits are kept in the work folder: what is there is not computed again, so a run that was stopped goes on.
 
@@ -12,11 +13,11 @@ claims, found positives below it counted as missed.
 
 `supported_*` are about audits that aim at the estimate and stop after their first 20 to 100 reviews: how often the
 supported list reaches the target, how many items it flags for each that the best threshold would, and how often the
-95 % intervals of its prevalence, precision and recall cover the truth.
+95% intervals of its prevalence, precision and recall cover the truth.
 
-`uniform_*` are about a uniform sample of as many items as the audit reviewed, as if somebody had known that number
-beforehand: the sets of the same ranking are tested from everything inwards, a set passing if so few of the sample's
-positives outside of it have at most 5 % under a binomial distribution with a miss rate of 1 - target.
+`uniform_*` are about as many uniform samples, each of as many items as the audits reviewed on average, as if somebody
+had known that number beforehand: the same sets are tested from everything inwards, a set passing if so few of the
+sample's positives outside of it have at most 5% under a binomial distribution with a miss rate of 1 - target.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from benchmarks.audit_sets import SCORES, SIMULATED, Bools, Ranked, Score, crowd
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.floor import exact_share
 from rarevote.meaning.audit.planning import estimate_phase
+from rarevote.meaning.audit.strata import cuts
 
 TARGET, ALPHA = exact_share(0.9, "target"), 0.05
 Row = dict[str, Any]
@@ -64,25 +66,24 @@ def certificate_figures(ranked: Ranked, seed: int) -> Row:
         "flags_left": audit.wealth.unreviewed(audit.certified),
         "certified": audit.is_certified,
         "true": set_recall(audit, ranked.truth, audit.certified) >= float(TARGET),
-        **uniform_figures(audit, ranked.truth, seed),
     }
 
 
-def uniform_figures(audit: Audit, truth: Bools, seed: int) -> Row:
-    """What a uniform sample of the same size proves about the same sets, tested from everything inwards."""
-    groups = [np.array(tasks) for tasks in audit.plan.strata.tasks]
-    sample = np.zeros(len(truth), dtype=bool)
-    sample[np.random.default_rng([seed, 3]).choice(len(truth), audit.n_reviewed, replace=False)] = True
-    found = np.cumsum([int((truth & sample)[group].sum()) for group in groups])
+def uniform_figures(ranked: Ranked, n_reviews: int, seed: int) -> Row:
+    """What a uniform sample proves about the same sets, tested from everything inwards."""
+    truth, n = ranked.truth[np.argsort(-ranked.scores, kind="stable")], len(ranked.truth)
+    ends = np.array(cuts(n, float(ranked.scores.sum())))
+    sample = np.zeros(n, dtype=bool)
+    sample[np.random.default_rng([seed, 3]).choice(n, n_reviews, replace=False)] = True
+    found = np.cumsum(truth & sample)[ends - 1]
     passed = binom.cdf(found[-1] - found[:-1], found[-1], float(1 - TARGET)) <= ALPHA
-    j = len(groups) - 1
+    j = len(ends) - 1
     while j and passed[j - 1]:
         j -= 1
-    inside = np.concatenate(groups[: j + 1])
     return {
-        "uniform_flags": int((~sample[inside]).sum()),
-        "uniform_certified": j < len(groups) - 1,
-        "uniform_true": bool(truth[inside].sum() >= float(TARGET) * truth.sum()),
+        "uniform_flags": int((~sample[: ends[j]]).sum()),
+        "uniform_certified": j < len(ends) - 1,
+        "uniform_true": bool(truth[: ends[j]].sum() >= float(TARGET) * truth.sum()),
     }
 
 
@@ -106,7 +107,7 @@ def supported_figures(ranked: Ranked, seed: int) -> Row:
 
 
 def audits_of(name: str, score: Score, n_audits: int, n_crowds: int, work: Path) -> tuple[int, list[Row]]:
-    """Number of items, and a row for every audit; those that are kept are not run again."""
+    """Number of items, and a row for every audit and uniform sample; audits that are kept are not run again."""
     path = work / f"{name}.{score}.jsonl"
     crowds = crowds_of(name, score, n_crowds, work)
     done = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -117,7 +118,12 @@ def audits_of(name: str, score: Score, n_audits: int, n_crowds: int, work: Path)
             handle.write(json.dumps(row) + "\n")
             handle.flush()
             done.append(row)
-    return len(crowds[0].truth), done[:n_audits]
+    n_reviews = round(float(np.mean([row["reviews"] for row in done[:n_audits]])))
+    found = [
+        {**row, **uniform_figures(crowds[seed % len(crowds)], n_reviews, seed)}
+        for seed, row in enumerate(done[:n_audits], 1)
+    ]
+    return len(crowds[0].truth), found
 
 
 def summary(name: str, score: Score, n_items: int, found: list[Row]) -> Row:
@@ -147,9 +153,9 @@ def summary(name: str, score: Score, n_items: int, found: list[Row]) -> Row:
     }
 
 
-def rows_of(names: list[str], n_audits: int, n_crowds: int, work: Path) -> Iterator[Row]:
+def rows_of(names: list[str], scores: Sequence[Score], n_audits: int, n_crowds: int, work: Path) -> Iterator[Row]:
     for name in names:
-        for score in SCORES:
+        for score in scores:
             yield summary(name, score, *audits_of(name, score, n_audits, n_crowds, work))
 
 
@@ -158,6 +164,7 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=400, help="audits per crowd and score")
     parser.add_argument("--crowds", type=int, default=20, help="simulated crowds of each kind")
     parser.add_argument("--sets", default="", help="only these crowds, with commas between")
+    parser.add_argument("--scores", default=",".join(SCORES), help="what to rank by, with commas between")
     parser.add_argument("--work", type=Path, default=Path("audit-work"), help="scores and audits are kept here")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -165,7 +172,8 @@ def main() -> None:
     done = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in rows_of(names, options.audits, options.crowds, options.work):
+        scores = [score for score in SCORES if score in options.scores.split(",")]
+        for row in rows_of(names, scores, options.audits, options.crowds, options.work):
             done.append(row)
             print(*row.values(), sep="\t", file=sys.stderr, flush=True)
     print(evidence.write("audit", done))

@@ -1,4 +1,4 @@
-"""What docs/evidence/decisions.csv has measured, in the how-tos on costs, recall targets and reviews.
+"""What docs/evidence has measured (decisions, expectations, promises), in the how-tos on costs, recall and reviews.
 
 python -m benchmarks.decisions_pages
 """
@@ -28,52 +28,25 @@ def figures(path: Path) -> tuple[Figures, dict[str, int]]:
     return {tuple(row[key] for key in keys): float(row["value"]) for row in rows}, crowds  # type: ignore[misc]
 
 
+def _evidence(name: str) -> list[dict[str, str]]:
+    with (EVIDENCE / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
 def _titles(imbalance: str, tasks: str) -> list[str]:
     return [imbalance, f"{int(tasks):,}".replace(",", " ")]
 
 
-def recall_table(found: Figures, crowds: dict[str, int]) -> str:
-    """How often the target was met, at which price, and what was promised."""
+def interval_table(found: Figures, crowds: dict[str, int]) -> str:
+    """On how many datasets the intervals of what to expect held the truth, before and after."""
     rows = []
-    for imbalance, tasks in KINDS:
-        for gold, title in (("0", "none"), ("0.05", "5 %")):
-
-            def of(figure: str, key: tuple[str, str, str] = (imbalance, tasks, gold)) -> float:
-                return found["default", *key, f"recall 0.9: {figure}"]
-
-            rows.append(
-                [
-                    *_titles(imbalance, tasks),
-                    title,
-                    f"{of('mean realised recall'):.3f}",
-                    f"{of('realised recall >= 0.88'):.0f}",
-                    f"{of('mean flags over best threshold'):.2f}",
-                    f"{of('flags <= 1.5 x best threshold'):.0f}",
-                    f"{of('promised'):.0f}",
-                    f"{of('promised, recall >= 0.88'):.0f}",
-                ]
-            )
-    head = ["imbalance", "tasks", "random gold", "mean recall", "recall ≥ 0.88", "mean flags / best"]
-    head += ["flags ≤ 1.5 × best", "promised", "promised and ≥ 0.88"]
+    for row in _evidence("expectations"):
+        if row["dataset"].startswith("sum of"):
+            of = row["dataset"].removeprefix("sum of ")
+            counts = [f"{row[name]} of {of}" for name in ("before_covers", "after_covers", "told")]
+            rows.append([f"`{row['method']}`", row["figure"], *counts])
+    head = ["labels of", "figure", "independent errors", "shared errors", "told"]
     return pages.table(head, rows)
-
-
-def real_text(found: Figures, crowds: dict[str, int]) -> str:
-    """The same on the real datasets."""
-    name = "real binary datasets"
-
-    def of(figure: str) -> float:
-        return found[name, "", "", "0", figure]
-
-    return (
-        f"On {crowds[name]} real binary datasets without gold the target was promised on "
-        f"{of('recall 0.9: promised'):.0f} and met (recall of at least 0.88) on "
-        f"{of('recall 0.9: promised, recall >= 0.88'):.0f} of these; over all of them it was met on "
-        f"{of('recall 0.9: realised recall >= 0.88'):.0f}. The interval of the class share held the truth on "
-        f"{of('prevalence: interval contains the truth'):.0f}. Mean log loss fell from "
-        f"{of('mean log loss, CC-Rasch'):.3f} to {of('mean log loss, calibrated'):.3f}. People share misconceptions, "
-        "and no model can see that in their votes: before you rely on a promise, check it with a random sample."
-    )
 
 
 def cost_table(found: Figures, crowds: dict[str, int]) -> str:
@@ -106,7 +79,7 @@ def review_table(found: Figures, crowds: dict[str, int]) -> str:
 
 Render = Callable[[Figures, dict[str, int]], str]
 BLOCKS: dict[str, dict[str, Render]] = {
-    "recall-targets.md": {"recall": recall_table, "real crowds": real_text},
+    "recall-targets.md": {"intervals": interval_table},
     "costs.md": {"costs": cost_table},
     "review-loop.md": {"review": review_table},
 }

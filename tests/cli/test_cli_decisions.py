@@ -20,10 +20,31 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
         "aggregate", FILES.labels, "--truth", FILES.truth, "--min-recall", "defect=0.9", "-o", out, "--json"
     )
     found = json.loads(done.stdout)
-    assert found["scores"]["recall"]["defect"] >= 0.88
-    assert found["scores"]["precision"]["defect"] > 0.4  # the argmax has 0.26
+    assert found["scores"]["recall"]["defect"] >= 0.9
     flagged = duckdb.sql(f"SELECT task FROM '{out}' WHERE label = 'defect' AND decision = 'recall'").fetchall()
-    assert 100 < len(flagged) < 440
+    target, expected = found["decision"]["recall_target"], found["decision"]["classes"]["defect"]
+    assert len(flagged) == target["n_flagged"] <= 440  # so many have a vote for defect
+    assert not target["promised"]
+    assert f"fewer than {target['floor']} reviews" in target["words"]
+    low, high = expected["expected_recall_interval"]
+    assert low < found["scores"]["recall"]["defect"] < high
+    low, high = expected["share_interval"]
+    assert low < 120 / 3000 < high
+    told = rarevote("aggregate", FILES.labels, "--min-recall", "defect=0.9", "-o", out).stderr
+    assert "warning: no promise on the recall of defect" in told
+    assert "rarevote audit" in told
+
+
+def test_a_random_sample_promises_by_its_own_bound(tmp_path: Path) -> None:
+    sample = tmp_path / "sample.csv"
+    duckdb.sql(f"COPY (SELECT * FROM '{FILES.truth}' USING SAMPLE 700 ROWS (reservoir, 1)) TO '{sample}'")
+    done = rarevote(
+        "aggregate", FILES.labels, "--gold", sample, "--gold-is-random", "--truth", FILES.truth,
+        "--min-recall", "defect=0.8", "-o", tmp_path / "r.csv", "--json",
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["decision"]["recall_target"]["promised"]
+    assert found["scores"]["recall"]["defect"] >= 0.8
 
 
 def test_costs_and_review(tmp_path: Path) -> None:

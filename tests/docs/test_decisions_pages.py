@@ -23,7 +23,3 @@ def test_what_the_pages_claim_was_measured(imbalance: str, tasks: str, gold: str
 
     assert crowds["default"] == 100
     assert of("prevalence: interval contains the truth") >= 85
-    assert of("recall 0.9: realised recall >= 0.88") >= 90
-    assert of("recall 0.9: mean flags over best threshold") <= 1.5
-    # A promise that was made was kept nine times in ten.
-    assert of("recall 0.9: promised, recall >= 0.88") >= 0.9 * of("recall 0.9: promised")

@@ -12,10 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import rarevote.meaning.calibrate
+import rarevote.meaning.vote_sampler
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import calibrated, reweighted
-from rarevote.meaning.vote_sampler import Votes, VoteSampler
+from rarevote.meaning.vote_sampler import Votes, VoteSampler, are_settled
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 
@@ -34,6 +35,7 @@ def random_posterior(n: int, n_classes: int, seed: int) -> Floats:
 
 def test_doctests() -> None:
     assert doctest.testmod(rarevote.meaning.calibrate).failed == 0
+    assert doctest.testmod(rarevote.meaning.vote_sampler).failed == 0
 
 
 # -- abilities held ---------------------------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def test_shares_of_a_random_gold_sample() -> None:
     ("prevalence", "message"),
     [
         ("guess", "estimate"),
-        ("gold", "no task has a known label"),
+        ("gold", "no task has a gold label"),
         ({"no": 0.5, "maybe": 0.5}, "'maybe', which is no class"),
         ({"no": 1.5}, "between 0 and 1"),
         ({}, "lacks the classes no, yes"),
@@ -212,23 +214,6 @@ def test_classes_without_support_take_no_share() -> None:
     assert abs(found.prevalence[1] - (truth.truth == 1).mean()) < 0.1
 
 
-def test_two_votes_a_task_are_told_to_be_too_few() -> None:
-    few = annotations_of(simulate_crowd(300, 20, votes_per_task=2, random_state=0))
-    assert "three votes" in calibrated(few.votes(), annotations=few, n_sweeps=40).caution
-    many = annotations_of(simulate_crowd(300, 20, votes_per_task=8, random_state=0))
-    assert not calibrated(many.votes(), annotations=many, n_sweeps=40).caution
-
-
-def test_draws_are_a_function_of_the_state() -> None:
-    """What lets the other tests take one run of the sampler for all that would be equal to it."""
-    crowd = annotations_of(simulate_crowd(60, 9, random_state=3))
-    drawn = [sampler.run(40, 10, 5) for sampler in (sampler_of(crowd), sampler_of(crowd))]
-    for name in ("score", "classes", "ability"):
-        np.testing.assert_array_equal(getattr(drawn[0], name), getattr(drawn[1], name))
-    other = sampler_of(crowd, seed=1).run(40, 10, 5)
-    assert (other.ability != drawn[0].ability).any()
-
-
 def drawn_again(sampler: VoteSampler) -> Votes:
     """New votes for the sampler's current classes, levels and abilities."""
     votes, K = sampler.votes, sampler.n_classes
@@ -257,6 +242,43 @@ def test_sampler_leaves_its_prior_unchanged() -> None:
     error = trace.reshape(40, -1, 5).mean(axis=1).std(axis=0, ddof=1) / np.sqrt(40)
     assert (error < 0.03).all()
     assert (np.abs(trace.mean(axis=0) - expected) < 4 * error).all()
+
+
+def autoregressive(n_sweeps: int, memory: float, seed: int) -> Floats:
+    """A chain around 0.3 with standard deviation 0.02 whose neighbours are correlated, (n_sweeps, 1)."""
+    rng = np.random.default_rng(seed)
+    chain = np.empty(n_sweeps)
+    state = 0.02 * rng.standard_normal()
+    for number in range(n_sweeps):
+        state = memory * state + 0.02 * np.sqrt(1 - memory**2) * rng.standard_normal()
+        chain[number] = 0.3 + state
+    return chain[:, None]
+
+
+def test_sweeps_that_are_much_alike_must_be_more() -> None:
+    # The standard error of the mean is about 0.02 sqrt((1 + memory) / (1 - memory) / sweeps); 0.15 sqrt(0.3 0.7 / 2500)
+    # is 0.0014: 211 sweeps are enough without memory, 8 200 with a memory of 0.95.
+    for memory, n_sweeps, wanted in ((0.0, 600, True), (0.95, 600, False), (0.95, 30_000, True)):
+        settled = [are_settled(autoregressive(n_sweeps, memory, seed), 2500) for seed in range(20)]
+        assert (sum(settled) >= 18) if wanted else (sum(settled) <= 6), (memory, n_sweeps)
+
+
+def test_the_chain_ends_by_itself_and_says_what_a_long_one_says() -> None:
+    truth = simulate_crowd(400, 15, votes_per_task=6, imbalance=4, random_state=0)
+    crowd = annotations_of(truth)
+    short, long = sampler_of(crowd), sampler_of(crowd, seed=1)
+    found, known = short.run(400), long.run(400, 2000)
+    assert 200 <= len(found.classes) < 800
+    assert len(known.classes) >= 400
+    assert len(sampler_of(crowd).run(400, 50).classes) == 38  # exactly so many sweeps, a quarter of them to settle
+    error = np.sqrt(known.score[:, 1].mean() * (1 - known.score[:, 1].mean()) / 400)
+    assert abs(found.score[:, 1].mean() - known.score[:, 1].mean()) < 0.6 * error
+
+
+def test_many_classes_cost_fewer_sweeps() -> None:
+    assert sampler_of(little_crowd(50, 5, 2, seed=0)).max_sweeps() == 2000
+    many = Annotations.from_arrays(np.repeat(np.arange(2000), 5), np.arange(10_000) % 50, np.arange(10_000) % 200)
+    assert sampler_of(many).max_sweeps() == 312  # 4e9 / (2 * 200 * (10 000 votes + 6 * 2000 tasks + 200 * 50 workers))
 
 
 def test_known_tasks_keep_their_class_in_every_draw() -> None:

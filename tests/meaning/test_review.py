@@ -243,8 +243,7 @@ def test_files_that_cannot_be_used_are_refused_before_any_work(tmp_path: Path) -
 
 @pytest.fixture
 def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarevote.meaning.calibrate._MIN_SWEEPS", 50)
-    monkeypatch.setattr("rarevote.meaning.calibrate._MAX_SWEEPS", 50)
+    monkeypatch.setattr("rarevote.meaning.vote_sampler._MAX_SWEEPS", 50)
 
 
 @pytest.mark.usefixtures("few_sweeps")

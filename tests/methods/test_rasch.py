@@ -137,7 +137,7 @@ def test_permutation() -> None:
 
 
 def test_gold_is_needed() -> None:
-    with pytest.raises(ParameterError, match="Rasch learns from known labels"):
+    with pytest.raises(ParameterError, match="Rasch learns from gold"):
         Rasch().fit(columns(EDGES["one task"]))
     with pytest.raises(InputError, match="none of the 1 gold tasks"):
         Rasch().fit(columns(EDGES["one task"]), {"elsewhere": "a"})
@@ -147,7 +147,7 @@ def test_empty_input() -> None:
     assert Rasch().fit(([], [], [])).labels_.to_dict() == {}
 
 
-@pytest.mark.parametrize("parameters", [{"sigma_theta": 0}, {"tol": 0.0}, {"sigma_beta": [1, 2]}, {"n_iter": 0}])
+@pytest.mark.parametrize("parameters", [{"sigma_theta": 0}, {"tol": 0.0}, {"sigma_beta": [1, 2]}, {"n_iter": -1}])
 def test_bad_parameters(parameters: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         Rasch(**parameters).fit(columns(EDGES["one task"]), {"t": "a"})

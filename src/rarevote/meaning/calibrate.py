@@ -1,22 +1,22 @@
 """Honest probabilities: how likely is each class of each task, and how many tasks of each class are there?
 
-CC-Rasch is fitted under a uniform class prior, which finds the rare class but gives no probabilities: where 3 % of the
-tasks are positive, its posteriors average 49 %. Two ways lead from there to probabilities.
+CC-Rasch is fitted under a uniform class prior, which finds the rare class but gives no probabilities: where 3% of the
+tasks are positive, its posteriors average 49%. Two ways lead from there to probabilities.
 
 *Held*: abilities and difficulties stay as fitted and only the class prior moves, ``q'_ik ~ q_ik pi'_k / pi_k``, until
 ``pi'`` is the mean of ``q'`` (EM on ``pi`` alone). This needs nothing but the posterior. It cannot undo that abilities
-were fitted under the wrong prior: the 3 % become 46 %. It is right for a method that was fitted with the right one.
+were fitted under the wrong prior: the 3% become 46%. It is right for a method that was fitted with the right one.
 
-*Refitted* (the default wherever the votes are at hand): the votes are explained anew by a relative of CC-Rasch in
+*Refitted* (the default wherever the votes are at hand): the votes are explained again by a relative of CC-Rasch in
 which nothing is maximised and everything uncertain stays uncertain (:mod:`rarevote.meaning.vote_sampler`). Each draw
-is one way in which the crowd may have come about; intervals, expected recall and the promise of a recall target all
-count draws.
+is one way in which the crowd may have come about if people err independently of one another. What to expect of real
+ones is in :mod:`rarevote.meaning.expect`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -40,11 +40,7 @@ Abilities = Literal["refitted", "held"]
 COVERAGE = 0.95
 
 _N_DRAWS = 400
-# Autocorrelation of a rare class's share dies out after about 50 sweeps: fewer sweeps would count noise.
-_MAX_SWEEPS, _MIN_SWEEPS = 2000, 400
-_ANNOTATION_VISITS = 200_000_000
 _MAX_ANNOTATIONS = 1_000_000
-_SETTLING = 0.25  # share of the sweeps before the first draw counts
 _MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
 _PARAMETER_DRAWS = 20  # for tasks outside the sample that the sampler learns from
 
@@ -59,14 +55,15 @@ class CalibratedPosterior:
         posterior: calibrated probability of every class, (n, K); known tasks have 0 and 1.
         score: the same from the votes alone, known tasks not imposed, (n, K).
         prevalence: expected share of tasks of each class, (K).
-        low: lower end of the 95 % interval of each share, (K).
+        low: lower end of the 95% interval of each share, (K).
         high: upper end, (K).
         how: how the shares were obtained, in words.
         gold: known class of each task or -1, (n).
         draws: class of each of ``drawn_tasks`` in every draw, (n_draws, n_drawn); of size 0 without sampling.
         drawn_tasks: which tasks the draws are about, ascending, (n_drawn).
         abilities: mean ability of every worker per class on the logit scale, (m, K); of size 0 without sampling.
-        caution: why nothing should be promised on these probabilities, in words; empty if nothing speaks against it.
+        is_reported: whether the method itself reports these probabilities as calibrated.
+        is_given: whether the class shares were given.
     """
 
     classes: NDArray[Any]
@@ -81,7 +78,8 @@ class CalibratedPosterior:
     draws: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     drawn_tasks: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     abilities: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    caution: str = ""
+    is_reported: bool = False
+    is_given: bool = False
 
     @property
     def n_tasks(self) -> int:
@@ -120,7 +118,7 @@ def calibrated(
         abilities: "refitted" explains the votes anew (default where ``annotations`` are given and workers times classes
             squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the
             module for what that costs).
-        n_sweeps: sweeps of the sampler; by default 2000, fewer for large crowds.
+        n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.
         random_state: seed of the sampler.
 
     Raises:
@@ -167,11 +165,11 @@ def calibrate_fit(
     """Probabilities for a fitted method, with the class prior that it was fitted with.
 
     A method that reports calibrated probabilities itself (``reported_``) is taken at its word unless ``sampled``; any
-    other method's votes are explained anew, or with very many workers and classes its posterior is reweighted.
+    other method's votes are explained again, or with very many workers and classes its posterior is reweighted.
 
     Args:
         estimator: the fitted method.
-        gold: known labels that the fit was given, by task.
+        gold: labels that the fit was given, by task.
         prevalence: as in :func:`calibrated`.
         sampled: whether draws are wanted, for intervals and recall targets, whatever the method reports.
         n_sweeps: as in :func:`calibrated`.
@@ -213,7 +211,8 @@ def _as_reported(
     fixed, words = _fixed_prevalence(prevalence, crowd.classes, counts)
     if not isinstance(prevalence, str) or prevalence != "estimate":
         wanted = counts if prevalence == "gold" else None
-        return _held(crowd.classes, score, np.maximum(share, TINY), fixed, words, known, wanted)
+        held = _held(crowd.classes, score, np.maximum(share, TINY), fixed, words, known, wanted)
+        return replace(held, is_reported=True)
     unknown = np.full(crowd.n_classes, np.nan)
     return CalibratedPosterior(
         crowd.classes,
@@ -225,7 +224,7 @@ def _as_reported(
         unknown,
         "as the method reports them, which is near the shares of the votes",
         known,
-        caution="only reviews of an expert can tell how many were missed",
+        is_reported=True,
     )
 
 
@@ -265,7 +264,7 @@ def _fixed_prevalence(prevalence: Shares, names: NDArray[Any], counts: FloatArra
         if prevalence != "gold":
             raise ParameterError(f'prevalence must be "estimate", "gold" or shares of the classes, got {prevalence!r}')
         if not n_gold:
-            raise ParameterError("prevalence from gold, but no task has a known label")
+            raise ParameterError("prevalence from gold, but no task has a gold label")
         return None, f"from {n_gold:,} known tasks, taken as a random sample of all tasks"
     if isinstance(prevalence, Mapping):
         unknown = unmatched(list(prevalence), names)
@@ -347,7 +346,7 @@ def _held(
         high,
         f"{words}, abilities held as fitted",
         known,
-        caution="probabilities without the votes behind them cannot tell how sure they are",
+        is_given=fixed is not None and gold_counts is None,
     )
 
 
@@ -373,10 +372,7 @@ def _refitted(
         tasks = np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
         words += f"; learned from {size:,} tasks drawn at random"
     sampler = VoteSampler(annotations, tasks, known, fixed, gold_counts, seed)
-    if n_sweeps is None:
-        n_sweeps = int(np.clip(_ANNOTATION_VISITS // sampler.votes.code.size, _MIN_SWEEPS, _MAX_SWEEPS))
-    settling = int(_SETTLING * n_sweeps)
-    drawn = sampler.run(n_sweeps, settling, min(_N_DRAWS, n_sweeps - settling))
+    drawn = sampler.run(_N_DRAWS, n_sweeps)
     score = drawn.score
     if tasks.size < n:
         votes = Votes.of(annotations, np.arange(n))
@@ -404,6 +400,5 @@ def _refitted(
         drawn.classes,
         tasks,
         drawn.ability,
-        # What two annotators say leaves open who of them is right: shares are identified from three votes on.
-        "" if np.median(np.diff(annotations.task_ptr)) >= 3 else "most tasks have fewer than three votes",
+        is_given=fixed is not None,
     )

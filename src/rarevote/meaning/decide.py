@@ -1,7 +1,7 @@
 """From probabilities to decisions: what each task is called, and what to expect of that.
 
-How to decide is a rule (:mod:`rarevote.meaning.rules`). A decision says what it expects: recall and precision of every
-class, counted over the draws of :mod:`rarevote.meaning.calibrate`, with 95 % intervals.
+How to decide is a rule (:mod:`rarevote.meaning.rules`). A decision says what it expects: recall, precision and
+prevalence of every class and the accuracy of the labels, with 90% intervals (:mod:`rarevote.meaning.expect`).
 """
 
 from __future__ import annotations
@@ -14,29 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import first_of_best
-from rarevote.meaning.calibrate import COVERAGE, CalibratedPosterior
+from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.costs import Costs
+from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.recall_targets import CONFIDENCE, RecallTarget
 from rarevote.meaning.rules import ABSTAINED as ABSTAINED
 from rarevote.meaning.rules import Basis, rule_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Expectation:
-    """A figure per class with its 95 % interval; the ends are NaN where there are no draws to count.
-
-    Attributes:
-        mean: expected value, (K).
-        low: lower end, (K).
-        high: upper end, (K).
-    """
-
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +34,9 @@ class Decision:
         codes: class number of each task, or -1 for no answer, (n).
         confidence: calibrated probability of the decided class, of the likeliest where there is no answer, (n).
         rule: how it was decided, in words.
-        recall: expected recall of every class.
-        precision: expected precision of every class; NaN where the class was never decided.
-        how: how recall and precision were estimated, in words.
+        expected: what to expect of every class: recall, precision, prevalence.
+        accuracy: expected share of the labels that are right.
+        how: how that was estimated, in words.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all tasks with an answer.
         target: what came of a recall target, if there was one.
@@ -60,8 +46,8 @@ class Decision:
     codes: IntArray
     confidence: FloatArray
     rule: str
-    recall: Expectation
-    precision: Expectation
+    expected: tuple[Expectations, ...]
+    accuracy: Expected
     how: str
     costs: FloatArray
     expected_cost: float
@@ -92,7 +78,7 @@ def decide(
 ) -> Decision:
     """Decide on every task. Without further arguments: the label of the method, as in the paper.
 
-    Known tasks always get their known label.
+    Tasks with gold always get their gold label.
 
     Args:
         calibrated: the probabilities.
@@ -100,8 +86,8 @@ def decide(
             :func:`rarevote.meaning.costs.cost_matrix` for the forms it may have.
         min_recall: one class and the recall that it should reach, such as ``{"defect": 0.95}``.
         abstain_below: give no answer where the method's label has a calibrated probability below this.
-        confidence: with ``min_recall``, how sure the target should be.
-        random_gold: whether the known tasks are a random sample of all tasks. Only then can they vouch for a recall;
+        confidence: with ``min_recall``, how sure a promise must be.
+        random_gold: whether the known tasks are a random sample of all tasks. Only then can they promise a recall;
             reviewed tasks are not, because they were chosen for being doubtful.
 
     Raises:
@@ -151,18 +137,7 @@ def with_expectations(
     costs: FloatArray,
     target: RecallTarget | None = None,
 ) -> Decision:
-    """The decision ``codes`` with what the calibrated probabilities expect of it."""
-    K = len(calibrated.classes)
-    decided = codes[:, None] == np.arange(K)
-    mass = calibrated.posterior.sum(axis=0)
-    hit = (calibrated.posterior * decided).sum(axis=0)
-    recall, precision = _ratio(hit, mass), _ratio(hit, decided.sum(axis=0))
-    none = np.full(K, np.nan)
-    ends = [(none, none), (none, none)]
-    how = "from the calibrated probabilities"
-    if len(calibrated.draws):
-        ends = _intervals(calibrated, codes)
-        how = f"from {len(calibrated.draws)} draws of how the votes may have come about"
+    """The decision ``codes`` with what to expect of it."""
     answered = codes != ABSTAINED
     spent = float(expected_costs(calibrated, codes, costs)[answered].sum()) if codes.size else 0.0
     return Decision(
@@ -170,37 +145,10 @@ def with_expectations(
         codes,
         confidence_of(calibrated.posterior, codes),
         rule,
-        Expectation(recall, *ends[0]),
-        Expectation(precision, *ends[1]),
-        f"{how}; class shares {calibrated.how}",
+        tuple(expectations(calibrated, codes, k) for k in range(len(calibrated.classes))),
+        expected_accuracy(calibrated, codes),
+        f"as in real crowds whose annotators share some of their errors; class shares {calibrated.how}",
         costs,
         spent,
         target,
     )
-
-
-def _intervals(calibrated: CalibratedPosterior, codes: IntArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Ends of the 95 % intervals of recall and of precision, per class."""
-    K = len(calibrated.classes)
-    mine = codes[calibrated.drawn_tasks]
-    place = (mine + 1) * K
-    # Rows: no answer, then the decided classes; columns: the class in the draw.
-    tables = [np.bincount(place + draw, minlength=(K + 1) * K).reshape(K + 1, K) for draw in calibrated.draws]
-    table = np.stack(tables).astype(np.float64)
-    hit = table[:, np.arange(K) + 1, np.arange(K)]
-    tail = (1.0 - COVERAGE) / 2
-    ends = []
-    for total in (table.sum(axis=1), table[:, 1:].sum(axis=2)):
-        ratio = _ratio(hit, total)
-        low, high = np.full(K, np.nan), np.full(K, np.nan)
-        for k in range(K):
-            seen = ratio[~np.isnan(ratio[:, k]), k]  # a draw without the class says nothing about it
-            if seen.size:
-                low[k], high[k] = np.quantile(seen, [tail, 1.0 - tail])
-        ends.append((low, high))
-    return ends
-
-
-def _ratio(part: FloatArray, whole: Any) -> FloatArray:
-    whole = np.asarray(whole, dtype=np.float64)
-    return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0))

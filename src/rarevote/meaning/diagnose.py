@@ -8,7 +8,7 @@ comes from :mod:`rarevote.meaning.calibrate` instead; what the method itself say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError
+from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
 from rarevote.meaning.classes import (
     Classes,
@@ -30,6 +31,7 @@ from rarevote.meaning.classes import (
     trade_off,
 )
 from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.items import Items, describe_items
 from rarevote.meaning.piles import Piles, believed, make_piles
@@ -54,6 +56,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
+_MAX_SHARED = 20_000_000
 # Each costs a sort of all items and many draws.
 _MAX_TRADE_OFFS = 8
 # Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
@@ -86,6 +90,8 @@ class Diagnosis:
         n_iter: iterations done.
         converged: whether the stopping rule was met.
         status: how the fit ended, in words.
+        agreement: how far annotators agree.
+        alike: who errs alike.
     """
 
     crowd: Annotations
@@ -107,6 +113,8 @@ class Diagnosis:
     n_iter: int
     converged: bool
     status: str
+    agreement: AnnotatorAgreement
+    alike: ErrorsAlike
 
 
 def diagnose(
@@ -117,6 +125,7 @@ def diagnose(
     rare: Any = None,
     truth: Mapping[Any, Any] | None = None,
     gold: Mapping[Any, Any] | None = None,
+    models: Iterable[Any] = (),
 ) -> Diagnosis:
     """Describe annotators, items and classes of a fitted crowd.
 
@@ -127,6 +136,7 @@ def diagnose(
         rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.rare`).
         truth: true labels to check the result against.
         gold: true labels that the fit was given.
+        models: names of the workers that are models.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
@@ -188,6 +198,8 @@ def diagnose(
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,
         status=estimator.status_,
+        agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
+        alike=errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models),
     )
 
 

@@ -1,11 +1,11 @@
 """How many tasks to flag for a recall of one class, and what can be said about it.
 
-A recall target asks for the fewest tasks to flag. Every draw says how many of the highest-ranked tasks would have been
-needed in its world; flagging the 80 % quantile of these numbers meets the target in 80 % of the worlds. How far the
-numbers differ tells whether the votes can answer at all: where the 90 % quantile is more than 1.7 times the 10 %
-quantile, nothing is promised without more gold. Known labels that are a *random sample* of the tasks can promise on
-their own: with ``g`` of them of the class, flagging all tasks that score at least as high as the ``(r + 1)``-th lowest
-of them misses the target with probability at most ``P(Binomial(g, 1 - target) <= r)``.
+Votes alone give an expectation (:mod:`rarevote.meaning.expect`), never a promise: as many of the highest-ranked tasks
+are flagged as make the *expected* recall reach the target. Known labels that are a *random sample* of the tasks can
+promise: with ``g`` of them of the class, flagging all tasks that score at least as high as the ``(r + 1)``-th lowest of
+them misses the target with probability at most ``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this
+cannot be small, nothing is promised, and what remains is an audit, whose cost has a floor that nobody gets below
+(:mod:`rarevote.meaning.audit.floor`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
+from rarevote.meaning.audit.floor import floor_reviews
 from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.expect import curve_of_class, drawn_rates, expectations, given_share, grouped
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
-#: Share of the draws in which a recall target must be met.
+#: How sure a promise must be.
 CONFIDENCE = 0.8
-#: How far the draws may differ on the number of tasks to flag (90 % over 10 % quantile) for a promise to be made.
-WIDEST_SPREAD = 1.7
-#: A random gold sample that the threshold serves worse than this would be by chance contradicts the votes.
-CONTRADICTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,10 @@ class RecallTarget:
         target: the recall asked for.
         confidence: how sure it should be.
         threshold: tasks whose calibrated probability of the class is at least this are flagged.
-        promised: whether the target is promised.
-        source: "votes", "gold", or "none" where nothing can be promised.
+        promised: whether the target is promised, by a random sample of known tasks.
         n_flagged: tasks flagged.
-        fewest: how many the most favourable tenth of the draws would have flagged at most.
-        most: how many the least favourable tenth would have flagged at least.
-        words: the promise, or why there is none and what would help.
+        floor: reviews of unflagged tasks below which no audit can certify the target for this list.
+        words: the promise, or what is expected, and where to go from there.
     """
 
     name: Any
@@ -55,10 +53,8 @@ class RecallTarget:
     confidence: float
     threshold: float
     promised: bool
-    source: str
     n_flagged: int
-    fewest: int
-    most: int
+    floor: int
     words: str
 
 
@@ -86,19 +82,6 @@ def one_target(wanted: Mapping[Any, float], classes: NDArray[Any]) -> tuple[int,
     return number, float(target)
 
 
-def needed_flags(calibrated: CalibratedPosterior, number: int, target: float) -> IntArray:
-    """How many of the highest-ranked tasks each draw needs for the target, sorted; known tasks are left out."""
-    unknown = np.flatnonzero(calibrated.gold[calibrated.drawn_tasks] < 0)
-    score = calibrated.score[calibrated.drawn_tasks[unknown], number]
-    ranked = unknown[np.argsort(-score, kind="stable")]
-    needed = []
-    for draw in calibrated.draws:
-        place = np.flatnonzero(draw[ranked] == number)  # ranks of the class's tasks in this draw
-        n_wanted = ceil(target * place.size - 1e-9)
-        needed.append(int(place[n_wanted - 1]) + 1 if n_wanted else 0)
-    return np.sort(np.array(needed, dtype=np.int64))
-
-
 def gold_threshold(scores: FloatArray, target: float, confidence: float) -> float | None:
     """The highest threshold that known tasks of a class, a random sample, allow; None if they are too few."""
     n = len(scores)
@@ -112,88 +95,93 @@ def gold_threshold(scores: FloatArray, target: float, confidence: float) -> floa
     return None if allowed < 0 else float(np.sort(scores)[allowed])
 
 
-def flag(
-    calibrated: CalibratedPosterior, number: int, target: float, confidence: float, random_gold: bool
-) -> tuple[RecallTarget, NDArray[np.bool_]]:
-    """Which tasks to flag for a recall of the class, and what came of the target."""
-    score = calibrated.score[:, number]
+def expected_threshold(calibrated: CalibratedPosterior, number: int, target: float, allowed: BoolArray) -> float:
+    """The highest threshold at which the expected recall of the unknown tasks reaches the target; the lowest if none.
+
+    Args:
+        calibrated: the probabilities.
+        number: the class.
+        target: the recall.
+        allowed: which tasks may be flagged, (n).
+    """
     unknown = calibrated.gold < 0
-    of_gold = score[calibrated.gold == number] if random_gold else np.empty(0)
-    bound = gold_threshold(of_gold, target, confidence) if random_gold else None
-    fewest = most = 0
-    name, percent = calibrated.classes[number], f"{100 * confidence:g} %"
-    if len(calibrated.draws):
-        needed = needed_flags(calibrated, number, target)
-        fewest, middle, most = (int(needed[ceil(share * needed.size) - 1]) for share in (0.1, confidence, 0.9))
-        ranked = np.sort(score[calibrated.drawn_tasks][unknown[calibrated.drawn_tasks]])[::-1]
-        # The draws may be about a sample of the tasks.
-        scale = unknown.sum() / max(ranked.size, 1)
-        threshold = float(ranked[middle - 1]) if middle else np.inf
-        told = not calibrated.caution and fewest > 0 and most <= WIDEST_SPREAD * fewest
-        fewest, most = round(fewest * scale), round(most * scale)
-        contradicted = _contradicts(of_gold, threshold, target)
-    else:
-        # No draws: take the probabilities at their word, and promise nothing.
-        order = np.argsort(-score[unknown], kind="stable")
-        reached = np.cumsum(score[unknown][order])
-        threshold = np.inf
-        if reached.size:
-            threshold = float(score[unknown][order][np.searchsorted(reached, target * reached[-1] - 1e-12)])
-        told = contradicted = False
-    if told and not contradicted:
-        source = "votes"
-        words = (
-            f"recall of {name} at least {target:g} in {percent} of the draws from the votes, if annotators err "
-            "independently of one another. Votes alone cannot show whether they do: check it with a random sample of "
-            "known tasks"
-        )
-    elif bound is not None:
-        source, threshold = "gold", bound
-        words = f"recall of {name} at least {target:g} with {percent} confidence, by {of_gold.size} random known tasks"
-    else:
-        source = "none"
-        words = _why_not(calibrated, number, target, confidence, contradicted, fewest, most, of_gold.size)
-    flagged = np.where(unknown, score >= threshold, calibrated.gold == number)
-    found = RecallTarget(
-        name, target, confidence, threshold, source != "none", source, int(flagged.sum()), fewest, most, words
-    )
-    return found, flagged
+    score, may = calibrated.score[unknown, number], allowed[unknown]
+    if not may.any():
+        return np.inf
+    logit, size, group = grouped(score)
+    given = given_share(calibrated, number)
+    rate = drawn_rates(logit, size, curve_of_class(calibrated), np.random.default_rng(4), given)
+    within = np.bincount(group[may], minlength=size.size)
+    found = np.cumsum((rate * within)[:, ::-1], axis=1)  # most probable group first
+    recall = np.concatenate([[0.0], np.median(found / (rate @ size)[:, None], axis=0)])
+    last = int(np.searchsorted(recall, target - 1e-9))
+    if last > size.size:
+        return float(score[may].min())
+    # Of the group within which the target is reached, as many tasks as the way from one end to the other needs.
+    needed = (target - recall[last - 1]) / max(recall[last] - recall[last - 1], 1e-12)
+    inside = np.sort(score[may & (group == size.size - last)])[::-1]
+    return float(inside[min(max(ceil(needed * inside.size - 1e-9), 1), inside.size) - 1])
 
 
-def _contradicts(of_gold: FloatArray, threshold: float, target: float) -> bool:
-    """Whether so many random known tasks of the class below the threshold would hardly be chance."""
-    n, missed = of_gold.size, int((of_gold < threshold).sum())
-    if not missed:
-        return False
-    fewer = sum(comb(n, k) * (1.0 - target) ** k * target ** (n - k) for k in range(missed))
-    return 1.0 - fewer < CONTRADICTION
-
-
-def _why_not(
+def flag(
     calibrated: CalibratedPosterior,
     number: int,
     target: float,
     confidence: float,
-    contradicted: bool,
-    fewest: int,
-    most: int,
-    n_gold: int,
-) -> str:
-    name = calibrated.classes[number]
-    if contradicted:
-        reason = "the random known tasks contradict what the votes suggest"
-    elif calibrated.caution or not most:
-        reason = calibrated.caution or "there may be none"
+    random_gold: bool,
+    allowed: BoolArray | None = None,
+) -> tuple[RecallTarget, BoolArray]:
+    """Which tasks to flag for a recall of the class, and what came of the target.
+
+    Args:
+        calibrated: the probabilities.
+        number: the class.
+        target: its recall.
+        confidence: how sure a promise must be.
+        random_gold: whether the known tasks are a random sample of all tasks.
+        allowed: which tasks may be flagged where nothing is promised, (n); all if not given.
+    """
+    score, unknown = calibrated.score[:, number], calibrated.gold < 0
+    of_gold = score[calibrated.gold == number] if random_gold else np.empty(0)
+    n_gold = of_gold.size
+    bound = gold_threshold(of_gold, target, confidence) if target < 1.0 else None
+    if bound is None:
+        may = np.ones(len(score), dtype=bool) if allowed is None else allowed
+        threshold = expected_threshold(calibrated, number, target, may)
     else:
-        reason = f"the votes cannot tell whether {fewest:,} or {most:,} tasks must be flagged"
-    text = f"no promise on the recall of {name}: {reason}"
+        # A promise that some samples could not make would be made by the lucky ones alone: nothing may be left out.
+        may, threshold = np.ones(len(score), dtype=bool), bound
+    flagged = np.where(unknown, (score >= threshold) & may, calibrated.gold == number)
+    expected = expectations(calibrated, np.where(flagged, number, -1), number)
+    n_flagged = int(flagged.sum())
+    hits = 0 if not n_flagged else round(n_flagged * expected.precision.value)
+    floor = floor_reviews(hits, len(score) - n_flagged, target=target, confidence=confidence)
+    name, sure = calibrated.classes[number], f"{100 * confidence:g}% confidence"
+    if bound is not None:
+        words = f"recall of {name} at least {target:g} with {sure}, gold included, by {n_gold} random known tasks"
+    else:
+        words = (
+            f"no promise on the recall of {name}: expected is {expected.recall.words}. "
+            f"{_what_would_promise(calibrated, number, target, confidence, n_gold)}"
+        )
+    words += (
+        f". Nobody can certify it for this list, whatever the crowd, with fewer than {counted(floor, 'review')} of the "
+        f"{counted(len(score) - n_flagged, 'task')} that are not on it: see rarevote audit"
+    )
+    return RecallTarget(name, target, confidence, threshold, bound is not None, n_flagged, floor, words), flagged
+
+
+def _what_would_promise(
+    calibrated: CalibratedPosterior, number: int, target: float, confidence: float, n_gold: int
+) -> str:
+    """How much gold could promise the target, in words."""
     if target >= 1.0:
-        return f"{text}. No sample can promise that nothing is missed: lower the target."
+        return "No sample can promise that nothing is missed: lower the target"
     # Without a single miss allowed, target^g is the chance of being wrong.
     n_needed = ceil(log(1.0 - confidence) / log(target))
     share = max(float(calibrated.prevalence[number]), 1.0 / max(calibrated.n_tasks, 1))
     have = f" ({n_gold} are known)" if n_gold else ""
     return (
-        f"{text}. Gold is needed: {n_needed} known tasks of class {name}{have}, about {ceil(n_needed / share):,} tasks "
-        "drawn at random and labelled by an expert, would do."
+        f"A random sample could promise it: {n_needed} known tasks of class {calibrated.classes[number]}{have}, about "
+        f"{ceil(n_needed / share):,} tasks drawn at random and labelled by an expert"
     )

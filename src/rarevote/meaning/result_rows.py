@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import Decision
+from rarevote.meaning.expect import Expected
 from rarevote.meaning.metrics import score
 from rarevote.meaning.rules import ABSTAINED
 
@@ -60,11 +62,27 @@ def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dic
     }
 
 
+def figures_html(summary: Mapping[str, Any]) -> str:
+    """The figures of a result as a notebook shows them: the class that matters first, then the largest."""
+    rare = summary["rare"]["class"]
+    ordered = sorted(summary["classes"].items(), key=lambda entry: (entry[0] != rare, -entry[1]["tasks"]))
+    rows = [[name, *entry.values()] for name, entry in ordered]
+    facts = {
+        "tasks": summary["n_tasks"],
+        "workers": summary["n_workers"],
+        "votes": summary["n_annotations"],
+        "decided by": summary["decided_by"],
+        "fit": f"{summary['n_iter']} iterations, {summary['status']}",
+    } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
+    header = ["class", "tasks", "of tasks", "of votes"]
+    return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
+
+
 def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
-    """Labels against known answers, the rare class first.
+    """Labels against the truth, the rare class first.
 
     Raises:
-        InputError: the known answers name none of the tasks.
+        InputError: the truth names none of the tasks.
     """
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():
@@ -89,27 +107,33 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     }
 
 
-def decision_figures(decision: Decision, calibrated: CalibratedPosterior) -> dict[str, Any]:
+def decision_figures(decision: Decision) -> dict[str, Any]:
     """What a decision expects, in figures; a figure that there is not is None."""
 
     def number(value: float) -> float | None:
         return None if value != value else float(value)
 
+    def figure(name: str, found: Expected) -> dict[str, Any]:
+        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
+
     per_class = {
-        str(name): {
-            "share": number(calibrated.prevalence[k]),
-            "share_interval": [number(calibrated.low[k]), number(calibrated.high[k])],
-            "expected_recall": number(decision.recall.mean[k]),
-            "expected_recall_interval": [number(decision.recall.low[k]), number(decision.recall.high[k])],
-            "expected_precision": number(decision.precision.mean[k]),
-            "expected_precision_interval": [number(decision.precision.low[k]), number(decision.precision.high[k])],
+        str(one.name): {
+            **figure("share", one.prevalence),
+            **figure("expected_recall", one.recall),
+            **figure("expected_precision", one.precision),
+            "only_an_audit_can_know": [
+                what
+                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
+                if found.value == found.value and not found.is_told
+            ],
         }
-        for k, name in enumerate(calibrated.classes.tolist())
+        for one in decision.expected
     }
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
         "classes": per_class,
+        **figure("expected_accuracy", decision.accuracy),
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
     }

@@ -87,8 +87,6 @@ class Rule(ABC):
 
     #: whether it needs calibrated probabilities
     calibrates: ClassVar[bool] = True
-    #: whether it needs draws of how the votes may have come about
-    samples: ClassVar[bool] = False
     #: what it is called in the column ``decision``
     name: ClassVar[str] = ""
 
@@ -186,7 +184,6 @@ class LeastCost(Rule):
 class MinRecall(Rule):
     """As many tasks of one class as a recall needs; elsewhere the best other class."""
 
-    samples: ClassVar[bool] = True
     name: ClassVar[str] = "recall"
     wanted: Mapping[Any, float]
     confidence: float = CONFIDENCE
@@ -210,14 +207,11 @@ class MinRecall(Rule):
         """Flag by the calibrated probability of the class."""
         calibrated = basis.calibration
         number, wanted = one_target(self.wanted, calibrated.classes)
-        target, flagged = flag(calibrated, number, wanted, self.confidence, self.random_gold)
+        allowed = None if basis.allowed is None else basis.allowed[:, number]
+        target, flagged = flag(calibrated, number, wanted, self.confidence, self.random_gold, allowed)
         others = calibrated.posterior.copy()
         others[:, number] = -1.0  # only where nothing else is allowed
         codes = np.where(flagged, number, best_allowed(others, basis))
-        allowed = basis.allowed
-        if allowed is not None:
-            refused = ~allowed[np.arange(len(codes)), codes]
-            codes = np.where(refused, best_allowed(others, basis), codes)
         return Chosen(codes, target)
 
 

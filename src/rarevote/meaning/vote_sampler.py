@@ -21,7 +21,7 @@ so many tasks, and a task's likelihood is a sum over positions of whole arrays. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,14 @@ IntArray = NDArray[np.int64]
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
 _LOWEST_LOG = -600.0  # a likelihood below this is none; its exponential must stay above zero
+
+# Autocorrelation of a rare class's share dies out after about 50 sweeps: fewer sweeps would count noise.
+_SETTLING = 100  # sweeps before the first draw counts
+_MIN_SWEEPS, _MAX_SWEEPS = 300, 2000
+_LONGER = 1.3  # how many times as many sweeps before the next look at the shares
+_PIECES, _ENOUGH = 10, 0.15
+# A sweep visits every vote once and every task some times, for every class and level. The bound is about 30 seconds.
+_CELL_VISITS, _TASK_VISITS = 4_000_000_000, 6
 
 # Priors, on the logit scale of an ability.
 _MEAN_VARIANCE = 2.0
@@ -142,24 +150,43 @@ class VoteSampler:
         self.ability = np.log(accuracy / (1.0 - accuracy))
         self.mean, self.spread = self.ability.mean(axis=0), np.ones(K)
 
-    def run(self, n_sweeps: int, settling: int, n_draws: int) -> Drawn:
-        """Sweep, and keep what the sweeps after the first ``settling`` gave."""
+    def run(self, n_draws: int, n_sweeps: int | None = None) -> Drawn:
+        """Sweep until the shares of the classes are known well enough, and keep what the sweeps gave.
+
+        Args:
+            n_draws: at least so many draws are kept of a chain that is long enough, and fewer than twice as many.
+            n_sweeps: exactly so many sweeps, whatever the shares.
+        """
         n, K = len(self.votes.tasks), self.n_classes
-        kept = set(np.linspace(settling, n_sweeps - 1, n_draws).astype(int).tolist())
-        back = np.argsort(self.votes.tasks)
-        draws = np.empty((len(kept), n), dtype=smallest_unsigned(K))
+        most = n_sweeps or self.max_sweeps()
+        settling = min(_SETTLING, most // 4)
+        check = most if n_sweeps else _MIN_SWEEPS
         score, ability = np.zeros((K, n)), np.zeros_like(self.ability)
-        n_kept = 0
-        for number in range(n_sweeps):
+        shares: list[FloatArray] = []
+        draws: list[NDArray[Any]] = []
+        stride, kind = 1, smallest_unsigned(K)
+        for number in range(most):
             probability, classes = self.sweep()
-            if number < settling:
-                continue
-            score += probability
-            ability += self.ability
-            if number in kept:
-                draws[n_kept] = classes[back]
-                n_kept += 1
-        return Drawn(normalise_rows(score.T[back]), draws, ability / (n_sweeps - settling))
+            if number >= settling:
+                score += probability
+                ability += self.ability
+                if len(shares) % stride == 0:
+                    draws.append(classes.astype(kind))
+                shares.append(np.bincount(classes, minlength=K) / n)
+                if len(draws) == 2 * n_draws:
+                    draws, stride = draws[::2], 2 * stride
+            if number + 1 == check:
+                if not n_sweeps and are_settled(np.array(shares), n):
+                    break
+                check = ceil(check * _LONGER)
+        back = np.argsort(self.votes.tasks)
+        return Drawn(normalise_rows(score.T[back]), np.array(draws)[:, back], ability / len(shares))
+
+    def max_sweeps(self) -> int:
+        """The most sweeps that the size of the crowd allows."""
+        n, K = len(self.votes.tasks), self.n_classes
+        work = 2 * K * (self.votes.code.size + _TASK_VISITS * n + K * self.n_workers)
+        return int(np.clip(_CELL_VISITS // work, _MIN_SWEEPS, _MAX_SWEEPS))
 
     # -- one sweep ---------------------------------------------------------------------------------------------------
 
@@ -298,6 +325,29 @@ class VoteSampler:
         self.mean = variance * self.ability.sum(0) / self.spread**2 + np.sqrt(variance) * rng.standard_normal(K)
         scale = _SPREAD_SCALE + ((self.ability - self.mean) ** 2).sum(axis=0) / 2
         self.spread = np.sqrt(scale / rng.gamma(_SPREAD_SHAPE + m / 2, size=K))
+
+
+def are_settled(shares: FloatArray, n_tasks: int) -> bool:
+    """Whether the mean shares of a chain are known well enough.
+
+    The sweeps are cut into ``B = 10`` pieces. The standard error of a mean share is ``sd(means of the pieces) /
+    sqrt(B)``: it grows if neighbouring sweeps are alike, or if the chain still drifts. It is small enough at 0.15 times
+    ``sqrt((s (1 - s) + 1/n) / n)``, the sampling error that the share of a class has over ``n`` tasks anyway.
+
+    Args:
+        shares: share of each class after each sweep, (n_sweeps, K).
+        n_tasks: ``n``.
+
+    Example:
+        >>> still = np.tile([[0.3, 0.7], [0.32, 0.68]], (100, 1))
+        >>> drifting = np.linspace(0.2, 0.4, 200)[:, None]
+        >>> are_settled(still, 100), are_settled(drifting, 100)
+        (True, False)
+    """
+    pieces = np.array([piece.mean(axis=0) for piece in np.array_split(shares, _PIECES)])
+    error = pieces.std(axis=0, ddof=1) / sqrt(_PIECES)
+    mean = pieces.mean(axis=0)
+    return bool((error <= _ENOUGH * np.sqrt((mean * (1.0 - mean) + 1.0 / n_tasks) / n_tasks)).all())
 
 
 def _sigmoid(log_odds: FloatArray) -> FloatArray:

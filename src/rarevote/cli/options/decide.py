@@ -40,7 +40,7 @@ MinRecall = Annotated[
     str | None,
     typer.Option(
         metavar="CLASS=RECALL",
-        help="Flag as many tasks as this recall of the class needs, such as defect=0.95.",
+        help="Flag as many tasks as this recall of the class is expected to need, such as defect=0.95.",
     ),
 ]
 AbstainBelow = Annotated[
@@ -58,7 +58,7 @@ RandomGold = Annotated[
     bool,
     typer.Option(
         "--gold-is-random",
-        help="The gold labels are a random sample of the tasks, so that they can vouch for a recall.",
+        help="The gold labels are a random sample of the tasks, so that they can promise a recall.",
     ),
 ]
 MaxReview = Annotated[

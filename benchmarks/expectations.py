@@ -1,0 +1,346 @@
+"""Do expected recall, precision and prevalence hold on real crowds, and are promises kept? Before and after.
+
+    python -m benchmarks.expectations [--samples 300] [--keep FOLDER] [--only intervals,promises] [--datasets a,b]
+
+Writes docs/evidence/expectations.csv: for the rarest true class of every dataset (items with truth only) and the labels
+of a method, the true figure, the 90% interval that took annotators as independent (before: counted over draws of the
+vote sampler) and the one that allows for shared errors (after). The curve that the latter needs is learnt without the
+dataset's source group; the last rows give what was learnt on all, which is what rarevote/meaning/expect.py holds.
+Writes docs/evidence/promises.csv: how often a recall of 0.9 that 5% random gold promised (80% confidence) was kept.
+`--keep`: what is computed is kept there, and a run that was stopped goes on. Datasets: RAREVOTE_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import rarevote
+from benchmarks import evidence
+from benchmarks.peers import DATASETS
+from rarevote.crowd.annotations import Annotations
+from rarevote.io.read.frames import read_annotations, read_truth
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.expect import Curve, Expected, expectations, expected, expected_accuracy, grouped, rates
+from rarevote.study.datasets import find_dataset
+
+TARGET, GOLD_SHARE = 0.9, 0.05
+METHODS = {"anchored-rasch": "reported", "cc-rasch": "sampled"}
+FIGURES = ("recall", "precision", "prevalence", "accuracy")
+Floats = NDArray[np.float64]
+Row = dict[str, Any]
+
+# --------------------------------------------------------------------------------------------------------------------
+# learning the curve
+
+_FREEDOM = 4.0
+_SHIFTS, _LOG_SLOPES = np.linspace(-3.5, 3.5, 43), np.linspace(-3.0, 1.6, 31)
+_D, _LOG_B = (axis.ravel() for axis in np.meshgrid(_SHIFTS, _LOG_SLOPES, indexing="ij"))
+
+
+def likelihood(probability: Floats, is_true: NDArray[np.bool_]) -> Floats:
+    """Likelihood of the truth at every node of the grid of ``(d, log b)``, up to a factor."""
+    logit, size, group = grouped(probability)
+    hits = np.bincount(group, is_true, minlength=size.size)
+    share = expit(logit) @ size / size.sum()
+    rate = np.clip(rates(logit, size, expit(np.log(share / (1 - share)) + _D), np.exp(_LOG_B)), 1e-12, 1 - 1e-12)
+    logs = np.log(rate) @ hits + np.log1p(-rate) @ (size - hits)
+    return np.asarray(np.exp(logs - logs.max()))
+
+
+def learnt(likelihoods: Floats, groups: Sequence[str], *, slope: bool = True) -> Curve:
+    """The curve that makes the truth of all datasets likeliest, every source group with the same weight.
+
+    That the mean comes from few groups ``G`` widens what is expected of another one: the covariance is multiplied by
+    ``(G + 1) / G``.
+    """
+    weight = np.array([1.0 / list(groups).count(group) for group in groups])
+
+    def spread(at: Floats) -> tuple[Floats, Floats]:
+        if not slope:
+            return np.array([at[0], 0.0]), np.diag([np.exp(at[1]), 1.0])
+        return at[:2], np.array([[np.exp(at[2]), 0.0], [at[3], np.exp(at[4])]])
+
+    # Without a slope, only the nodes next to b = 1 count, and only the shift says how probable they are.
+    nodes = np.ones(_D.size, dtype=bool) if slope else np.abs(_LOG_B) == np.abs(_LOG_B).min()
+    n_free = 2 if slope else 1
+
+    def loss(at: Floats) -> float:
+        mean, root = spread(at)
+        away = np.linalg.solve(root, np.stack([_D[nodes] - mean[0], _LOG_B[nodes] - mean[1]]))[:n_free]
+        density = (1.0 + (away**2).sum(axis=0) / _FREEDOM) ** (-(_FREEDOM + n_free) / 2)
+        density /= max(density.sum(), 1e-300)
+        return -float(weight @ np.log(likelihoods[:, nodes] @ density + 1e-300))
+
+    start = [-0.2, 0.0, -0.7, 0.0, -0.7] if slope else [-0.2, -0.7]
+    found = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 3000, "xatol": 2e-3, "fatol": 1e-3})
+    mean, root = spread(found.x)
+    n_groups = len(set(groups))
+    covariance = root @ root.T * (n_groups + 1) / n_groups
+    of_b = float(covariance[1, 1]) if slope else 1e-9
+    return Curve((float(mean[0]), float(mean[1])), (float(covariance[0, 0]), float(covariance[1, 0]), of_b))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# real crowds
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The labels of a method on the items of a dataset that have a truth.
+
+    Attributes:
+        slug: the dataset.
+        group: its source group.
+        found: calibrated probabilities of these items.
+        codes: the labels.
+        truth: the true classes.
+        rare: the rarest of them.
+        draws: classes in the draws of the vote sampler, (n_draws, n).
+    """
+
+    slug: str
+    group: str
+    found: CalibratedPosterior
+    codes: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    rare: int
+    draws: NDArray[Any]
+
+    @property
+    def own(self) -> Floats:
+        """Probability of every label."""
+        return np.asarray(self.found.score[np.arange(len(self.codes)), self.codes])
+
+    def true_figures(self) -> dict[str, float]:
+        flagged, is_rare = self.codes == self.rare, self.truth == self.rare
+        hits = float((flagged & is_rare).sum())
+        return {
+            "recall": hits / is_rare.sum(),
+            "precision": hits / max(flagged.sum(), 1),
+            "prevalence": float(is_rare.mean()),
+            "accuracy": float((self.codes == self.truth).mean()),
+        }
+
+    def before(self) -> dict[str, Expected]:
+        """As counted over draws of annotators who err independently."""
+        flagged, is_rare = self.codes == self.rare, self.draws == self.rare
+        hits, total = (is_rare & flagged).sum(axis=1).astype(float), is_rare.sum(axis=1).astype(float)
+        n = np.full(len(hits), float(len(self.codes)))
+        right = (self.draws == self.codes).sum(axis=1).astype(float)
+        parts = (hits, total), (hits, np.full(len(hits), flagged.sum())), (total, n), (right, n)
+        return {name: expected(*part) for name, part in zip(FIGURES, parts, strict=True)}
+
+    def after(self, curve: Curve, of_labels: Curve) -> dict[str, Expected]:
+        one = expectations(self.found, self.codes, self.rare, curve=curve)
+        accuracy = expected_accuracy(self.found, self.codes, curve=of_labels)
+        return {"recall": one.recall, "precision": one.precision, "prevalence": one.prevalence, "accuracy": accuracy}
+
+
+def opened(slug: str) -> tuple[Annotations, NDArray[np.int64]]:
+    """A dataset's votes and the true class of every task or -1; a class that only the truth names is one."""
+    truth = read_truth(str(DATASETS / slug / "truth.csv"))
+    names = sorted({str(label) for label in truth.values()})
+    crowd, _ = read_annotations(str(DATASETS / slug / "labels.csv"), classes=names)
+    number = {name: k for k, name in enumerate(crowd.classes.tolist())}
+    codes = [number[truth[task]] if task in truth else -1 for task in crowd.task_names().tolist()]
+    return crowd, np.array(codes)
+
+
+def rarest(truth: NDArray[np.int64]) -> int:
+    counts = np.bincount(truth[truth >= 0])
+    return int(np.where(counts > 0, counts, counts.max() + 1).argmin())
+
+
+def cases(slug: str, keep: Path | None) -> dict[str, Case]:
+    """The cases of a dataset, by method."""
+    group = find_dataset(slug).source_group
+    path = None if keep is None else keep / f"{slug}.npz"
+    if path is not None and path.is_file():
+        kept = dict(np.load(path))
+    else:
+        crowd, truth = opened(slug)
+        rows = np.flatnonzero(truth >= 0)
+        ours, theirs = rarevote.fit(crowd, "anchored-rasch"), rarevote.fit(crowd, "cc-rasch")
+        sampled = theirs.calibrate(sampled=True)
+        kept = {
+            "truth": truth[rows],
+            "reported": ours.calibrate().score[rows],
+            "sampled": sampled.score[rows],
+            "anchored-rasch": ours.decide().codes[rows],
+            "cc-rasch": theirs.decide().codes[rows],
+            "draws": sampled.draws[:, rows],
+        }
+        if path is not None:
+            np.savez_compressed(path, **kept)
+    truth, K = kept["truth"], kept["reported"].shape[1]
+    found = {}
+    for method, basis in METHODS.items():
+        p, unknown = kept[basis], np.full(len(truth), -1, dtype=np.int32)
+        of_items = CalibratedPosterior(np.arange(K), p, p, p, p.mean(axis=0), np.zeros(K), np.ones(K), "", unknown)
+        of_items = replace(of_items, is_reported=basis == "reported")
+        found[method] = Case(slug, group, of_items, kept[method], truth, rarest(truth), kept["draws"])
+    return found
+
+
+def interval_rows(slugs: Sequence[str], keep: Path | None) -> Iterator[Row]:
+    """One row a method, dataset and figure; then sums; then what was learnt on all."""
+    by_slug = {}
+    for slug in slugs:
+        by_slug[slug] = cases(slug, keep)
+        print(slug, flush=True)
+    learnt_rows = []
+    for method in METHODS:
+        chosen = [found[method] for found in by_slug.values()]
+        of_class = np.stack([likelihood(case.found.score[:, case.rare], case.truth == case.rare) for case in chosen])
+        of_labels = np.stack([likelihood(case.own, case.codes == case.truth) for case in chosen])
+        groups = [case.group for case in chosen]
+        rows: list[Row] = []
+        for group in dict.fromkeys(groups):
+            others = [i for i, name in enumerate(groups) if name != group]
+            named = [groups[i] for i in others]
+            curves = learnt(of_class[others], named), learnt(of_labels[others], named, slope=False)
+            for case in chosen:
+                if case.group == group:
+                    rows += case_rows(method, case, *curves)
+        yield from rows
+        yield from sums(method, rows)
+        for what, kept, slope in (("of a class", of_class, True), ("of labels", of_labels, False)):
+            curve = learnt(kept, groups, slope=slope)
+            print(method, what, curve, flush=True)
+            named_values = zip(("shift", "log slope"), curve.mean, strict=True)
+            pairs = zip(("variance of shift", "covariance", "variance of log slope"), curve.covariance, strict=True)
+            for name, value in (*named_values, *pairs):
+                learnt_rows.append({"method": method, "dataset": f"learnt {what}", "figure": name, "after": value})
+    yield from learnt_rows
+
+
+def case_rows(method: str, case: Case, curve: Curve, of_labels: Curve) -> Iterator[Row]:
+    before, after = case.before(), case.after(curve, of_labels)
+    for figure, truth in case.true_figures().items():
+        yield {
+            "method": method,
+            "dataset": case.slug,
+            "source_group": case.group,
+            "figure": figure,
+            "truth": truth,
+            **{f"before{end}": value for end, value in _ends(before[figure])},
+            "before_covers": int(before[figure].low <= truth <= before[figure].high),
+            **{f"after{end}": value for end, value in _ends(after[figure])},
+            "after_covers": int(after[figure].low <= truth <= after[figure].high),
+            "told": int(after[figure].is_told),
+        }
+
+
+def _ends(found: Expected) -> Iterable[tuple[str, float]]:
+    return ("", found.value), ("_low", found.low), ("_high", found.high)
+
+
+def sums(method: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """How many of the datasets each interval covers, and on how many something is told."""
+    for figure in FIGURES:
+        mine = [row for row in rows if row["figure"] == figure]
+        total = {name: sum(int(row[name]) for row in mine) for name in ("before_covers", "after_covers", "told")}
+        row = {"method": method, "dataset": f"sum of {len(mine)}", "figure": figure, **total}
+        print(row, flush=True)
+        yield row
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# promises
+
+
+def promises(slug: str, n_samples: int) -> Row:
+    """How often 5% random gold promised, and how often that was kept on the items that were not gold, and on all."""
+    crowd, truth = opened(slug)
+    rows, rare = np.flatnonzero(truth >= 0), rarest(truth)
+    tasks, classes = crowd.task_names().tolist(), crowd.classes.tolist()
+    is_rare = truth == rare
+    n_gold, n_promised, n_kept, n_kept_all, flags = round(GOLD_SHARE * rows.size), 0, 0, 0, []
+    for seed in range(n_samples):
+        chosen = np.random.default_rng([seed, 5]).choice(rows, n_gold, replace=False)
+        # Fewer than 16 of the class cannot promise 0.9 with 80%: nothing needs to be fitted to know that.
+        if is_rare[chosen].sum() < 16:
+            continue
+        gold = {tasks[i]: classes[truth[i]] for i in chosen.tolist()}
+        result = rarevote.fit(crowd, gold=gold).decide(min_recall={classes[rare]: TARGET}, random_gold=True)
+        assert result.target is not None
+        flagged = result.codes == rare
+        new = is_rare.copy()
+        new[chosen] = False
+        n_promised += result.target.promised
+        n_kept += bool(result.target.promised and (flagged & new).sum() >= TARGET * new.sum())
+        n_kept_all += bool(result.target.promised and (flagged & is_rare).sum() >= TARGET * is_rare.sum())
+        flags.append(float(flagged.mean()))
+    return {
+        "dataset": slug,
+        "source_group": find_dataset(slug).source_group,
+        "items": int(rows.size),
+        "of_class": int(is_rare.sum()),
+        "samples": n_samples,
+        "gold": n_gold,
+        "promised": n_promised,
+        "kept_on_other_items": n_kept,
+        "kept_on_all_items": n_kept_all,
+        "mean_share_flagged": round(float(np.mean(flags)), 4) if flags else "",
+    }
+
+
+def promise_rows(slugs: Sequence[str], n_samples: int, keep: Path | None) -> Iterator[Row]:
+    for slug in slugs:
+        path = None if keep is None else keep / f"{slug}-{n_samples}.json"
+        if path is not None and path.is_file():
+            row = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            row = promises(slug, n_samples)
+            if path is not None:
+                path.write_text(json.dumps(row), encoding="utf-8")
+        print(*row.values(), sep=", ", flush=True)
+        yield row
+
+
+def _rounded(row: Mapping[str, Any], names: Sequence[str]) -> Row:
+    values = {name: row.get(name, "") for name in names}
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=300, help="gold samples of each dataset")
+    parser.add_argument("--keep", type=Path, help="a folder for what is computed, so that a run can go on")
+    parser.add_argument("--only", default="intervals,promises")
+    parser.add_argument("--datasets", help="only these; nothing is written to docs/evidence")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
+        slugs = [row["slug"] for row in csv.DictReader(handle) if row["match"] == "exact"]
+    if options.datasets:
+        slugs = options.datasets.split(",")
+    parts = {
+        "intervals": ("expectations", partial(interval_rows, slugs, options.keep)),
+        "promises": ("promises", partial(promise_rows, slugs, options.samples, options.keep)),
+    }
+    for part in options.only.split(","):
+        name, rows_of = parts[part]
+        rows = list(rows_of())
+        if not options.datasets:
+            fields = list(rows[0])
+            print(evidence.write(name, [_rounded(row, fields) for row in rows]).relative_to(evidence.REPOSITORY))
+
+
+if __name__ == "__main__":
+    main()
