@@ -48,7 +48,9 @@ def shared_folder() -> Path:
 def browser() -> Iterator[Browser]:
     with started_browser() as opened:
         if opened is None:
-            (pytest.fail if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1" else pytest.skip)(WITHOUT)
+            if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1":
+                pytest.fail(WITHOUT)
+            pytest.skip(WITHOUT)
         yield opened
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rarevote.meaning.audit.journal import journal_path, read_journal
-from rarevote.workbench import sitting as sittings
 from rarevote.workbench.shelf import Pictures
 from tests.page.crowds import BREAKOUT, FORMULA, HOSTILE_CLASS, SCRIPT, SEPARATORS
 from tests.workbench.benches import (
@@ -335,7 +334,7 @@ def test_pictures_of_named_hosts_are_in_the_policy(tmp_path: Path) -> None:
 def test_pace_and_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "list.csv").write_text("task\n" + "\n".join(f"t{i}" for i in range(40)) + "\n")
     clock = [100.0]
-    monkeypatch.setattr(sittings.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("rarevote.workbench.sitting.monotonic", lambda: clock[0])
     with list_sitting(tmp_path / "list.csv", classes=["x", "y"]) as sitting:
         bench = Bench(sitting)
         for number in range(1, 11):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,6 @@ def test_what_cannot_be_opened_leaves_nothing(path: Path, words: list[str], code
 
 
 def test_without_the_extra_it_says_how_to_get_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "starlette", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     said = rarevote("review", path, "--no-browser", code=1)
     assert "pip install 'rarevote[workbench]'" in said.stderr

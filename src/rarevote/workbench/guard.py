@@ -9,10 +9,10 @@ token of the page. The cookie is SameSite=Strict: other sites cannot even make t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Names of this machine in an address.
 HOSTS = ("127.0.0.1", "localhost")
@@ -64,16 +64,16 @@ class Headers:
         hosts: of pictures from the web.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], hosts: tuple[str, ...] = ()) -> None:
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...] = ()) -> None:
         self._app = app
         self._headers = [(name.encode(), value.encode()) for name, value in _headers(hosts).items()]
 
-    async def __call__(self, scope: dict[str, object], receive: object, send: Callable[..., Awaitable[None]]) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
 
-        async def with_headers(message: dict[str, object]) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = list(message.get("headers", []))  # type: ignore[call-overload]
+                given = list(message.get("headers", []))
                 names = {name.lower() for name, _ in given}
                 message["headers"] = [*given, *((name, value) for name, value in self._headers if name not in names)]
             await send(message)

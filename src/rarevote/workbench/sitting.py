@@ -6,12 +6,12 @@ that was left open cannot mean another item by the same number.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from time import monotonic
 from typing import Any
 
 from rarevote.crowd.words import quoted
@@ -80,7 +80,7 @@ class Sitting:
         self._order: dict[int, None] = {}  # places as they were answered
         self._front = 0  # no place before it is open
         self._times: deque[float] = deque(maxlen=_MEMORY)
-        self._last = time.monotonic()
+        self._last = monotonic()
 
     # ----------------------------------------------------------------------------------------------------------------
     # what audits and lists differ in
@@ -133,7 +133,7 @@ class Sitting:
         """Ask for these tasks now, of which some may have answers; ``fixed`` places keep theirs."""
         self.tasks, self.said, self.first = list(tasks), list(said), first
         self._fixed, self._order, self._front = set(fixed), {}, 0
-        self._last = time.monotonic()
+        self._last = monotonic()
 
     def answered_before(self, tasks: Iterable[Any]) -> None:
         """In which order the tasks were answered that have an answer, for undo."""
@@ -252,18 +252,19 @@ class Sitting:
         return place
 
     def _keep(self, place: int, choice: int | None) -> None:
-        label = None if choice in (None, UNSURE) else self.labels[choice]
+        label = None if choice is None or choice == UNSURE else self.labels[choice]
         self.journal.append(Entry(self.tasks[place], label, self.who, now(), undo=choice is None))
         before, self.said[place] = self.said[place], choice
         self._took(place, before)
 
     def name_of(self, choice: int | None) -> str:
         """A choice in words."""
-        names = {None: "open", UNSURE: "unsure", ANOTHER: "another answer"}
-        return names[choice] if choice in names else quoted(self.choices[choice])  # type: ignore[index]
+        if choice is None:
+            return "open"
+        return {UNSURE: "unsure", ANOTHER: "another answer"}.get(choice) or quoted(self.choices[choice])
 
     def _tick(self) -> None:
-        moment = time.monotonic()
+        moment = monotonic()
         if moment - self._last <= _MAX_SECONDS:
             self._times.append(moment - self._last)
         self._last = moment
