@@ -20,7 +20,7 @@ of votes that lie between two classes, ``(n_c / 2 + ... + n_k / 2)^2`` (ordinal)
 on their common tasks; of a crowd it is the mean over all pairs that have one (Light 1971).
 
 Intervals are those of the bootstrap over tasks (95%, 1 000 draws), of at most 2 000 groups of tasks drawn at random
-once: sums per group are all that a draw needs, so that a million votes take well below a second. The mean of Cohen's
+once: sums per group are all that a draw needs, whatever the number of votes. The mean of Cohen's
 kappas takes part with its linear part, and a pair's interval is that of large samples.
 """
 

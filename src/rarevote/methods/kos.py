@@ -55,6 +55,8 @@ class KOS(Estimator):
 
     def _fit(self, request: Request) -> Fit:
         crowd = request.annotations
+        if crowd.n_classes == 1:
+            return Fit(np.ones((crowd.n_tasks, 1)), n_iter=0)
         task, worker = crowd.task_of_annotation(), crowd.worker.astype(np.int64)
         order = np.lexsort((worker, task))  # however the rows came
         worker, sign = worker[order], np.where(crowd.label[order] == 0, 1.0, -1.0)
@@ -67,8 +69,7 @@ class KOS(Estimator):
             trust = moved
         weight = np.bincount(task, np.abs(trust), minlength=crowd.n_tasks)
         score = np.bincount(task, sign * trust, minlength=crowd.n_tasks) / np.where(weight > 0, weight, 1.0)
-        posterior = np.column_stack([1 + score, 1 - score])[:, : crowd.n_classes] / 2
-        return Fit(posterior, n_iter=self.n_iter, n_passes=self.n_iter)
+        return Fit(np.column_stack([1 + score, 1 - score]) / 2, n_iter=self.n_iter, n_passes=self.n_iter)
 
     @property
     def probas_(self) -> Any:
