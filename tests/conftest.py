@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from rarevote.kernels import plain
+
 # The first call of a kernel loads or compiles it: no single example may be timed.
 settings.register_profile("rarevote", deadline=None)
 settings.load_profile("rarevote")
@@ -31,6 +33,12 @@ def shared_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled passes for data of any size; see :mod:`rarevote.kernels.plain`."""
+    monkeypatch.setattr(plain, "MAX_PLAIN_VOTES", -1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

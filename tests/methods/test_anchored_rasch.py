@@ -183,6 +183,7 @@ def test_acceleration_keeps_the_optimum(n_classes: int) -> None:
 # the machine
 
 
+@pytest.mark.usefixtures("compiled")
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", 100)
     crowd = Annotations.from_arrays(*simulate_crowd(400, 20, n_classes=3, votes_per_task=5, random_state=2).arrays)

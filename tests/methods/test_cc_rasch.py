@@ -205,6 +205,7 @@ def test_a_step_that_overshoots_is_damped() -> None:
     assert (np.diff(outcome.history) >= -1e-9 * np.abs(outcome.history[:-1])).all()
 
 
+@pytest.mark.usefixtures("compiled")
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", 100)
     crowd = crowd_of(n_tasks=400, n_workers=20, votes=5.0)

@@ -284,6 +284,7 @@ def test_order_and_names_do_not_matter() -> None:
     np.testing.assert_allclose(mirrored.posterior_[:, ::-1], plain.posterior_, atol=1e-12)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_shards_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = columns(random_crowd(22, n_tasks=300))
     whole = DawidSkene().fit(votes, {"t003": "c1"})

@@ -259,6 +259,7 @@ def test_order_and_names_do_not_matter() -> None:
     np.testing.assert_allclose(mirrored.betas_, plain.betas_, atol=1e-8)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_shards_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = random_crowd(13, n_tasks=200, n_workers=30)
     options: dict[str, Any] = {"betas_priors_mean": {f"t{i:03d}": i / 100 for i in range(200)}}

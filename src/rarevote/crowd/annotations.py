@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
 from rarevote.crowd.stored_names import StoredNames
 from rarevote.errors import InputError, MissingValuesError, ParameterError, warn_user
+from rarevote.kernels import plain
 
 Keep = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop"]
@@ -221,10 +222,10 @@ class Annotations:
         Returns:
             float64 (n_tasks, n_classes).
         """
-        from rarevote.kernels.encode import count_votes
-
         counted = np.zeros((self.n_tasks, self.n_classes))
-        count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
+        plain.counting(self.n_annotations).count_votes(
+            self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted
+        )
         return counted
 
     def task_names(self) -> NDArray[Any]:
@@ -351,15 +352,12 @@ class Annotations:
         unanswered: NDArray[Any],
         n_dropped: int,
     ) -> Annotations:
-        from rarevote.kernels.encode import count_by_code, scatter_by_code
-
         n = task_codes.size
         task_ptr = np.zeros(len(tasks) + 1, dtype=np.int64)
         worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
         label = np.empty(n, dtype=smallest_unsigned(len(classes)))
         if n:
-            count_by_code(task_codes, task_ptr)
-            scatter_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
+            plain.counting(n).group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
         return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
 
 

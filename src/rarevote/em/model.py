@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.kernels import plain
+
 FloatArray = NDArray[Any]
 
 Shared = TypeVar("Shared")
@@ -58,11 +60,19 @@ class Shard(NamedTuple):
 
     def votes(self, n_classes: int) -> NDArray[np.float64]:
         """Votes per task and class, (n, K)."""
-        from rarevote.kernels.encode import count_votes
-
         counted = np.zeros((self.task_ptr.size - 1, n_classes))
-        count_votes(self.task_ptr, self.label, np.empty(0), counted)
+        plain.counting(self.n_votes).count_votes(self.task_ptr, self.label, np.empty(0), counted)
         return counted
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes on its tasks."""
+        return int(self.task_ptr[-1] - self.task_ptr[0])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its passes are done in NumPy; see :mod:`rarevote.kernels.plain`."""
+        return plain.is_small(self.n_votes)
 
 
 class Start(Protocol):

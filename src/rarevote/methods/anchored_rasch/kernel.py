@@ -110,10 +110,11 @@ def scores_of_block(
                 score[first + k * G + g] += said[k] - count[k] * nodes[g]
 
 
-def em_pass(n_classes: int, n_nodes: int) -> Callable[..., float]:
+def em_pass(task_ptr: Any, worker: Any, label: Any, gold: Any, log_wrong: Any, of_vote: Any, *rest: Any) -> float:
     """The compiled EM step. See ``pass_over_tasks`` below for its arguments."""
-    known = 2 <= n_classes <= _MAX_UNROLLED and n_nodes == _USUAL_NODES
-    return _em_pass(n_classes if known else 0)
+    n_classes = of_vote.shape[1]
+    known = 2 <= n_classes <= _MAX_UNROLLED and log_wrong.shape[1] == n_classes * _USUAL_NODES
+    return _em_pass(n_classes if known else 0)(task_ptr, worker, label, gold, log_wrong, of_vote, *rest)
 
 
 @cache

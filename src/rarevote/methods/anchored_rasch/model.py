@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.methods.anchored_rasch.anchors import Anchors
+from rarevote.methods.anchored_rasch.anchors import Anchors, passes_for
 from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
@@ -161,11 +161,9 @@ class AnchoredModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.anchored_rasch.kernel`)."""
-        from rarevote.methods.anchored_rasch.kernel import em_pass
-
         del damping  # tasks have no parameters of their own
         return float(
-            em_pass(self.n_classes, self.n_nodes)(
+            passes_for(shard).em_pass(
                 *shard,
                 *self.tables(shared),
                 self.anchors.log_prior,

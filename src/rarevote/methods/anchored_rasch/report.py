@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
+from rarevote.methods.anchored_rasch.anchors import passes_for
 from rarevote.methods.anchored_rasch.model import AnchoredLocal, AnchoredModel, AnchoredShared
 
 FloatArray = NDArray[np.float64]
@@ -71,11 +72,9 @@ class AnchoredReport:
         damping: float,
     ) -> float:
         """Write the probabilities of a shard, and add up what they are before the lapse."""
-        from rarevote.methods.anchored_rasch.kernel import report_pass
-
         del local, refresh, damping
         model = self.model
-        report_pass(
+        passes_for(shard).report_pass(
             *shard,
             *model.tables(shared.fitted),
             model.anchors.log_prior,

@@ -15,24 +15,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import log
+from typing import Any
 
 import numpy as np
 
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 from rarevote.kernels.posterior import posterior_of_block
+from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, NO_DIFFICULTY, SHARED_DIFFICULTY
 
 _BLOCK = 64
 _SMALLEST_PRODUCT = 1e-150
 # Up to this many classes the number is compiled in, which unrolls the loops over classes.
 _MAX_UNROLLED = 5
 
-NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
 
-
-def fused_pass(n_classes: int) -> Callable[..., float]:
-    """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _fused_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+def fused_pass(task_ptr: Any, worker: Any, label: Any, gold: Any, odds: Any, *rest: Any) -> float:
+    """The compiled pass. See ``pass_over_tasks`` below for its arguments."""
+    n_classes = odds.shape[1]
+    compiled = _fused_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+    return compiled(task_ptr, worker, label, gold, odds, *rest)
 
 
 @cache

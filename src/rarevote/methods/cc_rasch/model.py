@@ -20,6 +20,7 @@ eliminating ``g`` and the multiplier of the constraint leaves one number per cla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
 from rarevote.em.model import Shard
+from rarevote.methods.cc_rasch import plain
 from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
@@ -192,23 +194,16 @@ class CCRaschModel:
         damping: float,
     ) -> float:
         """One fused pass over a shard (see :mod:`rarevote.methods.cc_rasch.kernel`)."""
-        from rarevote.methods.cc_rasch.kernel import (
-            CLASS_DIFFICULTY,
-            NO_DIFFICULTY,
-            SHARED_DIFFICULTY,
-            fused_pass,
-        )
-
         log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
         odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
         weighted = self._precision_times(shared.intercept)
         precision = self._precision()
         if self.difficulty == "per-class":
-            mode, ridge = CLASS_DIFFICULTY, np.asarray(1.0 / self.sigma_beta**2)
+            mode, ridge = plain.CLASS_DIFFICULTY, np.asarray(1.0 / self.sigma_beta**2)
             own = _per_class(precision if precision.ndim == 1 else np.diag(precision), self.n_classes)
             pull = _per_class(weighted, self.n_classes) / max(self.n_tasks, 1)
         else:
-            mode = SHARED_DIFFICULTY if self.difficulty == "shared" else NO_DIFFICULTY
+            mode = plain.SHARED_DIFFICULTY if self.difficulty == "shared" else plain.NO_DIFFICULTY
             ridge = np.asarray(1.0 / self.sigma_beta[:1] ** 2)
             own, pull = (
                 precision.sum(keepdims=True).reshape(1),
@@ -216,11 +211,8 @@ class CCRaschModel:
             )
         stiffness = ridge + own / max(self.n_tasks, 1)
         return float(
-            fused_pass(self.n_classes)(
-                shard.task_ptr,
-                shard.worker,
-                shard.label,
-                shard.gold,
+            passes_for(shard).fused_pass(
+                *shard,
                 odds,
                 shared.log_prior,
                 shared.shift,
@@ -382,3 +374,12 @@ class HeldWorkers(CCRaschModel):
 
 def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))
+
+
+def passes_for(shard: Shard) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if shard.is_small:
+        return plain
+    from rarevote.methods.cc_rasch import kernel
+
+    return kernel

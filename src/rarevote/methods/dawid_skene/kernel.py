@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,11 @@ _MAX_UNROLLED = 5
 _SMALLEST = 1e-300
 
 
-def confusion_pass(n_classes: int) -> Callable[..., float]:
-    """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _confusion_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+def confusion_pass(task_ptr: Any, worker: Any, label: Any, gold: Any, log_confusion: Any, *rest: Any) -> float:
+    """The compiled pass. See ``pass_over_tasks`` below for its arguments."""
+    n_classes = log_confusion.shape[1]
+    compiled = _confusion_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+    return compiled(task_ptr, worker, label, gold, log_confusion, *rest)
 
 
 @cache

@@ -1,0 +1,45 @@
+"""The MACE pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by, task_of_votes
+
+Floats = NDArray[np.float64]
+
+
+def mace_pass(
+    task_ptr: NDArray[np.int64],
+    worker: NDArray[Any],
+    label: NDArray[Any],
+    gold: NDArray[np.int32],
+    spam: Floats,  # (m, K), log probability that worker ``r`` spams and then says ``y``
+    bonus: Floats,  # (m, K), log of (spam or copy) over spam alone, for a vote that names the class
+    refresh: bool,
+    posterior_in: Floats,
+    posterior_out: Floats,
+    agreement: Floats,  # (m, K), added to
+    bound: Floats,  # (1), added to
+) -> float:
+    """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
+    n, K = posterior_in.shape
+    own = slice(task_ptr[0], task_ptr[-1])
+    worker, label, task = worker[own], label[own], task_of_votes(task_ptr)
+    cell = task * K + label
+    joint = sum_by(cell, bonus[worker, label], n * K).reshape(n, K)
+    of_all = sum_by(task, spam[worker, label], n) - np.log(K)
+    if refresh:
+        q, log_evidence = posterior_of_rows(joint, gold)
+        bound[0] += (of_all + log_evidence).sum()
+    else:
+        q = posterior_in.copy()
+        bound[0] += of_all.sum() + bound_at(joint, q)
+    change = float(np.abs(q - posterior_in).max(initial=0.0))
+    posterior_out[...] = q
+    met = sum_by(worker.astype(np.int64) * K + label, q.ravel()[cell], agreement.size)
+    agreement += met.reshape(agreement.shape)
+    return change
