@@ -17,7 +17,7 @@ Defined outcomes at the edges:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -277,6 +277,7 @@ class Annotations:
         abstain: Sequence[Any] = (),
         keep: Keep = "all",
         missing: Missing = "error",
+        ready: Collection[str] = (),
         place_of_row: Callable[[NDArray[np.int64]], str] | None = None,
     ) -> Annotations:
         """Build from columns that are already codes with their distinct values (in any order).
@@ -287,6 +288,7 @@ class Annotations:
             abstain: as in :meth:`from_arrays`.
             keep: as in :meth:`from_arrays`.
             missing: as in :meth:`from_arrays`.
+            ready: columns whose values are sorted text with none missing: nobody has to look at each of them again.
             place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
         """
         if keep not in ("all", "first", "last", "error"):
@@ -297,7 +299,7 @@ class Annotations:
         encoded = dict(encoded)
         n_given = encoded["task"][0].size
 
-        absent = {role: _absent_rows(*encoded[role]) for role in encoded}
+        absent = {role: _absent_rows(*encoded[role], is_clean=role in ready) for role in encoded}
         if any(rows is not None for rows in absent.values()):
             if missing == "error":
                 raise MissingValuesError(_missing_message(absent, place_of_row))
@@ -311,9 +313,11 @@ class Annotations:
         if classes is not None:
             encoded["label"] = _add_classes(*encoded["label"], classes)
         task_codes, tasks = encoded["task"]
-        if not isinstance(tasks, StoredNames):  # which are sorted
+        worker_codes, workers = encoded["worker"]
+        if "task" not in ready and not isinstance(tasks, StoredNames):  # which are sorted
             task_codes, tasks = _sort_codes(task_codes, tasks, sort_names)
-        worker_codes, workers = _sort_codes(*encoded["worker"], sort_names)
+        if "worker" not in ready:
+            worker_codes, workers = _sort_codes(worker_codes, workers, sort_names)
         label_codes, class_names = _sort_codes(*encoded["label"], sort_labels)
         if len(class_names) > MAX_CLASSES:
             raise InputError(
@@ -374,9 +378,9 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
 # the steps of building
 
 
-def _absent_rows(codes: Codes, values: Names) -> NDArray[np.bool_] | None:
-    """Which rows are missing, or None if none is."""
-    if isinstance(values, StoredNames):
+def _absent_rows(codes: Codes, values: Names, *, is_clean: bool = False) -> NDArray[np.bool_] | None:
+    """Which rows are missing, or None if none is; where values are clean, a code of -1 says so."""
+    if is_clean or isinstance(values, StoredNames):
         bad = np.zeros(0, dtype=bool)
     elif values.dtype == object:
         bad = np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.kernels import plain
+
+if TYPE_CHECKING:
+    from rarevote.kernels.blocks import Blocks
 
 FloatArray = NDArray[Any]
 
@@ -50,13 +54,33 @@ class CrowdFacts(Protocol):
         """Names of the classes, sorted."""
 
 
-class Shard(NamedTuple):
-    """A run of tasks, as views into the whole."""
-
-    task_ptr: NDArray[np.int64]
+class _Votes(NamedTuple):
+    task_ptr: NDArray[np.int64]  # (n + 1), absolute positions into worker and label
     worker: NDArray[Any]
     label: NDArray[Any]
-    gold: NDArray[np.int32]
+    gold: NDArray[np.int32]  # (n), the known class or -1; or of size 0
+
+
+class Shard(_Votes):
+    """A run of tasks, as views into the whole."""
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The votes as compiled passes want them, laid out once; see :mod:`rarevote.kernels.blocks`."""
+        from rarevote.kernels.blocks import blocks_of
+
+        return blocks_of(self.task_ptr, self.worker, self.label)
+
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+        """Task (from 0), worker and label of every vote."""
+        own = slice(self.task_ptr[0], self.task_ptr[-1])
+        return plain.task_of_votes(self.task_ptr), self.worker[own], self.label[own]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the votes, laid out in blocks or not."""
+        laid_out = self.blocks if "blocks" in self.__dict__ else ()
+        return sum(array.nbytes for array in (*self, *laid_out))
 
     def votes(self, n_classes: int) -> NDArray[np.float64]:
         """Votes per task and class, (n, K)."""

@@ -65,8 +65,8 @@ class ShardState(Generic[Shared, Local, Stats]):
     def nbytes(self) -> int:
         """Bytes of the votes and of all local state."""
         saved = () if self._saved is None else self._saved[1:]
-        held = (*self.shard, *self.current, *self.proposed, *self._previous, *saved)
-        return sum(array.nbytes for array in held)
+        held = (*self.current, *self.proposed, *self._previous, *saved)
+        return self.shard.nbytes + sum(array.nbytes for array in held)
 
     # -- what an engine asks -----------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def passes_for(shard: Shard) -> ModuleType:
 
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
     """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
-    passes_for(shard).count_shares(*shard, discount, *sums)
+    passes_for(shard).count_shares(shard, discount, *sums)
 
 
 def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:

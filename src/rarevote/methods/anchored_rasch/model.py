@@ -164,7 +164,7 @@ class AnchoredModel:
         del damping  # tasks have no parameters of their own
         return float(
             passes_for(shard).em_pass(
-                *shard,
+                shard,
                 *self.tables(shared),
                 self.anchors.log_prior,
                 self.weights,

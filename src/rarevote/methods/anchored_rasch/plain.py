@@ -7,27 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.plain import count_votes, posterior_of_rows, sum_rows, task_of_votes
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import posterior_of_rows, sum_rows
 
 Floats = NDArray[np.float64]
 
 
 def count_shares(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
+    shard: Shard,
     discount: float,
     counts: Floats,  # (m, K, K), added to: worker, label, class
     class_mass: Floats,  # (K), added to: sum of the vote shares
 ) -> None:
     """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
-    n, K = task_ptr.size - 1, class_mass.size
-    own = slice(task_ptr[0], task_ptr[-1])
-    n_votes = np.diff(task_ptr)[:, None]
-    share = np.zeros((n, K))
-    count_votes(task_ptr, label, np.empty(0), share)
-    share /= np.maximum(n_votes, 1)
+    K, gold = class_mass.size, shard.gold
+    task, worker, label = shard.rows()
+    n_votes = np.diff(shard.task_ptr)[:, None]
+    share = shard.votes(K) / np.maximum(n_votes, 1)
     known = np.flatnonzero(gold >= 0) if gold.size else np.empty(0, dtype=np.int64)
     share[known] = 0.0
     share[known, gold[known]] = 1.0
@@ -36,22 +32,14 @@ def count_shares(
     testifies = n_votes >= 2
     testifies[known] = True
     share *= testifies / (1.0 + discount * (n_votes - 1))
-    of_vote = worker[own].astype(np.int64) * K + label[own]  # row of the (m * K, K) table
-    counts += sum_rows(of_vote, share[task_of_votes(task_ptr)], len(counts) * K).reshape(counts.shape)
+    of_vote = worker.astype(np.int64) * K + label  # row of the (m * K, K) table
+    counts += sum_rows(of_vote, share[task], len(counts) * K).reshape(counts.shape)
 
 
-def _scores(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],  # of the votes of these tasks alone, as label
-    label: NDArray[Any],
-    log_wrong: Floats,
-    of_vote: Floats,
-    weights: Floats,
-    nodes: Floats,
-) -> Floats:
+def _scores(shard: Shard, log_wrong: Floats, of_vote: Floats, weights: Floats, nodes: Floats) -> Floats:
     """Log probability of the votes together with the node, per task, class and node, (n, K, G)."""
-    n, K, G = task_ptr.size - 1, of_vote.shape[1], len(weights)
-    task = task_of_votes(task_ptr)
+    n, K, G = shard.task_ptr.size - 1, of_vote.shape[1], len(weights)
+    task, worker, label = shard.rows()
     is_own = (label[:, None] == np.arange(K)).astype(np.float64)
     said = sum_rows(task, np.hstack([log_wrong[worker], of_vote[worker, label], is_own]), n)
     wrong, named, count = said[:, : K * G], said[:, K * G : K * G + K], said[:, K * G + K :]
@@ -61,10 +49,7 @@ def _scores(
 
 
 def em_pass(
-    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
-    worker: NDArray[Any],  # (N)
-    label: NDArray[Any],  # (N)
-    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
+    shard: Shard,
     log_wrong: Floats,  # (m, K * G), log(1 - p)
     of_vote: Floats,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
     log_prior: Floats,  # (K)
@@ -79,10 +64,9 @@ def em_pass(
 ) -> float:
     """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
     n, K = posterior_in.shape
-    G = len(weights)
-    own = slice(task_ptr[0], task_ptr[-1])
-    worker, label, task = worker[own], label[own], task_of_votes(task_ptr)
-    score = _scores(task_ptr, worker, label, log_wrong, of_vote, weights, nodes) + log_prior[:, None]
+    G, gold = len(weights), shard.gold
+    task, worker, label = shard.rows()
+    score = _scores(shard, log_wrong, of_vote, weights, nodes) + log_prior[:, None]
     if refresh:
         # A gold task has the nodes of its class only.
         if gold.size:
@@ -106,10 +90,7 @@ def em_pass(
 
 
 def report_pass(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
+    shard: Shard,
     log_wrong: Floats,  # these and the next four as for the EM step
     of_vote: Floats,
     log_prior: Floats,
@@ -122,11 +103,11 @@ def report_pass(
     class_mass: Floats,  # (K), added to: sum of p before the lapse
 ) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
-    own = slice(task_ptr[0], task_ptr[-1])
-    score = _scores(task_ptr, worker[own], label[own], log_wrong, of_vote, weights, nodes)
+    gold = shard.gold
+    score = _scores(shard, log_wrong, of_vote, weights, nodes)
     top = score.max(axis=2, keepdims=True)
     evidence = (top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0]
-    power = 1.0 / (1.0 + discount * (np.diff(task_ptr)[:, None] - 1))
+    power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
     p, _ = posterior_of_rows(log_prior + power * evidence, gold)
     class_mass += p.sum(axis=0)
     written = (1.0 - lapse) * p + lapse * shares

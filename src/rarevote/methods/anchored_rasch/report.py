@@ -75,7 +75,7 @@ class AnchoredReport:
         del local, refresh, damping
         model = self.model
         passes_for(shard).report_pass(
-            *shard,
+            shard,
             *model.tables(shared.fitted),
             model.anchors.log_prior,
             model.weights,

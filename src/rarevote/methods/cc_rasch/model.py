@@ -82,6 +82,8 @@ class CCRaschModel:
     ability: Ability = "per-class"
     difficulty: Difficulty = "per-class"
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))  # of the local state
+    # The odds of the last pass, which all shards of it ask for.
+    _held: list[tuple[CCRaschShared, FloatArray]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def rounding(self) -> float:
@@ -194,8 +196,6 @@ class CCRaschModel:
         damping: float,
     ) -> float:
         """One fused pass over a shard (see :mod:`rarevote.methods.cc_rasch.kernel`)."""
-        log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
-        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
         weighted = self._precision_times(shared.intercept)
         precision = self._precision()
         if self.difficulty == "per-class":
@@ -212,8 +212,8 @@ class CCRaschModel:
         stiffness = ridge + own / max(self.n_tasks, 1)
         return float(
             passes_for(shard).fused_pass(
-                *shard,
-                odds,
+                shard,
+                self._odds(shared),
                 shared.log_prior,
                 shared.shift,
                 ridge,
@@ -229,6 +229,16 @@ class CCRaschModel:
                 *stats,
             )
         )
+
+    def _odds(self, shared: CCRaschShared) -> FloatArray:
+        """``exp(s_k + g_rk)``, (m, K); computed once a pass, whatever the number of shards."""
+        held = self._held[:1]
+        if held and held[0][0] is shared:
+            return held[0][1]
+        log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
+        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
+        self._held[:1] = [(shared, odds)]
+        return odds
 
     def objective(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
         """Penalised log likelihood, normalising constants of the priors left out."""

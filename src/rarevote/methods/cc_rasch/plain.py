@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows, task_of_votes
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows
 
 Floats = NDArray[np.float64]
 
@@ -15,10 +16,7 @@ NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
 
 
 def fused_pass(
-    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
-    worker: NDArray[Any],  # (N)
-    label: NDArray[Any],  # (N)
-    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
+    shard: Shard,
     odds: Floats,  # (m, K), exp(s_k + g_rk)
     log_prior: Floats,  # (K)
     shift: Floats,  # (D), added to the difficulties that come in
@@ -44,9 +42,8 @@ def fused_pass(
         The largest change of a posterior probability.
     """
     n, K = posterior_in.shape
-    own = slice(task_ptr[0], task_ptr[-1])
-    worker, task = worker[own], task_of_votes(task_ptr)
-    is_own = label[own, None] == np.arange(K)
+    task, worker, label = shard.rows()
+    is_own = label[:, None] == np.arange(K)
     h = difficulty_in + shift if mode != NO_DIFFICULTY else np.zeros((n, 1))
     x = odds[worker] * np.exp(-h)[task]
 
@@ -56,7 +53,7 @@ def fused_pass(
     likelihood = np.log(np.where(is_own, right, wrong / max(K - 1, 1)))
     joint = log_prior + sum_rows(task, likelihood, n)
     if refresh:
-        q, log_evidence = posterior_of_rows(joint, gold)
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
     else:
         q = posterior_in.astype(np.float64)

@@ -117,7 +117,7 @@ class DawidSkeneModel:
         del damping  # tasks have no parameters of their own
         return float(
             passes_for(shard.n_votes).confusion_pass(
-                *shard,
+                shard,
                 shared.log_confusion,
                 shared.log_prior,
                 refresh,

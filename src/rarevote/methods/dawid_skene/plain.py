@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows, task_of_votes
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows
 
 Floats = NDArray[np.float64]
 
 
 def confusion_pass(
-    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
-    worker: NDArray[Any],  # (N)
-    label: NDArray[Any],  # (N)
-    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
+    shard: Shard,
     log_confusion: Floats,  # (m, K, K): worker, label, truth
     log_prior: Floats,  # (K)
     refresh: bool,  # whether to recompute the posterior
@@ -28,12 +26,11 @@ def confusion_pass(
 ) -> float:
     """Posterior, and what each worker's labels met of it; returns the largest change of a posterior probability."""
     n, K = posterior_in.shape
-    own = slice(task_ptr[0], task_ptr[-1])
-    task = task_of_votes(task_ptr)
-    of_vote = worker[own].astype(np.int64) * K + label[own]  # row of the (m * K, K) tables
+    task, worker, label = shard.rows()
+    of_vote = worker.astype(np.int64) * K + label  # row of the (m * K, K) tables
     joint = log_prior + sum_rows(task, log_confusion.reshape(-1, K)[of_vote], n)
     if refresh:
-        q, log_evidence = posterior_of_rows(joint, gold)
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
         scalars[1] -= (q * np.log(np.where(q > 0.0, q, 1.0))).sum()
     else:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 from rarevote.kernels.posterior import posterior_of_block
@@ -28,8 +29,13 @@ _LARGEST_PRODUCT = 1e150
 _SMALLEST = 1e-300
 
 
+def glad_pass(shard: Shard, *rest: Any) -> float:
+    """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
+    return _pass_over_tasks(*shard, *rest)
+
+
 @kernel
-def glad_pass(
+def _pass_over_tasks(
     task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
     worker: NDArray[Any],  # unsigned (N)
     label: NDArray[Any],  # unsigned (N)

@@ -111,7 +111,7 @@ class GLADModel:
         """One fused pass over a shard (see :mod:`rarevote.methods.glad.kernel`)."""
         return float(
             passes_for(shard).glad_pass(
-                *shard,
+                shard,
                 shared.alpha,
                 shared.shift,
                 self._means_of(shard),

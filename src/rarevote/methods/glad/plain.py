@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by, task_of_votes
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
 
 Floats = NDArray[np.float64]
 
@@ -20,10 +21,7 @@ ROUNDING = 1e-13
 
 
 def glad_pass(
-    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
-    worker: NDArray[Any],  # (N)
-    label: NDArray[Any],  # (N)
-    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
+    shard: Shard,
     alpha: Floats,  # (m)
     shift: float,  # added to the b that comes in
     easiness_mean: Floats,  # (n) or (1), prior mean of b
@@ -46,9 +44,8 @@ def glad_pass(
         The largest change of a posterior probability.
     """
     n, K = posterior_in.shape
-    own = slice(task_ptr[0], task_ptr[-1])
-    worker, label, task = worker[own], label[own], task_of_votes(task_ptr)
-    n_votes = np.diff(task_ptr)
+    task, worker, label = shard.rows()
+    n_votes = np.diff(shard.task_ptr)
     log_others = np.log(max(K - 1, 1))
 
     def by_task(values: Floats) -> Floats:
@@ -64,7 +61,7 @@ def glad_pass(
     cell = task * K + label
     joint = log_prior + sum_by(cell, x + log_others, n * K).reshape(n, K)
     if refresh:
-        q, log_evidence = posterior_of_rows(joint, gold)
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
     else:
         q = posterior_in.astype(np.float64)

@@ -136,7 +136,7 @@ class MaceModel:
         spam, bonus = log_weights(shared)
         return float(
             passes_for(shard).mace_pass(
-                *shard,
+                shard,
                 spam,
                 bonus,
                 refresh,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by, task_of_votes
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
 
 Floats = NDArray[np.float64]
 
 
 def mace_pass(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
+    shard: Shard,
     spam: Floats,  # (m, K), log probability that worker ``r`` spams and then says ``y``
     bonus: Floats,  # (m, K), log of (spam or copy) over spam alone, for a vote that names the class
     refresh: bool,
@@ -27,13 +23,12 @@ def mace_pass(
 ) -> float:
     """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
     n, K = posterior_in.shape
-    own = slice(task_ptr[0], task_ptr[-1])
-    worker, label, task = worker[own], label[own], task_of_votes(task_ptr)
+    task, worker, label = shard.rows()
     cell = task * K + label
     joint = sum_by(cell, bonus[worker, label], n * K).reshape(n, K)
     of_all = sum_by(task, spam[worker, label], n) - np.log(K)
     if refresh:
-        q, log_evidence = posterior_of_rows(joint, gold)
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
         bound[0] += (of_all + log_evidence).sum()
     else:
         q = posterior_in.copy()
