@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
-from benchmarks.ranking import average_precision, calibration_error, clipped_log_loss
 from rarevote import AnchoredRasch, Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 from rarevote.errors import ConvergenceWarning
 from rarevote.io.read.frames import read_annotations, read_truth
 from rarevote.meaning.metrics import score
+from rarevote.meaning.ranking import average_precision, calibration_error, clipped_log_loss, mean_average_precision
 from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from
 
 NO_GOLD = np.empty(0, dtype=np.int32)
@@ -115,12 +115,11 @@ def measures(model: Any, truth: dict[Any, Any]) -> dict[str, float]:
     p = getattr(model, "reported_", model.posterior_)[items]
     found = score(true, [classes[code] for code in model.label_codes()[items]])
     rare = classes.index(found.minority_class)
-    of_class = {k: average_precision(codes == k, p[:, k]) for k in np.unique(codes).tolist()}
     return {
-        "average_precision": of_class[rare],
-        "mean_average_precision": float(np.mean(list(of_class.values()))),
-        "log_loss": clipped_log_loss(codes, p),
-        "calibration_error": calibration_error(codes, p),
+        "average_precision": average_precision(p[:, rare], codes == rare),
+        "mean_average_precision": mean_average_precision(p, codes),
+        "log_loss": clipped_log_loss(p, codes),
+        "calibration_error": calibration_error(p, codes),
         "balanced_accuracy": found.balanced_accuracy,
         "minority_recall": found.minority_recall,
         "minority_precision": found.precision.get(found.minority_class, 0.0),

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 from rarevote.kernels import plain
+from rarevote.meaning.vote_sampler import Drawn, VoteSampler
+from tests.browser import WITHOUT, started_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # The first call of a kernel loads or compiles it: no single example may be timed.
 settings.register_profile("rarevote", deadline=None)
@@ -41,7 +51,61 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "MAX_PLAIN_VOTES", -1)
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with started_browser() as opened:
+        if opened is None:
+            (pytest.fail if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1" else pytest.skip)(WITHOUT)
+        yield opened
+
+
+_DRAWN: dict[bytes, tuple[Drawn, dict[str, Any]]] = {}
+_RUN = VoteSampler.run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sampled_once() -> Iterator[None]:
+    """Whoever calibrates the same votes again gets what was drawn the first time, which takes seconds.
+
+    What the sampler draws is a function of its state alone: ``test_draws_are_a_function_of_the_state`` holds that.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VoteSampler, "run", _run_once)
+        yield
+
+
+@pytest.fixture
+def always_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the tests of the sampler itself."""
+    monkeypatch.setattr(VoteSampler, "run", _RUN)
+
+
+def _bytes_of(value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}".encode() + value.tobytes()
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state).encode()
+    if value is None or isinstance(value, (int, float, str)):
+        return repr(value).encode()
+    # A tuple, or a record of such values.
+    return b"".join(map(_bytes_of, value if isinstance(value, (tuple, list)) else vars(value).values()))
+
+
+def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
+    key = hashlib.blake2b(b"".join(_bytes_of(value) for value in (plan, *vars(sampler).values()))).digest()
+    if key not in _DRAWN:
+        drawn = _RUN(sampler, *plan)
+        _DRAWN[key] = copy.deepcopy((drawn, vars(sampler)))
+        return drawn
+    drawn, after = copy.deepcopy(_DRAWN[key])
+    vars(sampler).update(after)
+    return drawn
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get("skipped", [])
+    if skipped := sum(WITHOUT in str(getattr(report, "longrepr", "")) for report in reports):
+        terminalreporter.write_line(f"{skipped} tests in a browser were skipped: {WITHOUT}.")
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
 

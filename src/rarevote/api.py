@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
-from rarevote.crowd.names import listed, unmatched
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
-from rarevote.meaning.rules import ABSTAINED, Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
+from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
+from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
@@ -41,12 +41,8 @@ if TYPE_CHECKING:
     from rarevote.meaning.calibrate import CalibratedPosterior, Shares
     from rarevote.meaning.compare import Comparison
     from rarevote.meaning.costs import Costs
-    from rarevote.meaning.decide import Decision
     from rarevote.meaning.diagnose import Diagnosis
     from rarevote.meaning.explain import Explanation
-    from rarevote.meaning.recall_targets import RecallTarget
-    from rarevote.meaning.review import ReviewPlan
-    from rarevote.page.report import Report
 
 __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read"]
 
@@ -339,205 +335,3 @@ class Fitted:
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
         self.method.save(path)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One answer per task, and what to expect of it.
-
-    Attributes:
-        fitted: what it came from.
-        rule: how it was decided.
-        codes: class number of each task, -1 for no answer, (n).
-        words: how it was decided, in words.
-        calibrated: probabilities to be read as such, where they were computed.
-        target: what came of a recall target.
-        n_guarded: tasks whose label would have been one that nobody voted for there.
-        warnings: what to know before acting on it.
-        cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
-        is_own: whether the rule is the method's own.
-    """
-
-    fitted: Fitted
-    rule: Rule
-    codes: NDArray[np.int64]
-    words: str
-    calibrated: CalibratedPosterior | None = None
-    target: RecallTarget | None = None
-    n_guarded: int = 0
-    warnings: tuple[str, ...] = ()
-    cannot_answer: bool = False
-    is_own: bool = True
-
-    @property
-    def tasks(self) -> Any:
-        """Names of the tasks."""
-        return self.fitted.annotations.tasks
-
-    @property
-    def labels(self) -> NDArray[Any]:
-        """Name of the decided class per task; empty text where there is no answer."""
-        classes = self.fitted.annotations.classes
-        if not (self.codes == ABSTAINED).any():
-            return np.asarray(classes[self.codes])
-        names = np.empty(len(classes) + 1, dtype=object)
-        names[:-1] = classes
-        names[-1] = ""  # what -1 picks
-        return np.asarray(names[self.codes])
-
-    @property
-    def confidence(self) -> NDArray[Any] | None:
-        """Calibrated probability of the decided class; None where nothing was calibrated."""
-        from rarevote.meaning.decide import confidence_of
-
-        return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
-
-    @property
-    def sampled(self) -> CalibratedPosterior:
-        """The calibrated probabilities with draws, for intervals."""
-        drawn = self.calibrated is not None and (len(self.calibrated.draws) or not self.fitted.reports_probabilities)
-        return self.calibrated if self.calibrated is not None and drawn else self.fitted.calibrate(sampled=True)
-
-    @cached_property
-    def decision(self) -> Decision | None:
-        """The decision with the recall and precision that it expects; None where nothing was calibrated."""
-        from rarevote.meaning.decide import with_expectations
-
-        if self.calibrated is None:
-            return None
-        costs = self.rule.costs(self.fitted.annotations.classes)
-        return with_expectations(self.calibrated, self.codes, self.words, costs, self.target)
-
-    def columns(self) -> dict[str, Any]:
-        """One row per task: task, label, confidence, ``p:<class>``, what is shown, decision, ``calibrated:<class>``.
-
-        ``p:`` is the posterior as the method's authors publish it, or what a method reports as calibrated itself;
-        ``calibrated:`` comes from calibration; ``confidence`` is the calibrated probability of the label, or absent.
-        """
-        from rarevote.meaning.result_rows import decision_rows, result_rows
-
-        fitted = self.fitted
-        rows = result_rows(fitted.annotations, self.labels, fitted.probabilities, self.confidence, fitted.crowd.shown)
-        drawn = self.calibrated is not None and len(self.calibrated.draws) > 0
-        if self.calibrated is not None and (drawn or not (self.is_own and fitted.reports_probabilities)):
-            rows |= decision_rows(self.calibrated, self.codes, self.rule.name)
-        return rows
-
-    def write(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
-        """Write the rows to a file whose ending says the format; it appears whole or not at all."""
-        from rarevote.io.write.columns import write_columns
-
-        write_columns(self.columns(), Path(path), spreadsheet_safe=spreadsheet_safe)
-
-    def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
-        from rarevote.io.platforms.write_back import write_back
-
-        self.fitted.crowd.check_way_back(Path(path))
-        assert self.fitted.crowd.export is not None
-        scores = [None] * len(self.codes) if self.confidence is None else self.confidence.tolist()
-        model = self.fitted.method.method_name
-        return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
-
-    def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
-        """The tasks whose review lowers the expected cost most; written to a file where one is named.
-
-        Args:
-            max_review: the most tasks to list.
-            path: where to write the list.
-            form: "table", "label-studio" or "argilla".
-        """
-        from rarevote.meaning.review import plan_review, write_review
-
-        decision = self.decision
-        if decision is None or self.calibrated is None:
-            calibrated = replace(self, calibrated=self.fitted.calibrate(sampled=True))
-            return calibrated.review(max_review, path, form=form)
-        plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
-        if path is not None:
-            write_review(plan, Path(path), form, self.fitted.crowd.shown)
-        return plan
-
-    def explain(self, task: Any) -> Explanation:
-        """Why a task got its label, vote by vote."""
-        from rarevote.meaning.explain import find_task
-
-        code = int(self.codes[find_task(self.fitted.annotations, task, self.fitted.crowd.title)])
-        label = None if code == ABSTAINED else code
-        return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
-
-    def report(
-        self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None
-    ) -> Report:
-        """Write the page to look at.
-
-        Args:
-            path: ends in ``.html``.
-            truth: known answers to check the result against; never used in the fit.
-            charts: a folder for every chart as SVG and PNG.
-            source: what the page calls the data.
-        """
-        from rarevote.page.report import write_report
-
-        caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
-        promised = "" if self.target is None or not self.target.promised else f"; {self.target.words}"
-        return write_report(
-            self.fitted.method,
-            path,
-            source=source or self.fitted.crowd.title,
-            truth=None if truth is None else self._known(truth),
-            gold=self.fitted.gold or None,
-            rare=self.fitted.rare_name,
-            shown=self.fitted.crowd.shown,
-            labels=self.codes,
-            decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
-            calibration=self.sampled,
-            cautions=[*caution, *map(_capital, self.warnings)],
-            charts=charts,
-        )
-
-    def score(self, truth: Any) -> dict[str, Any]:
-        """The labels against known answers, in figures."""
-        from rarevote.meaning.result_rows import scores_of
-
-        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
-
-    def _known(self, truth: Any) -> dict[Any, Any]:
-        """Known answers by task; those that are no class, which no label can equal, are told."""
-        known = self.fitted.crowd.known(truth)
-        classes = self.fitted.annotations.classes
-        if strange := unmatched(list(dict.fromkeys(known.values())), classes):
-            warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
-        return known
-
-    def summary(self) -> dict[str, Any]:
-        """The result in figures."""
-        from rarevote.crowd.rare import is_rare
-        from rarevote.meaning.result_rows import class_figures, decision_figures
-
-        fitted, crowd = self.fitted, self.fitted.annotations
-        classes = class_figures(crowd, self.codes)
-        rare = str(fitted.rare_name)
-        figures: dict[str, Any] = {
-            "rare": {"class": rare, "is_rare": is_rare(crowd, fitted.rare), **classes[rare]},
-            "method": fitted.method.method_name,
-            "parameters": fitted.method.get_params(),
-            "n_tasks": crowd.n_tasks,
-            "n_workers": crowd.n_workers,
-            "n_annotations": crowd.n_annotations,
-            "classes": classes,
-            "decided_by": self.words,
-            "n_guarded": self.n_guarded,
-            "cannot_answer": self.cannot_answer,
-            "warnings": list(self.warnings),
-            "n_iter": fitted.method.n_iter_,
-            "converged": fitted.method.converged_,
-            "status": fitted.method.status_,
-        }
-        if self.decision is not None and self.calibrated is not None:
-            figures["decision"] = decision_figures(self.decision, self.calibrated)
-        return figures
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

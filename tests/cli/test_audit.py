@@ -19,7 +19,8 @@ CLASSES = ("sound", "defect")
 
 @pytest.fixture(autouse=True)
 def _one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of tests the operating system rolls the dice."""
+    """Outside of tests the operating system rolls the dice; what the method reports is quicker than sampling."""
+    monkeypatch.setattr("rarevote.meaning.audit.of_fit.MAX_SAMPLED", 0)
     monkeypatch.setattr("rarevote.meaning.audit.opening.secrets.randbits", lambda _bits: 1)
 
 
@@ -360,3 +361,139 @@ def test_answers_in_the_journal_count(folder: Path, truth: dict[str, str]) -> No
     rarevote("audit", "verify", "audit.json", "c.json", folder=folder)
     kept = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["rounds"][0]["answers"]
     assert {one["who"] for one in kept} == {"anna"}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# lists and answers of platforms, experts by name, repeats, the page
+
+
+def label_studio_result(label: str) -> list[dict[str, Any]]:
+    return [{"from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": [label]}}]
+
+
+def as_export(folder: Path) -> None:
+    """The labels as an export of Label Studio, with data of their own, a task of them called as ours."""
+    tasks: dict[str, dict[str, Any]] = {}
+    for row in table(folder / "labels.csv"):
+        number = int(row["task"][1:])
+        record = tasks.setdefault(
+            row["task"],
+            {"id": number, "data": {"text": row["text"], "size": {"mm": number}, "task": f"rail {number}"},
+             "annotations": [], "predictions": []},
+        )  # fmt: skip
+        answer = {"completed_by": {"email": row["worker"]}, "result": label_studio_result(row["label"])}
+        record["annotations"].append(answer)
+    (folder / "export.json").write_text(json.dumps(list(tasks.values())), encoding="utf-8")
+
+
+def test_label_studio_there_and_back(folder: Path, truth: dict[str, str]) -> None:
+    as_export(folder)
+    command = [
+        "audit", "start", "export.json", "--find", "defect=0.9", "--flag-cost", "3", "--plan", "audit.json",
+        "--review-out", "tasks.json", "--review-as", "label-studio",
+    ]  # fmt: skip
+    rarevote(*command, folder=folder)
+    tasks = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
+    for one in tasks:
+        # The task's own data as they were, and nothing of what anybody said.
+        number = int(one["data"]["task"])
+        own = {"text": f"part {number}", "size": {"mm": number}, "show:task": f"rail {number}"}
+        assert one == {"data": {"task": str(number), **own}}
+    # An import gives ids of its own. Anna answers all but one, which bob skips; two are ground truth to her.
+    done: list[dict[str, Any]] = [
+        {
+            "id": 9000 + i,
+            **one,
+            "annotations": [
+                {
+                    "completed_by": {"email": "anna"},
+                    "ground_truth": i in (1, 2),
+                    "result": label_studio_result(truth[f"t{one['data']['task']}"]),
+                }
+            ],
+        }
+        for i, one in enumerate(tasks)
+    ]
+    done[0]["annotations"] = [{"completed_by": {"email": "bob"}, "was_cancelled": True, "result": []}]
+    (folder / "reviewed.json").write_text(json.dumps(done), encoding="utf-8")
+    state = json.loads(go_on(folder, "reviewed.json", "next.json", "--json").stdout)
+    assert state["pending"] == 1
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    said = dict(zip(plan["rounds"][0]["tasks"], plan["rounds"][0]["answers"], strict=True))
+    assert said.pop(tasks[0]["data"]["task"]) is None
+    assert {task: answer["label"] for task, answer in said.items()} == {task: truth[f"t{task}"] for task in said}
+    assert [answer["who"] for answer in said.values()].count("anna") == len(tasks) - 3
+    again = json.loads((folder / "next.json").read_text(encoding="utf-8"))
+    assert [one["data"]["task"] for one in again] == [tasks[0]["data"]["task"]]
+
+
+def test_argilla_there_and_back(folder: Path, truth: dict[str, str]) -> None:
+    start(folder, "--review-as", "argilla", "--show", "text", list_="records.json")
+    records = json.loads((folder / "records.json").read_text(encoding="utf-8"))
+    assert all(one["fields"] == {"text": f"part {one['id'][1:]}"} for one in records)
+    for one in records:
+        one["responses"] = {"quality": [{"value": truth[one["id"]], "user_id": "anna"}]}
+    (folder / "reviewed.json").write_text(json.dumps(records), encoding="utf-8")
+    state = json.loads(go_on(folder, "reviewed.json", "next.json", "--json").stdout)
+    assert state["reviewed"] == len(records)
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert {answer["who"] for answer in plan["rounds"][0]["answers"]} == {"anna"}
+
+
+def test_a_table_from_an_export_shows_its_data(folder: Path) -> None:
+    as_export(folder)
+    command = ["audit", "start", "export.json", "--find", "defect=0.9", "--plan", "audit.json", "--flag-cost", "3"]
+    rarevote(*command, "--review-out", "list.csv", folder=folder)
+    first = table(folder / "list.csv")[0]
+    number = first["task"]
+    assert first == {
+        "task": number, "text": f"part {number}", "size": json.dumps({"mm": int(number)}),
+        "show:task": f"rail {number}", "label": "",
+    }  # fmt: skip
+
+
+def test_experts_are_named_and_shown_items_again(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    go_on(folder, answer(folder, 1, truth), "round-2.csv", "--who", "anna")
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert {one["who"] for one in plan["rounds"][0]["answers"]} == {"anna"}
+    repeat = ["audit", "repeat", "audit.json"]
+    assert "give --review-out" in rarevote(*repeat, folder=folder, code=2).stderr
+    assert "--share must be" in rarevote(*repeat, "--review-out", "a.csv", "--share", "0", folder=folder, code=2).stderr
+    rarevote(*repeat, "--review-out", "again.csv", "--share", "0.1", folder=folder)
+    again = [row["task"] for row in table(folder / "again.csv")]
+    answered = plan["rounds"][0]["tasks"]
+    assert len(again) == -(-len(answered) // 10)
+    assert set(again) <= set(answered)
+    # The first answer of the second time is another one.
+    lines = [f"{task},{truth[task]}" for task in again[1:]] + [f"{again[0]},{CLASSES[truth[again[0]] == 'sound']}"]
+    (folder / "second.csv").write_text("\n".join(["task,label", *lines]), encoding="utf-8")
+    said = rarevote(*repeat, "--answers", "second.csv", "--who", "anna", folder=folder)
+    assert f"1 of {len(again)} item" in said.stderr
+    assert "got another answer" in rarevote("audit", "status", "audit.json", folder=folder).stdout
+    # A task that nobody has answered has nothing to be repeated.
+    other = next(task for task in truth if task not in answered)
+    (folder / "second.csv").write_text(f"task,label\n{other},sound\n", encoding="utf-8")
+    refused = rarevote(*repeat, "--answers", "second.csv", folder=folder, code=1)
+    assert f"second.csv: task '{other}' has no first answer" in refused.stderr
+
+
+def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    go_on(folder, answer(folder, 1, truth), "round-2.csv")
+    done = rarevote("audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", folder=folder)
+    assert "wrote c.html" in done.stderr
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert "What was proved" in page
+    assert json.loads((folder / "c.json").read_text(encoding="utf-8"))["plan_sha256"] in page
+    same = ["audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", "--page"]
+    assert "ends in .html" in rarevote(*same, "c.pdf", folder=folder, code=1).stderr
+    check = ["audit", "verify", "audit.json", "c.json"]
+    assert "the labels are those of the audit" in rarevote(*check, folder=folder).stderr
+    original = (folder / "labels.csv").read_bytes()
+    (folder / "kept.csv").write_bytes(original)
+    (folder / "labels.csv").write_bytes(original.replace(b"sound", b"defect", 1))
+    assert "the labels at hand" in rarevote(*check, folder=folder, code=1).stderr
+    rarevote(*check, "--labels", "kept.csv", folder=folder)
+    (folder / "labels.csv").unlink()
+    assert "were not compared" in rarevote(*check, folder=folder).stderr

@@ -42,7 +42,7 @@ def client() -> Iterator[Any]:
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster) as made,
@@ -298,6 +298,18 @@ def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: P
     holes.to_csv(tmp_path / "holes.csv", index=False)
     with pytest.raises(MissingValuesError, match=r"holes\.csv: 2 rows have no worker \(4, 9\)"):
         Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path / "holes.csv")
+
+
+def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    psutil = pytest.importorskip("psutil")  # dask needs it
+    monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
+    with connected():
+        this = psutil.Process()
+        sockets = [
+            socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
+        ]
+    listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
+    assert listening == {"127.0.0.1"}
 
 
 # --------------------------------------------------------------------------------------------------------------------

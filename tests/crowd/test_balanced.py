@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarevote.crowd import balanced
-from rarevote.crowd.balanced import balanced_codes
+from rarevote.crowd import numerics
+from rarevote.crowd.numerics import balanced_codes
 from tests.methods.anchored_oracle import balanced_by_hand
 
 
@@ -41,7 +41,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     p, votes = rng.dirichlet([0.2, 1.0, 3.0], 1000), rng.integers(0, 3, (1000, 3))
     whole = balanced_codes(p, votes)
-    monkeypatch.setattr(balanced, "_CELLS", 20)
+    monkeypatch.setattr(numerics, "_CELLS", 20)
     assert np.array_equal(balanced_codes(p, votes), whole)
     assert np.array_equal(balanced_codes(p.astype(np.float32), votes, shares=p.mean(axis=0)), whole)
 
@@ -67,4 +67,4 @@ def test_nothing_to_decide() -> None:
 
 
 def test_the_example_in_its_docstring() -> None:
-    assert doctest.testmod(balanced).failed == 0
+    assert doctest.testmod(numerics).failed == 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.ranking import average_precision
 
 from rarevote import AnchoredRasch
 from rarevote.meaning.metrics import log_loss, score
+from rarevote.meaning.ranking import average_precision
 from rarevote.simulate.example import example_files
 from tests.benchmark_data import load
 
@@ -125,7 +125,7 @@ def test_values_at_the_optimum(name: str, request: pytest.FixtureRequest) -> Non
     p = model.reported_[[place[name] for name in items]]
     column = crowd.classes.tolist().index(rare)
     ranking = (
-        average_precision([truth[name] == rare for name in items], p[:, column]),
+        average_precision(p[:, column], [truth[name] == rare for name in items]),
         log_loss([truth[name] for name in items], p, classes=crowd.classes.tolist()),
     )
     np.testing.assert_allclose(ranking, check.ranking, atol=5.1e-6)

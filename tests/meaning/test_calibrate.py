@@ -19,6 +19,7 @@ from rarevote.meaning.vote_sampler import Votes, VoteSampler
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 
+pytestmark = pytest.mark.usefixtures("always_sampled")
 Floats = NDArray[np.float64]
 NOBODY_KNOWN = np.empty(0, dtype=np.int32)
 
@@ -216,6 +217,16 @@ def test_two_votes_a_task_are_told_to_be_too_few() -> None:
     assert "three votes" in calibrated(few.votes(), annotations=few, n_sweeps=40).caution
     many = annotations_of(simulate_crowd(300, 20, votes_per_task=8, random_state=0))
     assert not calibrated(many.votes(), annotations=many, n_sweeps=40).caution
+
+
+def test_draws_are_a_function_of_the_state() -> None:
+    """What lets the other tests take one run of the sampler for all that would be equal to it."""
+    crowd = annotations_of(simulate_crowd(60, 9, random_state=3))
+    drawn = [sampler.run(40, 10, 5) for sampler in (sampler_of(crowd), sampler_of(crowd))]
+    for name in ("score", "classes", "ability"):
+        np.testing.assert_array_equal(getattr(drawn[0], name), getattr(drawn[1], name))
+    other = sampler_of(crowd, seed=1).run(40, 10, 5)
+    assert (other.ability != drawn[0].ability).any()
 
 
 def drawn_again(sampler: VoteSampler) -> Votes:

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rarevote.api import Fitted
-from rarevote.cli.decisions import decision_words
 from rarevote.cli.options.decide import DecisionArguments, parse_min_recall, parse_prevalence
+from rarevote.cli.show import decision_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.crowd import Crowd

@@ -1,13 +1,7 @@
-"""The page that the tests look at, and a real browser to open it in.
-
-The browser is ``$CHROMIUM``, else one on the PATH. Without any, the tests that need it are skipped and counted, unless
-``RAREVOTE_REQUIRE_BROWSER=1`` says that this is a failure.
-"""
+"""The page that the tests look at."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,23 +17,6 @@ from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-_WITHOUT = "no browser: set CHROMIUM, or put Chromium on the PATH, and install playwright"
-
-
-def find_browser() -> str | None:
-    """The browser's program, if there is one."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-
 
 @pytest.fixture(scope="session", autouse=True)
 def short_chains() -> Iterator[None]:
@@ -47,24 +24,6 @@ def short_chains() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rarevote.meaning.calibrate.calibrated", partial(calibrated, n_sweeps=300))
         yield
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    program = find_browser()
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        program = None
-    if program is None:
-        if os.environ.get("RAREVOTE_REQUIRE_BROWSER") == "1":
-            pytest.fail(_WITHOUT)
-        pytest.skip(_WITHOUT)
-    with sync_playwright() as playwright:
-        # Playwright gives every launch a new, empty profile and removes it afterwards.
-        opened = playwright.chromium.launch(executable_path=program, args=list(_OPTIONS))
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="session")
@@ -115,11 +74,3 @@ def opened(browser: Browser, hostile_page: Path) -> Iterator[Watched]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     yield Watched(context.new_page(), hostile_page)
     context.close()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    without = [
-        entry for entry in terminalreporter.stats.get("skipped", []) if _WITHOUT in str(getattr(entry, "longrepr", ""))
-    ]
-    if without:
-        terminalreporter.write_line(f"{len(without)} tests of the page were skipped: {_WITHOUT}.")

@@ -19,8 +19,9 @@ from rarevote.meaning.diagnose import Diagnosis, diagnose
 from rarevote.meaning.words import jury_sentences
 from rarevote.page import build as page
 from rarevote.page import sentences, small_tables
+from rarevote.page.sections import page_sections
 from rarevote.page.sentences import About
-from rarevote.page.tables import Flag, item_list, worker_list
+from rarevote.page.tables import Flag, Shown, item_list, worker_list
 from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, random_crowd
 
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
@@ -29,6 +30,10 @@ ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 def described(seed: int = 1, *, with_truth: bool = True) -> Diagnosis:
     crowd, truth = random_crowd(seed)
     return diagnose(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
+
+
+def built(found: Diagnosis, shown: Shown | None = None) -> str:
+    return page.build_page(found, ABOUT, page_sections(found, ABOUT, shown=shown))
 
 
 # -- colours and SVG ---------------------------------------------------------------------------------------------------
@@ -260,12 +265,12 @@ def test_steps_reach_the_recall_they_name() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_method_gets_a_page(method: type, seed: int) -> None:
     crowd, truth = random_crowd(seed, classes=[("no", "yes"), ("a", "b", "c")][seed])
-    text = page.build_page(diagnose(method().fit(crowd), truth=truth if seed else None), ABOUT)
+    text = built(diagnose(method().fit(crowd), truth=truth if seed else None))
     assert ">nan<" not in text.lower()
 
 
 def test_a_page_of_a_single_item_and_class() -> None:
-    text = page.build_page(diagnose(CCRasch().fit(([1], ["a"], ["x"]))), ABOUT)
+    text = built(diagnose(CCRasch().fit(([1], ["a"], ["x"]))))
     assert "1 of 1 item is labelled “x”." in text
 
 
@@ -275,7 +280,7 @@ def test_a_page_of_a_single_item_and_class() -> None:
 def test_names_are_escaped_in_markup_and_data() -> None:
     crowd, truth, texts = hostile_crowd()
     found = diagnose(CCRasch().fit(crowd), truth=truth)
-    text = page.build_page(found, ABOUT, shown={"text": texts})
+    text = built(found, {"text": texts})
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert data is not None
     assert not set("<>&\u2028\u2029") & set(data.group(1))
@@ -288,7 +293,7 @@ def test_names_are_escaped_in_markup_and_data() -> None:
 
 
 def test_charts_are_exported_as_svg_and_png(tmp_path: Path) -> None:
-    files = page.export_charts(tmp_path / "new" / "figures", page.all_charts(described()))
+    files = page.export_charts(tmp_path / "new" / "figures", page_sections(described(), ABOUT))
     assert {path.suffix for path in files} == {".svg", ".png"}
     assert {path.stem for path in files} >= {"ability-map", "class-counts", "convergence", "trade-off-1", "calibration"}
     for path in files:

@@ -26,10 +26,10 @@ from rarevote.study.figures import (
     marks_with_intervals,
 )
 from rarevote.study.headline import read_results, write_headline
-from rarevote.study.page import PAGE, Figure, Section, build_page, publish
+from rarevote.study.page import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
-from rarevote.study.tables import Entry, StudyTable
+from rarevote.study.tables import StudyTable, TableCell
 from tests.study.small_data import write_dataset
 
 # ---- intervals ------------------------------------------------------------------------------------------------------
@@ -136,13 +136,13 @@ def test_dot_chart_shows_every_value() -> None:
 NASTY = '<script>alert("x")</script>'
 
 
-def section(name: str, *stems: str) -> Section:
-    return Section(
+def section(name: str, *stems: str) -> StudySection:
+    return StudySection(
         name=name,
         title=f"About {name} {NASTY}",
         findings=[f"found {NASTY}"],
         figures=[Figure(stem, f"caption {NASTY}. More") for stem in stems],
-        tables=[StudyTable(["Method", NASTY], [(NASTY, Entry("0.9", "best"))], caption=NASTY, notes=[NASTY])],
+        tables=[StudyTable(["Method", NASTY], [(NASTY, TableCell("0.9", "best"))], caption=NASTY, notes=[NASTY])],
         settings=[NASTY],
         command=f"rarevote study {name} {NASTY}",
         seconds=1.5,

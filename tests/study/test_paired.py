@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rarevote.study.datasets import list_datasets
-from rarevote.study.paired import bootstrap_interval, paired_differences, paired_text
-from rarevote.study.results import Result, Results
+from rarevote.study.paired import bootstrap_interval, paired_differences, paired_texts
+from rarevote.study.results import ResultRow, Results
 
 
 def test_the_interval_is_that_of_all_possible_draws() -> None:
@@ -45,7 +45,7 @@ def test_wins_ties_and_losses() -> None:
     for slug, (ours, rival) in recalls.items():
         for method, value in (("cc-rasch", ours), ("plat", rival)):
             figures = dict.fromkeys(("minority_recall", "balanced_accuracy", "macro_f1"), value)
-            results[slug, method] = replace(Result(slug, method, "done" if value else "not applicable"), **figures)
+            results[slug, method] = replace(ResultRow(slug, method, "done" if value else "not applicable"), **figures)
     found = {
         (one.sets_of, one.metric): one for one in paired_differences(results, list_datasets(), ["plat", "cc-rasch"])
     }
@@ -55,4 +55,22 @@ def test_wins_ties_and_losses() -> None:
     assert one.mean_difference == pytest.approx(0.0, abs=1e-9)
     assert one.low <= one.mean_difference <= one.high
     assert ("multiclass", "minority_recall") not in found
-    assert len(paired_text(list(found.values())).rows) == 6
+    (text,) = paired_texts(list(found.values()))
+    assert len(text.rows) == 6
+
+
+def test_less_is_better_where_the_measure_says_so() -> None:
+    losses = {"rte": (0.2, 0.5), "sp": (0.3, 0.4), "trec": (0.5, 0.1)}
+    results: Results = {}
+    for slug, pair in losses.items():
+        for method, value in zip(("anchored-rasch", "cc-rasch"), pair, strict=True):
+            flags = {"flags_90": 100 * value, "minority_items": 50}
+            results[slug, method] = ResultRow(slug, method, "done", log_loss=value, **flags)  # type: ignore[arg-type]
+    methods = ["cc-rasch", "anchored-rasch"]
+    found = paired_differences(results, list_datasets(), methods, method="anchored-rasch")
+    one = next(one for one in found if (one.sets_of, one.metric) == ("all", "log_loss"))
+    assert (one.wins, one.ties, one.losses) == (2, 0, 1)
+    assert one.mean_difference == pytest.approx((-0.3 - 0.1 + 0.4) / 3)
+    flags = next(one for one in found if (one.sets_of, one.metric) == ("all", "flags_90_per_item"))
+    assert flags.mean_difference == pytest.approx(2 * one.mean_difference)
+    assert (flags.wins, flags.losses) == (2, 1)

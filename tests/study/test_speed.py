@@ -14,7 +14,7 @@ import pytest
 from rarevote.errors import InputError
 from rarevote.study import speed
 from rarevote.study.peers import one_fit
-from rarevote.study.speed import OURS, PEER, Runner, SpeedRow, SpeedStudy
+from rarevote.study.speed import OURS, PEER, Installation, SpeedRow, SpeedStudy
 from tests.command import rarevote
 
 
@@ -23,8 +23,8 @@ def row(library: str, method: str, size: int, seconds: float | None, status: spe
     return SpeedRow(library, "1", method, size, size // 5, 50, status, seconds, memory, memory)
 
 
-def ours() -> Runner:
-    found = speed.find_runner(OURS, sys.executable)
+def ours() -> Installation:
+    found = speed.find_installation(OURS, sys.executable)
     assert found is not None
     return found
 
@@ -57,9 +57,9 @@ def test_a_study_with_a_peer_that_fails_at_one_method(tmp_path: Path, monkeypatc
     (package / "__init__.py").write_text("")
     (package / "aggregation.py").write_text(FAKE_PEER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "peer"))
-    runners = [ours(), Runner(PEER, sys.executable, "9")]
+    installations = [ours(), Installation(PEER, sys.executable, "9")]
     methods = ["majority-vote", "dawid-skene", "cc-rasch"]
-    study = SpeedStudy(runners, methods=methods, sizes=[500], time_limit=60)
+    study = SpeedStudy(installations, methods=methods, sizes=[500], time_limit=60)
     section = study.run(tmp_path)
     with (tmp_path / "speed.csv").open(newline="") as handle:
         rows = {(line["library"], line["method"]): line for line in csv.DictReader(handle)}
@@ -113,7 +113,7 @@ def test_axes_end_at_powers_of_ten() -> None:
 
 def test_a_python_that_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no Python"):
-        speed.find_runner(PEER, str(tmp_path / "python"))
+        speed.find_installation(PEER, str(tmp_path / "python"))
 
 
 def test_a_peer_gets_a_frame_and_the_clock_covers_fit_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

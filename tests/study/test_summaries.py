@@ -5,7 +5,7 @@ import pytest
 from rarevote.study.datasets import list_datasets
 from rarevote.study.deviation import deviations, mean_deviations
 from rarevote.study.printed import PAPER_METHODS, printed_results, printed_summaries
-from rarevote.study.results import Result, Results
+from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import (
     BINARY,
     LARGE_SCALE,
@@ -32,11 +32,11 @@ def printed_as_results(*, without: list[str] | None = None) -> Results:
         for method in PAPER_METHODS:
             row = printed_results().get((one.paper_name, method))
             if one.slug in (without or []):
-                found[one.slug, method] = Result(one.slug, method, "absent")
+                found[one.slug, method] = ResultRow(one.slug, method, "absent")
             elif row is None:
-                found[one.slug, method] = Result(one.slug, method, "not applicable")
+                found[one.slug, method] = ResultRow(one.slug, method, "not applicable")
             else:
-                found[one.slug, method] = Result(
+                found[one.slug, method] = ResultRow(
                     one.slug, method, "done", minority_recall=row.minority_recall, macro_f1=row.macro_f1
                 )
     return found

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rarevote.study.tables import (
-    Entry,
     StudyTable,
+    TableCell,
     escape_latex,
     escape_markdown,
     ranked,
@@ -16,7 +16,7 @@ from rarevote.study.tables import (
 
 TABLE = StudyTable(
     ("Method", "Recall ↑", "F1 ↑"),
-    [("A & B_1", Entry("0.9 ± 0.1", "best"), "0.5"), ("50 % | more", "0.1", Entry("0.4", "second"))],
+    [("A & B_1", TableCell("0.9 ± 0.1", "best"), "0.5"), ("50 % | more", "0.1", TableCell("0.4", "second"))],
     caption="100 % {ours}",
     groups=[("Imb. ≥ 3", 2)],
     notes=("a < b",),

@@ -20,6 +20,7 @@ from rarevote.cli import (
     methods,
     predict,
     report,
+    review,
     score,
     simulate,
 )
@@ -51,6 +52,7 @@ app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("review", epilog=review.EXAMPLES)(review.review)
 app.command("annotators", epilog=annotators.EXAMPLES)(annotators.annotators)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)

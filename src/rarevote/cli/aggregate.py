@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.decisions import decision_words, review_words
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose
+from rarevote.cli.options.common import (
+    Json,
+    Quiet,
+    Rare,
+    ResultFile,
+    SpreadsheetSafe,
+    Verbose,
+    check_result_file,
+    takes,
+    write_result,
+)
 from rarevote.cli.options.decide import DecisionArguments
-from rarevote.cli.options.engine import CheckpointEvery, CheckpointFolder, EngineName, Scheduler, check_engine
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
+from rarevote.cli.options.fit import CheckpointEvery, CheckpointFolder, EngineName, FitOptions, Scheduler, check_engine
 from rarevote.cli.options.read import Reading
-from rarevote.cli.options.result import ResultFile, check_result_file, write_result
-from rarevote.cli.show import aligned, say, share
+from rarevote.cli.show import aligned, decision_words, review_words, say, share
 from rarevote.crowd.words import percent
 from rarevote.errors import ParameterError
 

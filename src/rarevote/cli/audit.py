@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, one_of
+from rarevote.cli import audit_review
+from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, examples, one_of, takes
 from rarevote.cli.options.decide import REVIEW_FORMATS, ReviewAs, check_review_file
-from rarevote.cli.options.examples import examples
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
@@ -27,16 +26,25 @@ audit_app = typer.Typer(
     epilog=examples(
         "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
         "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv",
+        "rarevote audit review audit.json",
         "rarevote audit status audit.json",
         "rarevote audit finish audit.json --out result.csv --certificate certificate.json",
+        "rarevote audit repeat audit.json --review-out again.csv",
         "rarevote audit verify audit.json certificate.json",
     ),
 )
+
+audit_app.command("review", epilog=audit_review.EXAMPLES)(audit_review.review)
 
 _AIMS = ("certificate", "estimate")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that `rarevote audit start` wrote.")]
 ReviewList = Annotated[Path, typer.Option(metavar="FILE", help="Where the list for the expert goes.")]
+Who = Annotated[str | None, typer.Option(metavar="NAME", help="The expert; an export names its own.")]
+AnswersQuestion = Annotated[
+    str | None,
+    typer.Option("--question", metavar="NAME", help="Which question of an export, where several were asked."),
+]
 
 
 @audit_app.command(
@@ -120,8 +128,9 @@ def start(
 @audit_app.command(
     "continue",
     epilog=examples(
-        "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv",
+        "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv --who anna",
         "rarevote audit continue audit.json --answers round-2.csv --worst-case --review-out round-3.csv",
+        "rarevote audit continue audit.json --answers project-7-export.json --question quality --review-out next.json",
     ),
 )
 def go_on(
@@ -130,9 +139,13 @@ def go_on(
     answers: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The expert's answers (task, label). Without: the open items are listed again."
+            metavar="FILE",
+            help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
+            "open items are listed again.",
         ),
     ] = None,
+    who: Who = None,
+    question: AnswersQuestion = None,
     worst_case: Annotated[
         bool, typer.Option("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
     ] = False,
@@ -149,9 +162,10 @@ def go_on(
         raise ParameterError(f"--answers and --review-out are the same file, {answers}")
     crowd = read_again(audit, plan)
     if answers is not None:
-        _take_in(audit, answers)
+        for name, said in _answers(answers, who, question).items():
+            _named(answers, audit.answer, said, who=name)
     if worst_case:
-        audit.worst_case()
+        audit.worst_case(who=who)
     if not quiet:
         say(status_words(audit))
     _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
@@ -183,22 +197,29 @@ def finish(
         Path, typer.Option("--out", "-o", help="The result: the class for the final list, the best other elsewhere.")
     ],
     certificate: Annotated[Path, typer.Option(metavar="FILE", help="What is proved, for others to verify (.json).")],
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The page that shows it; by default the certificate's name with .html."),
+    ] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write the result and the certificate of what is proved now; the audit can still go on."""
+    """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
     from rarevote.io.write.atomic import replacing
     from rarevote.io.write.columns import check_output, check_place, write_columns
     from rarevote.meaning.audit.of_fit import all_tasks, result_columns, summary
     from rarevote.meaning.audit.plan_file import to_text
     from rarevote.meaning.audit.source import read_again
     from rarevote.meaning.audit.words import certified_words, relative_to
+    from rarevote.page.proved import write_proved_page
+    from rarevote.page.report import check_page_path
 
     check_output(out)
     check_place(certificate)
-    if len({path.resolve() for path in (plan, out, certificate)}) < 3:
-        raise ParameterError("the plan, --out and --certificate must be three different files")
+    page = check_page_path(page or certificate.with_suffix(".html"))
+    if len({path.resolve() for path in (plan, out, certificate, page)}) < 4:
+        raise ParameterError("the plan, --out, --certificate and --page must be four different files")
     audit = _load(plan)
     crowd = read_again(audit, plan)
     rows = result_columns(audit, all_tasks(crowd.annotations), crowd.shown)
@@ -206,33 +227,99 @@ def finish(
     write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
     with replacing(certificate) as temporary:
         temporary.write_text(to_text(audit.certificate()), encoding="utf-8")
+    write_proved_page(audit, page, source=Path(crowd.title).name)
     if as_json:
-        _tell_json(summary(audit))
+        _tell_json({**summary(audit), "page": str(page)})
     if not quiet:
         say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
         if audit.pending:
             say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
         say(f"wrote {out}: {len(rows['task']):,} tasks")
         say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+        say(f"wrote {page}: what was proved, to look at and pass on")
+        if not audit.plan.repeats:
+            say(
+                f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv"
+            )
 
 
-@audit_app.command("verify", epilog=examples("rarevote audit verify audit.json certificate.json"))
+@audit_app.command(
+    "repeat",
+    epilog=examples(
+        "rarevote audit repeat audit.json --review-out again.csv",
+        "rarevote audit repeat audit.json --answers again.csv --who anna",
+    ),
+)
+def repeat(
+    plan: PlanFile,
+    review_out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where the list of items goes.")] = None,
+    answers: Annotated[Path | None, typer.Option(metavar="FILE", help="The second answers, as for continue.")] = None,
+    share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the answered items, how many to show again.")
+    ] = 0.05,
+    who: Who = None,
+    question: AnswersQuestion = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
+    from rarevote.meaning.audit.of_fit import all_tasks
+    from rarevote.meaning.audit.review_list import write_review_list
+    from rarevote.meaning.audit.source import read_again
+    from rarevote.meaning.audit.words import relative_to
+
+    if (review_out is None) == (answers is None):
+        raise ParameterError("give --review-out to get the list, then --answers to hand it back")
+    if not 0.0 < share <= 1.0:
+        raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
+    audit = _load(plan)
+    if answers is not None:
+        for name, said in _answers(answers, who, question).items():
+            _named(answers, audit.answer_repeats, said, who=name)
+        audit.save(plan)
+        if not quiet:
+            say(relative_to(audit))
+        return
+    assert review_out is not None
+    _check_list(review_out, _form(audit), plan)
+    crowd = read_again(audit, plan)
+    again = audit.repeat_list(share)
+    if not again:
+        raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
+    write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+    if not quiet:
+        say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
+
+
+@audit_app.command(
+    "verify",
+    epilog=examples(
+        "rarevote audit verify audit.json certificate.json",
+        "rarevote audit verify audit.json certificate.json --labels labels.csv",
+    ),
+)
 def verify(
     plan: PlanFile,
     certificate: Annotated[Path, typer.Argument(help="The certificate that `rarevote audit finish` wrote.")],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="The labels it is about; by default where the plan says, if they are there."),
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Does the certificate follow from the plan? Draws and bets are made again; exit code 1 with the reason if not."""
     from rarevote.meaning.audit import verify_files
+    from rarevote.meaning.audit.source import files_sha256, labels_at_hand
 
-    reasons = verify_files(plan, certificate)
+    at_hand = labels_at_hand(plan) if labels is None else files_sha256(labels)
+    reasons = verify_files(plan, certificate, labels_sha256=at_hand)
     if as_json:
         _tell_json({"follows": not reasons, "reasons": reasons})
     if reasons:
         raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(reasons)}")
     if not quiet:
-        say(f"{certificate} follows from {plan}")
+        about = "; the labels are those of the audit" if at_hand else "; the labels are not here and were not compared"
+        say(f"{certificate} follows from {plan}{about}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -249,6 +336,7 @@ def _parse_find(text: str) -> tuple[str, str]:
 
 def _check_plan_file(plan: Path) -> None:
     from rarevote.io.write.columns import check_place
+    from rarevote.meaning.audit.journal import journal_path
 
     check_place(plan)
     if plan.exists():
@@ -256,6 +344,8 @@ def _check_plan_file(plan: Path) -> None:
             f"{plan}: is there already. Starting again until the draws are lucky is the one way to cheat with an "
             "audit, so a plan is never overwritten: continue it, or name another file"
         )
+    if journal_path(plan).exists():
+        raise InputError(f"{journal_path(plan)}: has answers of another audit; move it away, or name another plan")
 
 
 def _check_list(review_out: Path, form: str, plan: Path) -> None:
@@ -278,20 +368,33 @@ def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _take_in(audit: Audit, path: Path) -> None:
-    """Give the answers to the audit; where experts disagree, the item stays open."""
+def _answers(path: Path, who: str | None, question: str | None) -> dict[str | None, dict[Any, Any]]:
+    """Labels by task for every expert; where experts disagree, the item stays open."""
     from rarevote.crowd.names import listed
     from rarevote.io.read.answers import read_answers
     from rarevote.meaning.audit.answers import adjudicated
 
-    rows = read_answers(path)
-    answers = adjudicated(rows)
-    said = {task for task, label in rows if label is not None}
-    disputed = [task for task, label in answers.items() if label is None and task in said]
+    rows = read_answers(path, question=question)
+    agreed = adjudicated((row.task, row.label) for row in rows)
+    said = {row.task for row in rows if row.label is not None}
+    disputed = [task for task, label in agreed.items() if label is None and task in said]
     if disputed:
         warn(f"{path}: two different labels for {listed(disputed)}; such items stay open until the experts agree")
+    experts: dict[Any, dict[str, None]] = {}
+    for row in rows:
+        if row.label is not None and row.who is not None:
+            experts.setdefault(row.task, {})[row.who] = None
+    by_expert: dict[str | None, dict[Any, Any]] = {}
+    for task, label in agreed.items():
+        name = who or ", ".join(experts.get(task, ())) or None
+        by_expert.setdefault(name, {})[task] = label
+    return by_expert
+
+
+def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None) -> None:
+    """Give answers to the audit, with the file named in what may be wrong with them."""
     try:
-        audit.answer(answers)
+        take_in(answers, who=who)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -304,7 +407,7 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: boo
     review = audit.round()
     audit.save(plan)
     if review:
-        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.shown)
+        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
     if as_json:
         _tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if quiet:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in
-from rarevote.cli.options.groups import takes
+from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in, takes
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 

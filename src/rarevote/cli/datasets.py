@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, one_of
-from rarevote.cli.options.examples import examples
+from rarevote.cli.options.common import Json, Quiet, examples, one_of
 from rarevote.cli.show import aligned, counting, say
 from rarevote.errors import ParameterError
 

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe
-from rarevote.cli.options.groups import takes
+from rarevote.cli.options.common import Json, Quiet, ResultFile, SpreadsheetSafe, check_result_file, takes, write_result
 from rarevote.cli.options.read import Reading
-from rarevote.cli.options.result import ResultFile, check_result_file, write_result
 from rarevote.cli.show import aligned, say, share
 
 EXAMPLES = """Examples:

@@ -8,13 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.decisions import decision_words
-from rarevote.cli.options.common import Json, Quiet, Rare
+from rarevote.cli.options.common import Json, Quiet, Rare, takes
 from rarevote.cli.options.decide import DecisionArguments
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.groups import takes
 from rarevote.cli.options.read import Reading
-from rarevote.cli.show import say
+from rarevote.cli.show import decision_words, say
 from rarevote.errors import InputError
 
 EXAMPLES = """Examples:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, names_in
-from rarevote.cli.options.examples import examples
+from rarevote.cli.options.common import Json, Quiet, examples, names_in
 from rarevote.cli.show import aligned, complain, counting, say, share, time_left, warn
 from rarevote.errors import InputError, ParameterError
 
@@ -192,14 +191,14 @@ def speed(
     quiet: Quiet = False,
 ) -> None:
     """Time and memory of our methods and of crowd-kit, each fit in a process of its own."""
-    from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_runner
+    from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_installation
 
     chosen, numbers = _known_methods(methods) or METHODS, _sizes(sizes)
-    found = [find_runner(OURS, sys.executable), find_runner(PEER, peer_python or sys.executable)]
-    runners = [runner for runner in found if runner is not None]
-    if len(runners) < len(found) and not quiet:
+    found = [find_installation(OURS, sys.executable), find_installation(PEER, peer_python or sys.executable)]
+    installations = [one for one in found if one is not None]
+    if len(installations) < len(found) and not quiet:
         say(f"{PEER} is not installed there: name a Python that has it with --peer-python or {PEER_PYTHON}")
-    _run(SpeedStudy(runners, chosen, numbers, time_limit), out, None, quiet=quiet)
+    _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None, quiet=quiet)
 
 
 # --------------------------------------------------------------------------------------------------------------------

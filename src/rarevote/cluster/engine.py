@@ -29,7 +29,7 @@ from rarevote.cluster.host import (
     Load,
     Lost,
     Operation,
-    Run,
+    Pass,
     Save,
     Sums,
     Turn,
@@ -95,9 +95,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
-        operation = Run(shared, refresh, damping)
+        operation = Pass(shared, refresh, damping)
         sums = self._sums(operation)
-        passes = [entry for entry in self._log if isinstance(entry, Run)]
+        passes = [entry for entry in self._log if isinstance(entry, Pass)]
         n_bytes = sum(_nbytes(entry.shared) for entry in passes)
         if len(passes) > _MAX_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MAX_LOGGED_BYTES):
             self._write_down(self._crowd.folder / f"state-{self._position:08d}", everything=True)
@@ -370,7 +370,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
                 n_workers=n_threads(None),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=":0",
+                dashboard_address="127.0.0.1:0",  # nobody else on the network may look
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

@@ -101,6 +101,9 @@ def read_shard(folder: Path, number: int) -> Shard:
     """The votes of a shard."""
     path = shard_file(folder, number)
     arrays = load_arrays(path)
+    for name in ("task_ptr", "worker", "label"):
+        if name in arrays:
+            arrays[name].setflags(write=False)  # as in memory: the kernels that are compiled for it serve here, too
     try:
         return Shard(*(arrays[name] for name in Shard._fields))
     except KeyError as error:
@@ -200,7 +203,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Run(Operation):
+class Pass(Operation):
     """One pass."""
 
     alters: ClassVar[bool] = True

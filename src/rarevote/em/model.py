@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import normalise_rows
 from rarevote.kernels import plain
 
 if TYPE_CHECKING:
@@ -168,3 +169,13 @@ class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
         self, points: tuple[Shared, Shared, Shared], length: float, local_means: tuple[FloatArray, ...]
     ) -> Shared:
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
+
+
+def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
+    """Vote shares per task, (n, K); a gold task is certain of its class."""
+    shares = normalise_rows(shard.votes(n_classes))
+    if shard.gold.size:
+        known = np.flatnonzero(shard.gold >= 0)
+        shares[known] = 0.0
+        shares[known, shard.gold[known]] = 1.0
+    return shares

@@ -161,6 +161,7 @@ def calibrate_fit(
     *,
     prevalence: Shares = "estimate",
     sampled: bool = False,
+    n_sweeps: int | None = None,
     random_state: int = 0,
 ) -> CalibratedPosterior:
     """Probabilities for a fitted method, with the class prior that it was fitted with.
@@ -173,6 +174,7 @@ def calibrate_fit(
         gold: known labels that the fit was given, by task.
         prevalence: as in :func:`calibrated`.
         sampled: whether draws are wanted, for intervals and recall targets, whatever the method reports.
+        n_sweeps: as in :func:`calibrated`.
         random_state: as in :func:`calibrated`.
     """
     crowd = estimator.annotations_
@@ -185,6 +187,7 @@ def calibrate_fit(
             prevalence=prevalence,
             gold=known,
             annotations=crowd,
+            n_sweeps=n_sweeps,
             random_state=random_state,
         )
     return _as_reported(estimator, np.asarray(reported, dtype=np.float64), known, prevalence)

@@ -233,28 +233,6 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
     return float(-np.mean(np.log(np.clip(of_truth, precision, 1.0))))
 
 
-def flags_needed(scores: ArrayLike, is_class: ArrayLike, recalls: Iterable[float]) -> list[int]:
-    """How many of the highest-scored items must be looked at to find these shares of a class.
-
-    Items of equal score are looked at together, since nothing says which comes first.
-
-    Args:
-        scores: of every item, larger is more suspicious, shape ``(n,)``.
-        is_class: whether each item has the class, shape ``(n,)``.
-        recalls: the shares to find.
-
-    Example:
-        >>> flags_needed([0.9, 0.8, 0.8, 0.1], [True, False, True, True], (0.3, 0.6, 1.0))
-        [1, 3, 4]
-    """
-    values, own = np.asarray(scores, dtype=np.float64), np.asarray(is_class, dtype=bool)
-    distinct, group = np.unique(-values, return_inverse=True)
-    flagged = np.cumsum(np.bincount(group, minlength=distinct.size))
-    found = np.cumsum(np.bincount(group, weights=own, minlength=distinct.size))
-    wanted = [share * own.sum() - 1e-9 for share in recalls]
-    return [int(flagged[np.searchsorted(found, count)]) if count > 0 else 0 for count in wanted]
-
-
 def _as_list(values: Labels, name: str) -> list[Hashable]:
     """Return the labels as Python objects, checked for shape, hashability and missing values."""
     if isinstance(values, str | Set):

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import shown_text
+from rarevote.io.platforms.review_tasks import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior
@@ -190,7 +192,7 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
     columns: dict[str, NDArray[Any]] = {"task": _objects([item.task for item in items])}
     taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
     for name, texts in (shown or {}).items():
-        columns[f"show:{name}" if name in taken else name] = np.asarray(texts)[rows]
+        columns[f"show:{name}" if name in taken else name] = _objects([shown_text(texts[row]) for row in rows])
     columns["decided"] = _objects(["" if item.decided is None else item.decided for item in items])
     columns["doubt"] = _objects([item.doubt for item in items])
     columns["reason"] = _objects([item.reason for item in items])
@@ -201,20 +203,20 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
 
 def label_studio_tasks(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
     """The list in Label Studio's import format: what is shown in ``data``, the rest in ``meta``."""
-    return [{"data": {"task": str(item.task), **_texts(item, shown)}, "meta": _about(item)} for item in plan.items]
+    return [
+        {**label_studio_task(item.task, values_to_show(shown or {}, item.row)), "meta": _about(item)}
+        for item in plan.items
+    ]
 
 
 def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
     """The list as Argilla's records (version 2): what is shown in ``fields``, the rest in ``metadata``."""
     return [
-        {
-            "id": str(item.task),
-            "fields": _texts(item, shown) or {"task": str(item.task)},
-            "metadata": {**_about(item), "ask": ", ".join(map(str, item.annotators))},
-            "suggestions": {},
-            "responses": {},
-            "vectors": {},
-        }
+        argilla_record(
+            item.task,
+            values_to_show(shown or {}, item.row),
+            {**_about(item), "ask": ", ".join(map(str, item.annotators))},
+        )
         for item in plan.items
     ]
 
@@ -231,10 +233,6 @@ def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown
     records = (label_studio_tasks if form == "label-studio" else argilla_records)(plan, shown)
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
-
-
-def _texts(item: ReviewItem, shown: Shown | None) -> dict[str, str]:
-    return {str(name): str(texts[item.row]) for name, texts in (shown or {}).items()}
 
 
 def _about(item: ReviewItem) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.balanced import balanced_codes
+from rarevote.crowd.numerics import balanced_codes
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.costs import Costs, cost_matrix

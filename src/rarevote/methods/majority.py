@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.loop import Callback
-from rarevote.em.model import CrowdFacts, Shard
+from rarevote.em.model import CrowdFacts, Shard, soft_majority
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.start import soft_majority
 
 OnMissingSkill = Literal["error", "ignore", "value"]
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from importlib import resources
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
-from rarevote.charts.palette import style_variables
 from rarevote.charts.parts import Chart
 from rarevote.charts.save import save, to_svg
 from rarevote.charts.svg import inline_svg
@@ -24,11 +23,10 @@ from rarevote.charts.templates import template
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.words import jury_sentences
-from rarevote.page import charts, sentences, small_tables
+from rarevote.page import sentences
+from rarevote.page.sections import Section
 from rarevote.page.sentences import About
-from rarevote.page.small_tables import Matrix
-from rarevote.page.tables import ListTable, Shown, item_list, worker_list
+from rarevote.page.style import asset, page_style
 
 # The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
 _KEY_PATHS = {
@@ -43,72 +41,64 @@ _KEY_PATHS = {
 }
 
 
-def all_charts(found: Diagnosis) -> dict[str, list[Chart]]:
-    """The charts of each section of the page."""
-    true = {curve.class_code: curve for curve in found.true_trade_offs}
-    curves = [charts.trade_off_chart(found, curve, true.get(curve.class_code)) for curve in found.trade_offs]
-    sections: dict[str, list[Chart | None]] = {
-        "lost": [charts.rescued(found)],
-        "annotators": [charts.ability_map(found)],
-        "trade-off": list(curves),
-        "classes": [charts.class_counts(found)],
-        "truth": [],
-        "fit": [charts.convergence(found)],
-    }
-    if found.truth is not None:
-        check = found.truth
-        sections["truth"].append(charts.calibration_chart(found, check.calibration, check.posterior_calibration))
-    return {name: [chart for chart in drawn if chart is not None] for name, drawn in sections.items()}
-
-
-def build_page(
-    found: Diagnosis,
-    about: About,
-    *,
-    shown: Shown | None = None,
-    drawn: Mapping[str, Sequence[Chart]] | None = None,
-) -> str:
+def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> str:
     """The whole page as text.
 
     Args:
         found: the records.
         about: where they come from.
-        shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        drawn: the charts, if they have been made already.
+        sections: what the page consists of, from :func:`rarevote.page.sections.page_sections`.
     """
-    drawn = all_charts(found) if drawn is None else drawn
-    lists = [item_list(found, shown or {}), worker_list(found)]
-    style = f"\n{style_variables()}\n{_asset('report.css')}"
-    script = f"\n{_asset('report.js')}"
-    confusion = small_tables.confusion(found)
-    return template("rarevote.page", "report.html.j2").render(
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        data=Markup(_as_script_data(found, lists)),
-        figures=drawn,
-        svg=_svg,
-        lists={entry.name: entry for entry in lists},
-        about=about,
+    return _assembled(
+        about,
+        sections,
         headline=sentences.headline(found),
         lead=sentences.lead(found),
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
         cautions=[*sentences.cautions(found), *about.cautions],
-        losses=sentences.losses(found),
-        moves=small_tables.moves_table(found),
-        profiles=small_tables.profile_table(found),
-        jury=jury_sentences(found.classes.jury, found.classes.names),
-        rates=small_tables.trade_off_table(found),
-        steps=small_tables.steps_table(found),
-        proportions=small_tables.proportion_table(found),
-        scores=small_tables.score_table(found),
-        matrix=confusion if isinstance(confusion, Matrix) else None,
-        mistakes=None if isinstance(confusion, Matrix) else confusion,
-        has_truth=found.truth is not None,
-        facts=sentences.facts(found, about),
+        classes=[str(name) for name in found.classes.names.tolist()],
+        rare=found.rare,
+    )
+
+
+def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
+    """A page that is about no fit: a headline and sections.
+
+    Args:
+        about: where it comes from.
+        headline: the answer in one sentence.
+        sections: what the page consists of; without lists of items or annotators.
+    """
+    cautions = list(about.cautions)
+    return _assembled(
+        about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=cautions, classes=[], rare=0
+    )
+
+
+def _assembled(about: About, sections: Sequence[Section], *, classes: list[str], rare: int, **head: Any) -> str:
+    style = f"\n{page_style()}"
+    script = f"\n{asset('rarevote.page', 'report.js')}"
+    return template("rarevote.page", "report.html.j2").render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(_as_script_data(classes, rare, sections)),
+        sections=[{"name": section.name, "link": section.link, "html": _html(section)} for section in sections],
+        about=about,
+        **head,
+    )
+
+
+def _html(section: Section) -> Markup:
+    made = template("rarevote.page", f"sections/{section.name}.html.j2").render(
+        **section.values,
+        charts=section.charts,
+        lists={entry.name: entry for entry in section.lists},
+        svg=_svg,
         key_path=_KEY_PATHS,
     )
+    return Markup(made)  # escaped by its own template
 
 
 def write_page(path: Path, page: str) -> Path:
@@ -119,7 +109,7 @@ def write_page(path: Path, page: str) -> Path:
     return path
 
 
-def export_charts(folder: Path, drawn: Mapping[str, Sequence[Chart]]) -> list[Path]:
+def export_charts(folder: Path, sections: Sequence[Section]) -> list[Path]:
     """Write every chart as ``NAME.svg`` and ``NAME.png``, in light colours with its title; returns the files.
 
     Raises:
@@ -130,7 +120,7 @@ def export_charts(folder: Path, drawn: Mapping[str, Sequence[Chart]]) -> list[Pa
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
     written = []
-    for chart in (chart for group in drawn.values() for chart in group):
+    for chart in (chart for section in sections for chart in section.charts):
         save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / chart.name)
         written += [folder / f"{chart.name}.svg", folder / f"{chart.name}.png"]
     return written
@@ -141,10 +131,6 @@ def _svg(chart: Chart) -> Markup:
     return Markup(
         inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("rarevote.page") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:
@@ -164,12 +150,12 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _as_script_data(found: Diagnosis, lists: Sequence[ListTable]) -> str:
+def _as_script_data(classes: list[str], rare: int, sections: Sequence[Section]) -> str:
     """The lists as JSON that no parser can take for the end of its element, or for markup."""
     data = {
-        "classes": [str(name) for name in found.classes.names.tolist()],
-        "rare": found.rare,
-        "lists": {entry.name: entry.as_json() for entry in lists},
+        "classes": classes,
+        "rare": rare,
+        "lists": {entry.name: entry.as_json() for section in sections for entry in section.lists},
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":

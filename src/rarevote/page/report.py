@@ -24,7 +24,8 @@ from rarevote.meaning.diagnose import diagnose
 from rarevote.meaning.rules import parse_rule
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
-from rarevote.page.build import all_charts, build_page, export_charts, write_page
+from rarevote.page.build import build_page, export_charts, write_page
+from rarevote.page.sections import Section, page_sections
 from rarevote.page.sentences import About, headline
 from rarevote.page.tables import Shown
 
@@ -61,6 +62,7 @@ def write_report(
     decision: str | None = None,
     calibration: CalibratedPosterior | None = None,
     cautions: Sequence[str] = (),
+    extra: Sequence[Section] = (),
     charts: str | Path | None = None,
 ) -> Report:
     """Write the page of a fitted method.
@@ -77,6 +79,7 @@ def write_report(
         decision: how these labels were decided on, in a sentence.
         calibration: probabilities of the classes, if they have been computed already.
         cautions: what else to know before relying on the page, in sentences.
+        extra: sections of the page beside its own.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
@@ -95,9 +98,9 @@ def write_report(
         version=__version__,
         cautions=tuple(cautions),
     )
-    drawn = all_charts(found)
-    page = build_page(found, about, shown=shown, drawn=drawn)
-    files = [] if charts is None else export_charts(Path(charts), drawn)
+    sections = page_sections(found, about, shown=shown, extra=extra)
+    page = build_page(found, about, sections)
+    files = [] if charts is None else export_charts(Path(charts), sections)
     write_page(page_path, page)
     return Report(page_path, len(page.encode()), headline(found), files)
 

@@ -23,13 +23,10 @@ from rarevote import __version__
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, RarevoteError
 from rarevote.io.write.atomic import replacing
-from rarevote.meaning.metrics import score
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
 from rarevote.study.pool import run_jobs
-
-#: what a fit is marked by
-SCORES = ("minority_recall", "balanced_accuracy", "macro_f1", "accuracy")
+from rarevote.study.scoring import score_fit
 
 Status = Literal["done", "not applicable", "failed"]
 
@@ -95,14 +92,27 @@ class Variant:
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What came out of a cell; figures are None unless ``status`` is "done"."""
+    """What came out of a cell; figures, explained by :func:`score_fit`, are None unless ``status`` is "done"."""
 
     status: Status
     reason: str = ""
     minority_recall: float | None = None
+    minority_precision: float | None = None
     balanced_accuracy: float | None = None
     macro_f1: float | None = None
     accuracy: float | None = None
+    average_precision: float | None = None
+    mean_average_precision: float | None = None
+    roc_auc: float | None = None
+    log_loss: float | None = None
+    ece: float | None = None
+    r_precision: float | None = None
+    flags_90: int | None = None
+    flags_95: int | None = None
+    minority_items: int | None = None
+    flagged: int | None = None
+    balanced: dict[str, float] | None = None
+    curve: list[list[int]] | None = None
     seconds: float | None = None
     n_iter: int | None = None
     converged: bool | None = None
@@ -245,7 +255,9 @@ def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> CellOutcom
             if _loads_code(problem, variant):
                 _timed(problem, variant, seed)
             fitted, seconds = _timed(problem, variant, seed)
-        return _scored(problem, fitted, seconds)
+        figures = score_fit(fitted, problem.truth)
+        counts = {"n_iter": int(fitted.n_iter_), "converged": bool(fitted.converged_)}
+        return CellOutcome("done", seconds=seconds, **counts, **figures)
     except InputError as error:
         return CellOutcome("not applicable", str(error))
     except Exception as error:
@@ -270,20 +282,6 @@ def _timed(problem: Problem, variant: Variant, seed: int | None) -> tuple[Estima
     begin = time.perf_counter()
     estimator.fit(problem.annotations)
     return estimator, time.perf_counter() - begin
-
-
-def _scored(problem: Problem, fitted: Estimator, seconds: float) -> CellOutcome:
-    crowd = fitted.annotations_
-    labels = dict(zip(crowd.tasks.tolist(), crowd.classes[fitted.label_codes()].tolist(), strict=True))
-    tasks = [task for task in problem.truth if task in labels]
-    found = score([problem.truth[task] for task in tasks], [labels[task] for task in tasks])
-    return CellOutcome(
-        "done",
-        seconds=seconds,
-        n_iter=int(fitted.n_iter_),
-        converged=bool(fitted.converged_),
-        **{name: getattr(found, name) for name in SCORES},
-    )
 
 
 def _run_cell(job: tuple[Cell, Path]) -> list[tuple[str, CellOutcome]]:

@@ -22,7 +22,7 @@ from rarevote.meaning.metrics import Scores, score
 from rarevote.methods.base import Estimator
 from rarevote.simulate.crowds import SimulatedCrowd
 from rarevote.study.cells import Variant
-from rarevote.study.page import Figure, Section, publish
+from rarevote.study.page import Figure, StudySection, publish
 from rarevote.study.pool import Report, run_jobs
 from rarevote.study.tables import StudyTable, write_records
 
@@ -39,7 +39,7 @@ class Trial(Protocol):
 
 @dataclass(frozen=True)
 class Account:
-    """What an experiment has to say: see :class:`rarevote.study.page.Section`."""
+    """What an experiment has to say: see :class:`rarevote.study.page.StudySection`."""
 
     findings: Sequence[str]
     charts: Sequence[Chart]
@@ -76,7 +76,7 @@ class Experiment(ABC):
 
     def run(
         self, out: Path, *, n_jobs: int | None = None, report: Report | None = None, command: str | None = None
-    ) -> Section:
+    ) -> StudySection:
         """Run it and write the rows as CSV, the figures, a summary and the page into ``out``.
 
         Args:
@@ -98,11 +98,11 @@ def _run_trial(trial: Trial) -> list[Any]:
     return trial.run()
 
 
-def publish_account(out: Path, name: str, title: str, account: Account, *, command: str, begin: float) -> Section:
+def publish_account(out: Path, name: str, title: str, account: Account, *, command: str, begin: float) -> StudySection:
     """Save the charts, and publish the account as the section of that name; the clock stood at ``begin``."""
     for chart in account.charts:
         save(chart.spec, out / chart.name)
-    section = Section(
+    section = StudySection(
         name=name,
         title=title,
         findings=account.findings,

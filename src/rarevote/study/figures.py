@@ -217,6 +217,41 @@ def dot_chart(
     return _dressed(_facets(small, panels, columns=len(panels), spacing=34), title, chosen)
 
 
+@dataclass(frozen=True)
+class Track:
+    """A point of a bare line, or the one mark that stands for the whole series."""
+
+    panel: str
+    series: str
+    x: float
+    y: float
+    is_own: bool = False
+
+
+def track_chart(
+    tracks: Sequence[Track], *, title: str, x: Axis, y: Axis, size: tuple[int, int] = (290, 300)
+) -> alt.TopLevelMixin:
+    """Bare lines, each with one mark of its own, one small chart per panel."""
+    panels = list(dict.fromkeys(track.panel for track in tracks))
+    chosen = keys_for(list(dict.fromkeys(track.series for track in tracks)))
+    base = alt.Chart(alt.InlineData(values=[asdict(track) for track in tracks])).encode(
+        x=alt.X("x:Q", title=x.title, scale=_scale(x), axis=_axis(x)),
+        y=alt.Y("y:Q", title=y.title, scale=_scale(y), axis=_axis(y)),
+        color=colours("series", chosen),
+    )
+    layers: list[Any] = []
+    for key in chosen:
+        own = base.transform_filter(alt.FieldEqualPredicate(key.words, "series"))
+        line = own.transform_filter("!datum.is_own")
+        layers.append(line.mark_line(strokeWidth=1.6, strokeDash=list(key.dash), clip=True))
+    # Marks above all lines.
+    marks = base.transform_filter("datum.is_own").mark_point(filled=True, size=110, opacity=1)
+    layers.append(marks.encode(shape=shapes("series", chosen), stroke=alt.value("white"), strokeWidth=alt.value(1)))
+    small = alt.layer(*layers).properties(width=size[0], height=size[1])
+    many = _facets(small, panels, columns=len(panels), spacing=24).resolve_axis(x="independent", y="independent")
+    return _dressed(many, title, chosen)
+
+
 def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> list[Any]:
     # One row per panel, at its smallest x, where the words begin.
     level = blank.transform_aggregate(x="min(x)", groupby=["panel"]).encode(

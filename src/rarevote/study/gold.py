@@ -26,7 +26,7 @@ from rarevote.meaning.metrics import minority_class, score
 from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_quietly
 from rarevote.study.figures import Axis, Mark, line_chart, look, marks_with_intervals
-from rarevote.study.intervals import Interval, mean_interval
+from rarevote.study.intervals import MeanInterval, mean_interval
 from rarevote.study.tables import StudyTable, ranked
 
 SHARES = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)
@@ -300,7 +300,7 @@ def _sides(datasets: Sequence[DatasetInfo]) -> dict[str, list[DatasetInfo]]:
 
 def lead(
     rows: Sequence[GoldRow], members: Sequence[DatasetInfo], metric: str, share: float, rival: str, base: str
-) -> Interval:
+) -> MeanInterval:
     """How far ``rival`` is ahead of ``base`` in the mean over datasets, paired by draw, with its interval."""
     slugs = {info.slug for info in members}
     by_seed: dict[int, list[float]] = {}

@@ -17,7 +17,7 @@ from rarevote.study.datasets import list_datasets
 from rarevote.study.experiment import METRICS
 from rarevote.study.figures import Axis, Dot, dot_chart
 from rarevote.study.page import as_code, today
-from rarevote.study.results import Result, Results
+from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import BINARY, SummaryRow, SummaryTable, mean_columns, n_at_hand, summary_rows
 from rarevote.study.tables import StudyTable, escape_markdown, to_markdown, write_text
 
@@ -44,11 +44,11 @@ def read_results(path: Path) -> Results:
         raise InputError(f"{path}: is no results.csv of a study ({error}); run rarevote study paper first") from None
 
 
-def _result(row: dict[str, str], has_figures: set[str]) -> Result:
+def _result(row: dict[str, str], has_figures: set[str]) -> ResultRow:
     if not row["minority_recall"]:
         status: Any = "not applicable" if row["dataset"] in has_figures else "absent"
-        return Result(row["dataset"], row["method"], status)
-    return Result(
+        return ResultRow(row["dataset"], row["method"], status)
+    return ResultRow(
         row["dataset"],
         row["method"],
         "done",

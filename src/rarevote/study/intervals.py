@@ -14,7 +14,7 @@ from rarevote.meaning.truth import wilson
 CONFIDENCE = 0.95
 
 
-class Interval(NamedTuple):
+class MeanInterval(NamedTuple):
     """A mean and the ends of its confidence interval."""
 
     mean: float
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> MeanInterval:
     """The mean with its t interval, ``mean ± t_{n-1} s / sqrt(n)``.
 
     Values that are not a number (a score that could not be computed) are left out. A single value has no spread: its
@@ -35,18 +35,18 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     sample = np.asarray(values, dtype=np.float64)
     sample = sample[~np.isnan(sample)]
     if not sample.size:
-        return Interval(nan, nan, nan)
+        return MeanInterval(nan, nan, nan)
     mean = float(sample.mean())
     if sample.size == 1:
-        return Interval(mean, mean, mean)
+        return MeanInterval(mean, mean, mean)
     half = student_quantile(sample.size - 1, confidence) * float(sample.std(ddof=1)) / sqrt(sample.size)
-    return Interval(mean, mean - half, mean + half)
+    return MeanInterval(mean, mean - half, mean + half)
 
 
-def share_interval(hits: int, total: int) -> Interval:
+def share_interval(hits: int, total: int) -> MeanInterval:
     """A share ``hits / total`` with Wilson's 95% score interval, which also works at 0 and at 1."""
     low, high = wilson(np.array(hits / total), np.array(total))
-    return Interval(hits / total, float(low), float(high))
+    return MeanInterval(hits / total, float(low), float(high))
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
 """What a study found, for people: a Markdown summary, and one HTML page that gathers the studies of a folder.
 
-A study publishes a :class:`Section`. It is kept as a small JSON file beside the figures, so that studies may be run
-one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows: no
-script, no network, figures inline.
+A study publishes a :class:`StudySection`. It is kept as a small JSON file beside the figures, so that studies may be
+run one by one, and each rebuilds the page from all sections that the folder has. The page holds everything it shows:
+no script, no network, figures inline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rarevote.charts.palette import style_variables
 from rarevote.charts.svg import inline_svg
 from rarevote.charts.templates import template
 from rarevote.errors import InputError, RarevoteError
-from rarevote.study.tables import Entry, StudyTable, escape_markdown, to_markdown, write_text
+from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_markdown, write_text
 
 PAGE = "index.html"
 _SUFFIX = ".section.json"
@@ -37,7 +37,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Section:
+class StudySection:
     """A study for people.
 
     Attributes:
@@ -68,7 +68,7 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def publish(out: Path, section: Section) -> Path:
+def publish(out: Path, section: StudySection) -> Path:
     """Write a section's Markdown, keep it for the page, and rebuild the page; returns the page."""
     if not section.date:
         section = replace(section, date=today())
@@ -77,7 +77,7 @@ def publish(out: Path, section: Section) -> Path:
     return build_page(out)
 
 
-def section_markdown(section: Section) -> str:
+def section_markdown(section: StudySection) -> str:
     """The section as Markdown, with figures as links to the PNG files."""
     parts = [f"# {escape_markdown(section.title)}"]
     parts += ["\n".join(f"- {escape_markdown(finding)}" for finding in section.findings)]
@@ -121,21 +121,23 @@ def _drawn(out: Path, figure: Figure) -> Markup:
         raise InputError(f"{path}: {error}; delete it and run the study again") from None
 
 
-def _cell(value: str | Entry) -> Entry:
-    return value if isinstance(value, Entry) else Entry(value)
+def _cell(value: str | TableCell) -> TableCell:
+    return value if isinstance(value, TableCell) else TableCell(value)
 
 
-def _place(section: Section) -> tuple[int, str]:
+def _place(section: StudySection) -> tuple[int, str]:
     return (_ORDER.index(section.name) if section.name in _ORDER else len(_ORDER)), section.name
 
 
-def _read(path: Path) -> Section:
+def _read(path: Path) -> StudySection:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         for table in content["tables"]:
-            table["rows"] = [[cell if isinstance(cell, str) else Entry(*cell) for cell in row] for row in table["rows"]]
+            table["rows"] = [
+                [cell if isinstance(cell, str) else TableCell(*cell) for cell in row] for row in table["rows"]
+            ]
         tables = [StudyTable(**table) for table in content["tables"]]
         figures = [Figure(**figure) for figure in content["figures"]]
-        return Section(**{**content, "tables": tables, "figures": figures})
+        return StudySection(**{**content, "tables": tables, "figures": figures})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is no section of a study ({error}); delete it and run that study again") from None

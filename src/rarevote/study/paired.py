@@ -1,4 +1,4 @@
-"""Is CC-Rasch better, and is that more than luck? Paired differences to each rival, dataset by dataset.
+"""Is a method better, and is that more than luck? Paired differences to each rival, dataset by dataset.
 
 The benchmark datasets are not independent: some are releases of one collection, some pool others, some share items or
 workers. An interval that resamples datasets would count the same evidence several times and be too narrow, so
@@ -14,7 +14,7 @@ import numpy as np
 
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
-from rarevote.study.printed import METRIC_TITLES
+from rarevote.study.measures import CALIBRATION, MEASURES, RANKING
 from rarevote.study.results import Results
 from rarevote.study.summaries import BINARY, MULTICLASS, members
 from rarevote.study.tables import StudyTable, signed
@@ -25,7 +25,10 @@ CONFIDENCE = 0.95
 # Scores are ratios of small whole numbers: what differs by less is rounding.
 _TIE = 1e-9
 
-_METRICS = ("minority_recall", "balanced_accuracy", "macro_f1")
+#: those that are judged against all others
+JUDGED = ("cc-rasch", "anchored-rasch")
+_DECIDED = ("minority_recall", "balanced_accuracy", "macro_f1")
+_METRICS = (*_DECIDED, "minority_precision", "flags_per_item", *RANKING, *CALIBRATION)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Paired:
         mean_difference: mean over datasets of method less rival.
         low: lower end of the 95% bootstrap interval.
         high: upper end.
-        wins: datasets where the method is better.
+        wins: datasets where the method is better (has less, where that is better, or where neither is).
         ties: datasets where both are the same.
         losses: datasets where the rival is better.
     """
@@ -115,32 +118,42 @@ def _compared(results: Results, sets: Sequence[DatasetInfo], place: tuple[str, s
             groups.append(one.source_group)
     if not differences:
         return None
-    size, wins, losses = len(differences), sum(d > _TIE for d in differences), sum(d < -_TIE for d in differences)
+    gains = [d if MEASURES[metric].better > 0 else -d for d in differences]
+    size, wins, losses = len(gains), sum(gain > _TIE for gain in gains), sum(gain < -_TIE for gain in gains)
     interval = bootstrap_interval(differences, groups)
     counts = (wins, size - wins - losses, losses)
     return Paired(*place, size, len(set(groups)), float(np.mean(differences)), *interval, *counts)
 
 
-def paired_text(rows: Sequence[Paired]) -> StudyTable:
-    """The comparisons to read."""
+def paired_texts(rows: Sequence[Paired]) -> list[StudyTable]:
+    """The comparisons to read, a table for each method that is judged.
+
+    Ranking and calibration are told over all datasets; over each kind they are in the CSV file.
+    """
+    judged = dict.fromkeys(one.method for one in rows)
+    return [_paired_text(method, [one for one in rows if one.method == method]) for method in judged]
+
+
+def _paired_text(method: str, rows: Sequence[Paired]) -> StudyTable:
+    told = [one for one in rows if one.metric in _DECIDED or one.sets_of == "all"]
     return StudyTable(
         ("Rival", "Datasets", "Metric", "Sets (groups)", "Mean difference", "95% interval", "Wins/ties/losses"),
         [
             (
                 method_title(one.rival),
                 one.sets_of,
-                METRIC_TITLES[one.metric],
+                MEASURES[one.metric].heading,
                 f"{one.sets} ({one.source_groups})",
                 signed(one.mean_difference),
                 f"{signed(one.low)} to {signed(one.high)}",
                 f"{one.wins}/{one.ties}/{one.losses}",
             )
-            for one in rows
+            for one in told
         ],
-        caption="CC-Rasch less each rival",
+        caption=f"{method_title(method)} less each rival",
         notes=(
             f"Bootstrap intervals resample source groups of related datasets, not datasets: {N_DRAWS:,} draws, "
-            f"seed {SEED}, percentiles. Above zero, CC-Rasch is better.",
+            f"seed {SEED}, percentiles. Arrows say which way is better; flags are per item that has the class.",
         ),
         n_text_columns=3,
     )

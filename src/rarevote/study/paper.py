@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +12,32 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS, find_method, method_title
 from rarevote.study.ablation import (
     ABLATION_COLUMNS,
-    ABLATIONS,
     AblationRows,
     ablation_records,
     ablation_rows,
     ablation_text,
+    choose_ablations,
 )
 from rarevote.study.cells import Outcomes, Problem, Report, Variant, run_cells, unavailable
 from rarevote.study.datasets import HOW_TO_GET, DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.deviation import ROW_METRICS, Deviation, MeanDeviation, deviation_texts, deviations, mean_deviations
 from rarevote.study.experiment import make_folder
-from rarevote.study.paired import Paired, paired_differences, paired_text
+from rarevote.study.operating_points import OperatingPoint, operating_points
+from rarevote.study.paired import JUDGED, Paired, paired_differences, paired_texts
 from rarevote.study.printed import PAPER_METHODS, dataset_title
-from rarevote.study.results import RESULT_COLUMNS, Result, Results, put_together
-from rarevote.study.summaries import SUMMARY_TABLES, summary_records, summary_rows, summary_text
+from rarevote.study.results import RESULT_COLUMNS, ResultRow, Results, put_together
+from rarevote.study.summaries import (
+    RANKING_TABLE,
+    SUMMARY_TABLES,
+    ranking_texts,
+    summary_records,
+    summary_rows,
+    summary_text,
+)
 from rarevote.study.tables import (
     ABSENT,
-    Entry,
     StudyTable,
+    TableCell,
     mean_and_sd,
     ranked,
     to_latex,
@@ -43,6 +51,9 @@ N_SEEDS = 4
 
 # CrowdFM would average the draws of its option vectors by itself; the paper scores each draw and averages the scores.
 _AS_IN_THE_PAPER: dict[str, tuple[tuple[str, Any], ...]] = {"crowdfm": (("n_seeds", 1),)}
+
+# Whose number of flags all methods are given for ``recall_at_ds``.
+_YARDSTICK = "dawid-skene"
 
 # Ours beside the paper's, where it is registered.
 _BESIDE = ("anchored-rasch",)
@@ -82,8 +93,15 @@ class PaperStudy:
         return mean_deviations(self.results, self.sets, self.methods)
 
     def paired(self) -> list[Paired]:
-        """CC-Rasch against each of the others."""
-        return paired_differences(self.results, self.sets, self.methods)
+        """CC-Rasch, then Anchored Rasch, against each of the others."""
+        judged = [name for name in JUDGED if name in self.methods]
+        return [
+            one for name in judged for one in paired_differences(self.results, self.sets, self.methods, method=name)
+        ]
+
+    def operating_points(self) -> list[OperatingPoint]:
+        """Recall against flags per true item: the curve of each method, and its own point."""
+        return operating_points(self.results, self.sets, self.methods)
 
     def texts(self) -> dict[str, list[StudyTable]]:
         """All tables to read, by the name of their file, in the order of the page."""
@@ -91,7 +109,8 @@ class PaperStudy:
         for table in SUMMARY_TABLES:
             rows = summary_rows(table, self.results, self.sets, self.methods)
             texts[table.file_name] = [summary_text(table, rows, self.sets, self.absent)]
-        texts["paired"] = [paired_text(self.paired())]
+        texts[RANKING_TABLE.file_name] = ranking_texts(self.results, self.sets, self.methods)
+        texts["paired"] = paired_texts(self.paired())
         if self.ablation:
             texts["ablation"] = [ablation_text(self.ablation)]
         texts["deviation"] = deviation_texts(deviations(self.results, self.sets), self.means(), self.sets)
@@ -138,14 +157,20 @@ def run_paper_study(
     runnable = [name for name in chosen if name not in not_run]
     if not runnable:
         raise InputError(f"none of the methods can run here: {'; '.join(not_run.values())}")
-    ablations = [one for one in ABLATIONS if ablation and one.method in runnable]
+    plain = [study_variant(name) for name in runnable]
+    ablations = choose_ablations(plain) if ablation else []
 
-    variants = [*(study_variant(name) for name in runnable), *(one.variant for one in ablations)]
+    variants = [*plain, *(one.variant for one in ablations)]
     outcomes = run_cells(problems, variants, out / "cells", n_seeds=n_seeds, n_jobs=n_jobs, report=report)
     results = {
-        (one.slug, name): Result(one.slug, name, "absent", absent[one.slug])
+        (one.slug, name): ResultRow(one.slug, name, "absent", absent[one.slug])
         if one.slug in absent
-        else put_together(one.slug, name, outcomes[one.slug, study_variant(name)])
+        else put_together(
+            one.slug,
+            name,
+            outcomes[one.slug, study_variant(name)],
+            outcomes.get((one.slug, study_variant(_YARDSTICK)), ()),
+        )
         for one in sets
         for name in runnable
     }
@@ -216,16 +241,17 @@ def _failures(outcomes: Outcomes) -> list[str]:
 
 
 def write_paper_study(study: PaperStudy, out: Path) -> None:
-    """Write results.csv, the paper's four tables, deviations, paired differences and the ablation."""
+    """Write results.csv, the paper's four tables, the ranking, deviations, paired differences and the ablation."""
     results, sets = study.results, study.sets
-    write_csv(out / "results.csv", RESULT_COLUMNS, map(asdict, results.values()))
+    write_csv(out / "results.csv", RESULT_COLUMNS, map(vars, results.values()))
     write_csv(out / "per_dataset.csv", _PER_DATASET_COLUMNS, _per_dataset_records(study))
-    for table in SUMMARY_TABLES:
+    for table in (*SUMMARY_TABLES, RANKING_TABLE):
         rows = summary_rows(table, results, sets, study.methods)
         write_csv(out / f"{table.file_name}.csv", *summary_records(table, rows))
     write_records(out / "deviation.csv", Deviation, deviations(results, sets))
     write_records(out / "deviation_summary.csv", MeanDeviation, study.means())
     write_records(out / "paired.csv", Paired, study.paired())
+    write_records(out / "operating_points.csv", OperatingPoint, study.operating_points())
     if study.ablation:
         write_csv(out / "ablation.csv", ABLATION_COLUMNS, ablation_records(study.ablation))
     for name, texts in study.texts().items():
@@ -233,17 +259,18 @@ def write_paper_study(study: PaperStudy, out: Path) -> None:
         write_text(out / f"{name}.md", "\n".join(parts))
         if name == "per_dataset" or name.startswith("table_"):
             label, is_long = name.replace("_", "-"), name == "per_dataset"
-            write_text(out / f"{name}.tex", to_latex(texts[0], label=label, long=is_long))
+            latex = (to_latex(text, label=label, long=is_long) for text in texts)
+            write_text(out / f"{name}.tex", "\n".join(latex))
 
 
-def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[Result]:
+def _rows_of(study: PaperStudy, one: DatasetInfo) -> list[ResultRow]:
     """The results of a dataset in the order of the paper's per-dataset table, in which PLAT comes last."""
     return [study.results[one.slug, name] for name in sorted(study.methods, key=lambda name: name == "plat")]
 
 
 def _per_dataset_records(study: PaperStudy) -> list[dict[str, object]]:
     return [
-        {**asdict(row), "paper_name": one.paper_name, "imbalance": imbalance, "annotations_per_item": per_item}
+        {**vars(row), "paper_name": one.paper_name, "imbalance": imbalance, "annotations_per_item": per_item}
         for one in study.sets
         for imbalance, per_item in [_facts(one)]
         for row in _rows_of(study, one)
@@ -256,7 +283,7 @@ def _facts(one: DatasetInfo) -> tuple[str, str]:
 
 def per_dataset_text(study: PaperStudy) -> StudyTable:
     """The per-dataset table in the paper's layout; an absent dataset has one row that says so."""
-    rows: list[tuple[str | Entry, ...]] = []
+    rows: list[tuple[str | TableCell, ...]] = []
     breaks = []
     for one in study.sets:
         breaks.append(len(rows))

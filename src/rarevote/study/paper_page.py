@@ -8,13 +8,14 @@ from rarevote.charts.parts import Chart
 from rarevote.methods.registry import method_title
 from rarevote.study.experiment import Account, publish_account
 from rarevote.study.headline import HEADLINE, headline_chart
-from rarevote.study.page import Section
+from rarevote.study.operating_points import operating_chart
+from rarevote.study.page import StudySection
 from rarevote.study.paper import PaperStudy
 from rarevote.study.summaries import SUMMARY_TABLES, n_at_hand, summary_rows
 from rarevote.study.tables import signed
 
 
-def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> Section:
+def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> StudySection:
     """Add a finished paper study to the page of its folder; the clock stood at ``begin`` when it began."""
     # The rows of all datasets, one by one against the paper's, are for the file and not for the page.
     tables = [table for name, texts in study.texts().items() for table in texts[: 2 if name == "deviation" else 1]]
@@ -33,13 +34,15 @@ def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -
 
 
 def _charts(study: PaperStudy) -> list[Chart]:
+    points = study.operating_points()
+    drawn = [operating_chart(points)] if points else []
     rows = summary_rows(HEADLINE, study.results, study.sets, study.methods)
     if not rows:
-        return []
+        return drawn
     counts = {regime.key: n_at_hand(regime, study.sets, study.absent) for regime in HEADLINE.regimes}
     title = "Mean minority recall and balanced accuracy on binary datasets"
     caption = "Methods in the order of their recall."
-    return [Chart("paper_headline", title, caption, (), headline_chart(rows, counts))]
+    return [Chart("paper_headline", title, caption, (), headline_chart(rows, counts)), *drawn]
 
 
 def _findings(study: PaperStudy) -> list[str]:

@@ -11,7 +11,6 @@ from rarevote.study.datasets import DatasetInfo
 
 #: the paper's methods in the order of its summary tables
 PAPER_METHODS = ("majority-vote", "dawid-skene", "glad", "crowdfm", "plat", "cc-rasch")
-METRIC_TITLES = {"minority_recall": "Recall", "balanced_accuracy": "Bal.-Acc.", "macro_f1": "F1"}
 
 #: rows that cannot be compared, and why; by the paper's name of the dataset and the method
 DOUBTFUL_ROWS = {

@@ -7,11 +7,15 @@ from dataclasses import dataclass, fields
 from statistics import fmean, stdev
 from typing import Any, Literal
 
-from rarevote.study.cells import SCORES, CellOutcome
+import numpy as np
+
+from rarevote.meaning.ranking import FlagCurve
+from rarevote.study.cells import CellOutcome
+from rarevote.study.scoring import RANKS, SCORES
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultRow:
     """One dataset, one method; figures are means over seeds, and None unless ``status`` is "done".
 
     Attributes:
@@ -23,6 +27,21 @@ class Result:
         minority_recall_sd: sample standard deviation over seeds, 0 for a single one.
         n_iter: the most iterations that any seed took.
         converged: whether every seed did.
+        minority_items: items that have the rarest true class.
+        flagged: items that got it; like all that follows, of those with truth.
+        minority_precision: share of these that have it; 0 where there are none.
+        average_precision: of the rarest class, by the probabilities.
+        mean_average_precision: over all true classes.
+        roc_auc: of the rarest class.
+        log_loss: in nats, probabilities below a millionth counted as that.
+        ece: expected calibration error of the likeliest class.
+        recall_at_ds: recall among as many of the highest-ranked items as Dawid–Skene flagged; None where it was not
+            run.
+        r_precision: recall among as many as truly have the class.
+        flags_90: highest-ranked items to look at until 90% of the class are found.
+        flags_95: until 95% are.
+        balanced: figures of the balanced rule on the same probabilities, by name.
+        curves: what flags find, one curve per seed.
     """
 
     dataset: str
@@ -39,34 +58,84 @@ class Result:
     seconds: float | None = None
     n_iter: int | None = None
     converged: bool | None = None
+    minority_items: int | None = None
+    flagged: float | None = None
+    minority_precision: float | None = None
+    average_precision: float | None = None
+    mean_average_precision: float | None = None
+    roc_auc: float | None = None
+    log_loss: float | None = None
+    ece: float | None = None
+    recall_at_ds: float | None = None
+    r_precision: float | None = None
+    flags_90: float | None = None
+    flags_95: float | None = None
+    balanced: dict[str, float] | None = None
+    curves: tuple[FlagCurve, ...] = ()
 
     def figure(self, metric: str) -> float | None:
         """A score, or its deviation, by name."""
         value: float | None = getattr(self, metric)
         return value
 
+    def _per_item(self, flags: float | None) -> float | None:
+        return None if flags is None or not self.minority_items else flags / self.minority_items
 
+    @property
+    def flags_per_item(self) -> float | None:
+        """Items that got the rarest class for every one that has it."""
+        return self._per_item(self.flagged)
+
+    @property
+    def flags_90_per_item(self) -> float | None:
+        """Flags for 90% recall, for every item of the class."""
+        return self._per_item(self.flags_90)
+
+    @property
+    def flags_95_per_item(self) -> float | None:
+        """Flags for 95% recall, for every item of the class."""
+        return self._per_item(self.flags_95)
+
+    def recall_at(self, n_flags: float) -> float | None:
+        """Recall of the rarest class among so many of the highest-ranked items; the mean over seeds."""
+        return fmean(float(curve.recall_at(n_flags)) for curve in self.curves) if self.curves else None
+
+
+_NOT_WRITTEN = ("status", "reason", "macro_f1_sd", "balanced", "curves")
 #: what ``results.csv`` has of them
-RESULT_COLUMNS = tuple(field.name for field in fields(Result) if field.name not in ("status", "reason", "macro_f1_sd"))
+RESULT_COLUMNS = tuple(field.name for field in fields(ResultRow) if field.name not in _NOT_WRITTEN)
 
 #: results by slug of the dataset and name of the method
-Results = dict[tuple[str, str], Result]
+Results = dict[tuple[str, str], ResultRow]
 
 
-def put_together(dataset: str, method: str, outcomes: Sequence[CellOutcome]) -> Result:
-    """The seeds of one dataset and method as one result; one failed seed spoils it."""
+def put_together(
+    dataset: str, method: str, outcomes: Sequence[CellOutcome], reference: Sequence[CellOutcome] = ()
+) -> ResultRow:
+    """The seeds of one dataset and method as one result; one failed seed spoils it.
+
+    Args:
+        dataset: slug of the dataset.
+        method: name of the method.
+        outcomes: one per seed.
+        reference: outcomes of the method whose number of flags is the yardstick (Dawid–Skene).
+    """
     for outcome in outcomes:
         if outcome.status != "done":
-            return Result(dataset, method, outcome.status, outcome.reason)
+            return ResultRow(dataset, method, outcome.status, outcome.reason)
 
     def values(name: str) -> list[float]:
-        return [float(getattr(outcome, name)) for outcome in outcomes]
+        return [float(value) for outcome in outcomes if (value := getattr(outcome, name)) is not None]
 
     def spread(name: str) -> float:
         return stdev(values(name)) if len(outcomes) > 1 else 0.0
 
-    means: dict[str, Any] = {name: fmean(values(name)) for name in (*SCORES, "seconds")}
-    return Result(
+    names = (*SCORES, *RANKS, "flagged", "seconds")
+    means: dict[str, Any] = {name: fmean(found) for name in names if (found := values(name))}
+    curves = [FlagCurve(np.array(one.curve[0]), np.array(one.curve[1])) for one in outcomes if one.curve]
+    flags = [one.flagged for one in reference if one.flagged is not None]
+    balanced = [one.balanced for one in outcomes if one.balanced]
+    return ResultRow(
         dataset,
         method,
         "done",
@@ -75,5 +144,9 @@ def put_together(dataset: str, method: str, outcomes: Sequence[CellOutcome]) -> 
         macro_f1_sd=spread("macro_f1"),
         n_iter=int(max(values("n_iter"))),
         converged=all(outcome.converged for outcome in outcomes),
+        minority_items=outcomes[0].minority_items,
+        recall_at_ds=fmean(float(curve.recall_at(fmean(flags))) for curve in curves) if flags and curves else None,
+        balanced={name: fmean(one[name] for one in balanced) for name in balanced[0]} if balanced else None,
+        curves=tuple(curves),
         **means,
     )

@@ -71,7 +71,7 @@ class SpeedRow:
 
 
 @dataclass(frozen=True)
-class Runner:
+class Installation:
     """A library and the Python that has it."""
 
     library: str
@@ -86,7 +86,7 @@ class Runner:
 _SCRIPT = Path(__file__).parent / "peers" / "one_fit.py"
 
 
-def find_runner(library: str, python: str) -> Runner | None:
+def find_installation(library: str, python: str) -> Installation | None:
     """The library under that Python, or None if it is not installed there.
 
     Raises:
@@ -99,7 +99,7 @@ def find_runner(library: str, python: str) -> Runner | None:
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"{python}: is no Python that runs here ({error})") from None
     version = json.loads(answer)
-    return None if version is None else Runner(library, python, version)
+    return None if version is None else Installation(library, python, version)
 
 
 def draw_labels(n_annotations: int, path: Path) -> tuple[int, int, int]:
@@ -111,9 +111,9 @@ def draw_labels(n_annotations: int, path: Path) -> tuple[int, int, int]:
     return crowd.n_annotations, n_tasks, n_workers
 
 
-def run_one(runner: Runner, method: str, labels: Path, time_limit: float) -> dict[str, Any]:
+def run_one(installation: Installation, method: str, labels: Path, time_limit: float) -> dict[str, Any]:
     """Status and figures of one fit in a process of its own."""
-    command = [runner.python, str(_SCRIPT), runner.library, method, str(labels)]
+    command = [installation.python, str(_SCRIPT), installation.library, method, str(labels)]
     try:
         # A folder without modules of ours, which must not stand in for those of the library.
         done = subprocess.run(command, capture_output=True, text=True, timeout=time_limit, cwd=labels.parent)
@@ -131,7 +131,7 @@ class SpeedStudy(Experiment):
     """The comparison.
 
     Attributes:
-        runners: libraries, ours first.
+        installations: libraries, ours first.
         methods: which.
         sizes: numbers of annotations.
         time_limit: seconds after which a fit is ended.
@@ -145,7 +145,7 @@ class SpeedStudy(Experiment):
     unit = "fits"
     kinds: ClassVar = {"speed": SpeedRow}
 
-    runners: Sequence[Runner]
+    installations: Sequence[Installation]
     methods: Sequence[str] = METHODS
     sizes: Sequence[int] = SIZES
     time_limit: float = TIME_LIMIT
@@ -154,14 +154,14 @@ class SpeedStudy(Experiment):
         if not self.sizes or min(self.sizes) < 1 or not self.time_limit > 0:
             raise ParameterError("sizes and the time limit must be above 0")
 
-    def trials(self) -> list[tuple[int, str, Runner]]:
+    def trials(self) -> list[tuple[int, str, Installation]]:
         """Every method of every library that has it, the small sizes first."""
         return [
-            (size, method, runner)
+            (size, method, installation)
             for size in sorted(self.sizes)
             for method in self.methods
-            for runner in self.runners
-            if runner.has(method)
+            for installation in self.installations
+            if installation.has(method)
         ]
 
     def rows(self, n_jobs: int | None = None, report: Report | None = None) -> list[SpeedRow]:
@@ -170,14 +170,18 @@ class SpeedStudy(Experiment):
         too_slow: set[tuple[str, str]] = set()
         with tempfile.TemporaryDirectory(prefix="rarevote-speed-") as folder:
             labels, drawn, facts = Path(folder) / "labels.npz", 0, (0, 0, 0)
-            for size, method, runner in self.trials():
+            for size, method, installation in self.trials():
                 if size != drawn:
                     drawn, facts = size, draw_labels(size, labels)
-                place = (runner.library, method)
-                found = {"status": "skipped"} if place in too_slow else run_one(runner, method, labels, self.time_limit)
+                place = (installation.library, method)
+                found = (
+                    {"status": "skipped"}
+                    if place in too_slow
+                    else run_one(installation, method, labels, self.time_limit)
+                )
                 if found["status"] == "exceeded":
                     too_slow.add(place)
-                rows.append(SpeedRow(runner.library, runner.version, method, *facts, **found))
+                rows.append(SpeedRow(installation.library, installation.version, method, *facts, **found))
                 if report:
                     report(len(rows))
         return rows
@@ -191,7 +195,7 @@ class SpeedStudy(Experiment):
             settings=[
                 f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
                 f"{platform.python_version()}; "
-                + ", ".join(f"{runner.library} {runner.version}" for runner in self.runners)
+                + ", ".join(f"{installation.library} {installation.version}" for installation in self.installations)
                 + f". Two classes, {VOTES_PER_TASK} votes per task, one worker per 100 tasks (at least 50). Every fit "
                 "in a process of its own, one at a time; the clock covers fit alone, after a first fit on a few votes; "
                 "ours from integer arrays, the peer's from a data frame of the same integers. Peak memory is that of "

@@ -1,4 +1,4 @@
-"""The paper's three summary tables: which datasets they count, and means over those that are at hand.
+"""The paper's three summary tables and ours: which datasets they count, and means over those that are at hand.
 
 The counts in the paper's text do not agree with its tables; membership here is what reproduces the printed means and
 deviations from the per-dataset rows: all 22 two-class sets, all 11 others, and the large ones of either kind.
@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
-from rarevote.study.printed import METRIC_TITLES, dataset_title
+from rarevote.study.measures import CALIBRATION, DECISION, MEASURE_NOTES, MEASURES, RANKING
+from rarevote.study.printed import dataset_title
 from rarevote.study.results import Results
-from rarevote.study.tables import Entry, StudyTable, mean_and_sd, ranked
+from rarevote.study.tables import StudyTable, TableCell, mean_and_sd, ranked
 
 LARGE_ANNOTATIONS = 20_000
 LARGE_ITEMS = 4_000
@@ -67,7 +68,19 @@ LARGE_SCALE = SummaryTable(
         Regime("items", "Large-scale items", lambda one: (one.n_items_truth or 0) >= LARGE_ITEMS),
     ),
 )
+#: the paper's
 SUMMARY_TABLES = (BINARY, MULTICLASS, LARGE_SCALE)
+#: ours: the ranking apart from the decision, over all datasets and over each kind
+RANKING_TABLE = SummaryTable(
+    "ranking",
+    "Ranking, calibration and decision",
+    (*RANKING, *CALIBRATION, *(name for name in DECISION if name != "macro_f1")),
+    (
+        Regime("all", "all datasets", lambda one: True),
+        *(table.regimes[0]._replace(key=table.key, title=f"{table.key} datasets") for table in (BINARY, MULTICLASS)),
+        BINARY.regimes[1]._replace(key="binary_imb3", title="binary datasets with imbalance ≥ 3"),
+    ),
+)
 
 
 def members(regime: Regime, sets: Sequence[DatasetInfo]) -> list[DatasetInfo]:
@@ -128,14 +141,14 @@ def summary_rows(
     return [row for row in rows if any(row.means.values())]
 
 
-def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[Entry]]:
+def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[TableCell]]:
     """The columns of a table, by regime and metric, the best of each marked."""
     columns = []
     for regime in table.regimes:
         for metric in table.metrics:
             means = [row.means[regime.key, metric] for row in rows]
             texts = [mean_and_sd(one and one.mean, one and one.sd) for one in means] if with_sd else None
-            columns.append(ranked([one and one.mean for one in means], texts))
+            columns.append(ranked([one and one.mean for one in means], texts, better=MEASURES[metric].better))
     return columns
 
 
@@ -159,7 +172,7 @@ def summary_text(
     if missing:
         notes.append(f"Absent, and in none of these figures: {', '.join(sorted(missing))}.")
     return StudyTable(
-        ["Method", *(f"{METRIC_TITLES[metric]} ↑" for _ in table.regimes for metric in table.metrics)],
+        ["Method", *(MEASURES[metric].heading for _ in table.regimes for metric in table.metrics)],
         [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
         caption=f"{table.caption}.",
         groups=[(regime.title, len(table.metrics)) for regime in table.regimes],
@@ -167,20 +180,47 @@ def summary_text(
     )
 
 
-_SHORT = {"minority_recall": "recall", "balanced_accuracy": "balacc", "macro_f1": "f1"}
+def ranking_texts(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[StudyTable]:
+    """The ranking table, one for each kind of datasets; a method without a figure for all of a kind is not in it."""
+    texts = []
+    for regime in RANKING_TABLE.regimes:
+        table = RANKING_TABLE._replace(regimes=(regime,))
+        rows = summary_rows(table, results, sets, methods)
+        columns = mean_columns(table, rows)
+        counts = {mean.n_sets for row in rows for mean in row.means.values() if mean}
+        texts.append(
+            StudyTable(
+                ["Method", *(MEASURES[metric].heading for metric in table.metrics)],
+                [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
+                caption=f"{table.caption}: {regime.title}",
+                groups=[("Ranking", len(RANKING)), ("Calibration", len(CALIBRATION)), ("Own decision", 4)],
+                notes=[f"Means over {max(counts, default=0)} datasets.", *MEASURE_NOTES],
+            )
+        )
+    return texts
+
+
+_SHORT = {
+    "minority_recall": "recall",
+    "minority_precision": "precision",
+    "balanced_accuracy": "balacc",
+    "macro_f1": "f1",
+}
 
 
 def summary_records(table: SummaryTable, rows: Sequence[SummaryRow]) -> tuple[list[str], list[dict[str, object]]]:
     """Columns and rows of a summary table for CSV: mean, deviation and number of datasets per regime and metric."""
     columns = ["method"]
     for regime in table.regimes:
-        columns += [f"{regime.key}_{_SHORT[metric]}{end}" for metric in table.metrics for end in ("", "_sd")]
+        columns += [
+            f"{regime.key}_{_SHORT.get(metric, metric)}{end}" for metric in table.metrics for end in ("", "_sd")
+        ]
         columns.append(f"{regime.key}_sets")
     records = []
     for row in rows:
         record: dict[str, object] = {"method": row.method}
         for (regime_key, metric), one in row.means.items():
-            name = f"{regime_key}_{_SHORT[metric]}"
+            name = f"{regime_key}_{_SHORT.get(metric, metric)}"
             record |= {
                 name: one and one.mean,
                 f"{name}_sd": one and one.sd,

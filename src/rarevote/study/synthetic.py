@@ -18,7 +18,7 @@ from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_simulated
 from rarevote.study.figures import Axis, Mark, line_chart, marks_with_intervals
-from rarevote.study.intervals import Interval, mean_interval, slope
+from rarevote.study.intervals import MeanInterval, mean_interval, slope
 from rarevote.study.tables import StudyTable
 
 RARE, FREQUENT = 1, 0
@@ -220,7 +220,7 @@ class Flatness:
     first: float
     last: float
     spread: float
-    slope: Interval
+    slope: MeanInterval
     slopes: tuple[float, ...]
 
 
@@ -236,7 +236,7 @@ def flatness(rows: Sequence[SyntheticRow], method: str) -> Flatness:
     return Flatness(method, means[0], means[-1], max(means) - min(means), mean_interval(slopes), slopes)
 
 
-def steepness_gap(flat: Flatness, rival: Flatness) -> Interval:
+def steepness_gap(flat: Flatness, rival: Flatness) -> MeanInterval:
     """How much steeper the rival is, ``|slope| - |slope|``, paired by seed."""
     return mean_interval([abs(b) - abs(a) for a, b in zip(flat.slopes, rival.slopes, strict=True)])
 

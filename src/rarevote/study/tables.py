@@ -1,6 +1,6 @@
 """Tables of a study as text: Markdown to read, LaTeX to print, CSV to compute with.
 
->>> table = StudyTable(("Set", "Recall"), [("CF*", Entry("0.667 ± 0.000", "best"))], caption="One set")
+>>> table = StudyTable(("Set", "Recall"), [("CF*", TableCell("0.667 ± 0.000", "best"))], caption="One set")
 >>> print(to_markdown(table), end="")
 | Set | Recall |
 | --- | ---: |
@@ -23,7 +23,7 @@ ABSENT = "–"
 Rank = Literal["", "best", "second"]
 
 
-class Entry(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table; the best and the second best of a column stand out."""
 
     text: str
@@ -36,7 +36,7 @@ class StudyTable:
 
     Attributes:
         columns: headings; the first ``n_text_columns`` columns are set to the left, the others to the right.
-        rows: cells, as text or as :class:`Entry`.
+        rows: cells, as text or as :class:`TableCell`.
         caption: what the table shows.
         groups: headings above the headings: (title, number of columns), the text columns not counted.
         notes: sentences below the table.
@@ -45,7 +45,7 @@ class StudyTable:
     """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[str | Entry]]
+    rows: Sequence[Sequence[str | TableCell]]
     caption: str = ""
     groups: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
@@ -53,16 +53,19 @@ class StudyTable:
     breaks: Sequence[int] = ()
 
 
-def ranked(values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True) -> list[Entry]:
-    """The cells of a column of which larger is better, the best (and second best) marked; equals share a rank.
+def ranked(
+    values: Sequence[float | None], texts: Sequence[str] | None = None, *, second: bool = True, better: int = 1
+) -> list[TableCell]:
+    """The cells of a column, the best (and second best) marked; equals share a rank.
 
-    Without ``texts`` the values are written with three decimals.
+    Without ``texts`` the values are written with three decimals. ``better`` is 1 where larger is better, -1 where
+    smaller is, and 0 where nothing is to be marked.
     """
     texts = [ABSENT if value is None else f"{value:.3f}" for value in values] if texts is None else texts
-    distinct = sorted({value for value in values if value is not None}, reverse=True)
+    distinct = sorted({value for value in values if value is not None}, reverse=better > 0) if better else []
     ranks: tuple[Rank, ...] = ("best", "second") if second else ("best",)
     rank: dict[float | None, Rank] = dict(zip(distinct, ranks, strict=False))
-    return [Entry(text, rank.get(value, "")) for value, text in zip(values, texts, strict=True)]
+    return [TableCell(text, rank.get(value, "")) for value, text in zip(values, texts, strict=True)]
 
 
 def mean_and_sd(mean: float | None, sd: float | None) -> str:
@@ -89,8 +92,8 @@ def escape_markdown(text: str) -> str:
 def to_markdown(table: StudyTable) -> str:
     """The table in Markdown, with its notes below; the caption is left to the page around it."""
 
-    def shown(cell: str | Entry) -> str:
-        text, rank = cell if isinstance(cell, Entry) else Entry(cell)
+    def shown(cell: str | TableCell) -> str:
+        text, rank = cell if isinstance(cell, TableCell) else TableCell(cell)
         mark = {"": "", "best": "**", "second": "_"}[rank]
         return f"{mark}{escape_markdown(text)}{mark}"
 
@@ -139,8 +142,8 @@ def escape_latex(text: str) -> str:
 def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
     """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` where ``long``)."""
 
-    def shown(cell: str | Entry) -> str:
-        text, rank = cell if isinstance(cell, Entry) else Entry(cell)
+    def shown(cell: str | TableCell) -> str:
+        text, rank = cell if isinstance(cell, TableCell) else TableCell(cell)
         command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[rank]
         return command.format(escape_latex(text))
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.audit import CASES, boundary, ever_false
+from benchmarks.audit_boundary import CASES, boundary, ever_false
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.answers import Reading, adjudicated
+from rarevote.meaning.audit.answers import ExpertWords, adjudicated
 from rarevote.meaning.audit.audit import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
 from rarevote.meaning.audit.floor import positives_that_break
 from rarevote.meaning.audit.strata import build_strata
@@ -265,18 +265,18 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_labels_are_read_in_the_data_s_own_type() -> None:
-    reading = Reading(1, [0, 1, 2])
+    reading = ExpertWords(1, [0, 1, 2])
     assert [reading.label(said) for said in ("1", 1, 2.0, True, False, float("nan"), " ", "Unsure")] == [
         1, 1, 2, 1, False, None, None, None,
     ]  # fmt: skip
     assert [reading.is_positive(label) for label in (1, 2, False)] == [True, False, False]
-    zero = Reading(0, [0, 1])
+    zero = ExpertWords(0, [0, 1])
     assert zero.label(False) == 1
     assert not zero.is_positive(zero.label(False))
-    truth = Reading(False, [False, True])  # the class itself is a truth value
+    truth = ExpertWords(False, [False, True])  # the class itself is a truth value
     assert truth.is_positive(truth.label("false"))
     assert not truth.is_positive(truth.label(True))
-    free = Reading("defect", None)
+    free = ExpertWords("defect", None)
     assert [free.is_positive(free.label(said)) for said in ("defect", "sound", True, False)] == [
         True, False, True, False,
     ]  # fmt: skip
@@ -302,7 +302,7 @@ def test_blind_repeats_are_reported_and_change_no_bet() -> None:
 
 
 def test_boundary_cases_are_seldom_certified() -> None:
-    """One set is just bad, and the auditor never gives up; the long run is benchmarks/audit.py."""
+    """One set is just bad, and the auditor never gives up; the long run is benchmarks/audit_boundary.py."""
     n_audits = false = 0
     for case in CASES:
         for seed in range(12):

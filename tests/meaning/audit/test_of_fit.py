@@ -8,13 +8,19 @@ import pytest
 import rarevote
 from rarevote import simulate_crowd
 from rarevote.errors import ParameterError
+from rarevote.meaning.audit import of_fit
 from rarevote.meaning.audit.of_fit import all_tasks, result_columns
+from rarevote.meaning.calibrate import calibrate_fit
 
 
-def test_ranking_is_by_calibrated_probability_and_gold_is_out() -> None:
+@pytest.mark.parametrize(("method", "limit"), [("anchored-rasch", 0), ("anchored-rasch", 10**6), ("cc-rasch", 0)])
+def test_ranking_is_by_calibrated_probability_and_gold_is_out(
+    method: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_fit, "MAX_SAMPLED", limit)
     crowd = simulate_crowd(200, 30, imbalance=2, random_state=1)
     gold = {task: int(crowd.truth[task]) for task in range(20)}
-    fitted = rarevote.fit(crowd.arrays, gold=gold)
+    fitted = rarevote.fit(crowd.arrays, method, gold=gold)
     audit = fitted.audit("1", 0.8, seed=3)
     assert audit.plan.name == 1
     assert audit.plan.gold == gold
@@ -22,6 +28,10 @@ def test_ranking_is_by_calibrated_probability_and_gold_is_out() -> None:
     ranked = [task for stratum in audit.plan.strata.tasks for task in stratum]
     assert sorted(ranked) == list(range(20, 200))
     score = fitted.calibrate().posterior[:, 1]
+    if limit:
+        # Votes are sampled alike whatever the method.
+        other = rarevote.fit(crowd.arrays, "cc-rasch", gold=gold).method
+        score = calibrate_fit(other, gold, n_sweeps=400).posterior[:, 1]
     assert (np.diff(score[ranked]) <= 0).all()
     with pytest.raises(ParameterError, match=r"no class is called 'x'; the classes are 0, 1"):
         fitted.audit("x")

@@ -52,6 +52,19 @@ def test_the_same_to_the_last_item() -> None:
     assert [w == inf for w in replayed] == enough
 
 
+@pytest.mark.parametrize("options", [{}, {"gold": {i: i % 3 == 0 for i in range(40)}, "target": "2/3"}])
+def test_answers_at_once_and_one_by_one_are_the_same_to_the_last_bit(options: dict[str, Any]) -> None:
+    at_once, truth = started(300, **options)
+    one_by_one, _ = started(300, **options)
+    while at_once.n_reviewed < 250 and (review := at_once.round(40)):
+        at_once.answer({task: truth[task] for task in review})
+        for task in one_by_one.round(40):
+            one_by_one.answer({task: truth[task]})
+        assert at_once.wealth.log_wealth.tolist() == one_by_one.wealth.log_wealth.tolist()
+        assert at_once.wealth.crossed.tolist() == one_by_one.wealth.crossed.tolist()
+        assert at_once.bought == one_by_one.bought
+
+
 def random_state(generator: np.random.Generator) -> tuple[Wealth, Stakes, list[list[bool]]]:
     """A state in the middle of an audit: exhausted strata, gold and worst cases included; and what is left."""
     sizes = generator.integers(1, 7, generator.integers(2, 6)).tolist()
@@ -65,7 +78,7 @@ def random_state(generator: np.random.Generator) -> tuple[Wealth, Stakes, list[l
     for b, group in enumerate(left):
         for _ in range(int(generator.integers(0, len(group) + 1))):
             y = group.pop()
-            wealth.observe(b, None if generator.random() < 0.2 else y, stakes)
+            wealth.observe([b], [None if generator.random() < 0.2 else y], stakes)
     return wealth, stakes, left
 
 
@@ -94,7 +107,7 @@ def test_no_bet_is_expected_to_win_where_the_recall_is_too_low() -> None:
             for y in set(group):
                 chance = stakes.w[b] * group.count(y) / omega
                 after = copied(wealth)
-                after.observe(b, y, stakes)
+                after.observe([b], [y], stakes)
                 mean += chance * np.exp(after.log_wealth)
                 gain = np.where(np.arange(n_sets) < b, y, -float(wealth.odds) * (y - stakes.v[b]))
                 value += chance * (terms.base + gain * terms.inverse_q[b])
@@ -123,7 +136,7 @@ def test_the_worst_case_is_at_least_as_bad_as_any_answer() -> None:
                 outcomes = []
                 for y in (None, True, False):
                     after = copied(wealth)
-                    after.observe(b, y, stakes)
+                    after.observe([b], [y], stakes)
                     outcomes.append((after.log_wealth, after.surplus))
                 for log_wealth, surplus in outcomes[1:]:
                     assert (outcomes[0][0] <= log_wealth + 1e-12).all()
@@ -135,14 +148,14 @@ def test_equality_is_won_in_exact_arithmetic() -> None:
     wealth = Wealth([9, 1], target=Fraction(9, 10), confidence=Fraction(19, 20))
     stakes = Stakes((1, 1), np.array([0.5, 0.5]), np.array([0.01]))
     for _ in range(9):
-        wealth.observe(0, True, stakes)
-    wealth.observe(1, True, stakes)
+        wealth.observe([0], [True], stakes)
+    wealth.observe([1], [True], stakes)
     assert wealth.log_wealth[0] == inf
     assert wealth.certified == 0
     one_less = Wealth([9, 1], target=Fraction(9, 10), confidence=Fraction(19, 20))
     for i in range(9):
-        one_less.observe(0, i > 0, stakes)
-    one_less.observe(1, True, stakes)
+        one_less.observe([0], [i > 0], stakes)
+    one_less.observe([1], [True], stakes)
     assert one_less.log_wealth[0] < 1
     assert one_less.certified == 1
 
@@ -153,12 +166,12 @@ def test_the_last_bit_decides_whether_anything_is_left_to_fail(v: float, won: bo
     wealth = Wealth([15, 1], target=Fraction(9, 10), confidence=Fraction(19, 20))
     stakes = Stakes((5, 18), np.array([v, 0.5]), np.array([0.5]))
     for _ in range(13):
-        wealth.observe(0, True, stakes)
+        wealth.observe([0], [True], stakes)
     wealth.log_wealth[:], wealth.crossed[:] = 0.0, False
     wealth.settle(wealth.terms(stakes))
     assert (wealth.log_wealth[0] == inf) == won
     if not won:
-        wealth.observe(1, True, stakes)  # X = top > 0: rounding must not turn a loss into a gain
+        wealth.observe([1], [True], stakes)  # X = top > 0: rounding must not turn a loss into a gain
         assert np.log(0.5) <= wealth.log_wealth[0] <= 1e-7
 
 

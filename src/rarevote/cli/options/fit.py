@@ -1,14 +1,16 @@
-"""Which method is fitted, with what, for verbs that fit one: its name, its parameters, and known labels."""
+"""Which method is fitted, with what and where: its name, its parameters, gold, the engine and its checkpoints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import MethodName, Settings, make_method
+from rarevote.cli.options.common import MethodName, Settings, make_method, one_of
 from rarevote.cli.show import fitting, say
+from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -67,3 +69,48 @@ class FitOptions:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options
             )
+
+
+PANEL = "Where it runs"
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local: this machine; dask: a cluster, results in a folder.",
+        autocompletion=one_of("local", "dask"),
+        rich_help_panel=PANEL,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine dask, the scheduler of a running cluster, such as tcp://head:8786. Without it a cluster of "
+        "one process per core is started here.",
+        rich_help_panel=PANEL,
+    ),
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Keep the fit in this folder now and then; the same command resumes after a crash.",
+        rich_help_panel=PANEL,
+    ),
+]
+CheckpointEvery = Annotated[
+    int,
+    typer.Option(
+        "--checkpoint-every", metavar="N", min=1, help="Iterations between two checkpoints.", rich_help_panel=PANEL
+    ),
+]
+
+
+def check_engine(engine: str, scheduler: str | None) -> None:
+    """Refuse an engine that there is not, and an address that nobody would use."""
+    if engine not in ("local", "dask"):
+        raise ParameterError(f"unknown engine {engine!r}: there are local and dask")
+    if scheduler is not None and engine != "dask":
+        raise ParameterError("--scheduler goes with --engine dask")

@@ -1,6 +1,6 @@
 """The votes a verb works on: one set of options for all verbs, and what they read.
 
-A verb that reads labels is decorated with ``@takes(Reading)`` (:mod:`rarevote.cli.options.groups`); it gets a
+A verb that reads labels is decorated with ``@takes(Reading)`` (:mod:`rarevote.cli.options.common`); it gets a
 :class:`Reading` as its first argument, and its command line gets the argument LABELS and the options that say what
 the files are.
 """

@@ -1,25 +1,45 @@
-"""An expert's answers from files: rows of a task and a label, which may be blank and may repeat a task."""
+"""An expert's answers from files: rows of a task and a label, or a platform's export of the tasks they answered."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
+from rarevote.io.platforms import Export, read_export, recognise
+from rarevote.io.platforms.own_data import own_data
+from rarevote.io.platforms.parts import ExportFiles, open_export
+from rarevote.io.platforms.review_tasks import TASK_KEY
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, from_json_text, loaded
 from rarevote.io.read.open import open_sources
 from rarevote.io.read.sources import place_of_rows
 
 
-def read_answers(path: str | Path) -> list[tuple[Any, Any]]:
-    """Task and label of every row, in order; None for a label that is blank.
+class Said(NamedTuple):
+    """What somebody said about a task: a label, or None where it is blank; who, where the file tells."""
+
+    task: Any
+    label: Any
+    who: str | None = None
+
+
+def read_answers(path: str | Path, *, question: str | None = None) -> list[Said]:
+    """All answers of a file, in order; a task may come more than once.
+
+    Args:
+        path: a table with a column of tasks and one of labels, or an export of Label Studio or Argilla of the tasks
+            that a review list made there.
+        question: which question of the export, where several were asked.
 
     Raises:
         InputError: the file cannot be read, has no rows, or a row has no task.
         ColumnsError: there is no column of tasks or of labels.
     """
+    export = _export_in(Path(path))
+    if export is not None:
+        return _of_export(export, question)
     with open_sources(path, wanted=None) as sources:
         title = sources[0].title
         choices = [
@@ -38,4 +58,35 @@ def read_answers(path: str | Path) -> list[tuple[Any, Any]]:
             raise InputError(f"{title}: {len(absent):,} rows have no task ({place_of_rows(sources, absent[:5])})")
     if not rows:
         raise InputError(f"{title}: no rows; answers are rows of a task and its label")
-    return [(task, None if is_missing(label) else label) for task, label in zip(*columns, strict=True)]
+    return [Said(task, None if is_missing(label) else label) for task, label in zip(*columns, strict=True)]
+
+
+def _export_in(path: Path) -> ExportFiles | None:
+    """The export of a platform that review lists can be made for; None for anything else."""
+    if not path.exists():
+        return None
+    try:
+        files = open_export(path)
+    except InputError:
+        return None  # whoever reads it as a table says what is wrong
+    return files if recognise(files) in ("label-studio", "argilla") else None
+
+
+def _of_export(files: ExportFiles, question: str | None) -> list[Said]:
+    """Answers by our names of the tasks: an import into Label Studio has given them ids of its own."""
+    export = read_export(files, question=question)
+    ours = _names(export, files, question) if export.platform == "label-studio" else {}
+    voted = zip(export.task, export.label, export.worker, strict=True)
+    # An expert may mark an answer as the ground truth: it is one all the same.
+    marked = [Said(ours.get(task, task), label) for task, label in export.gold.items()]
+    return [*(Said(ours.get(task, task), label, worker) for task, label, worker in voted), *marked]
+
+
+def _names(export: Export, files: ExportFiles, question: str | None) -> dict[str, str]:
+    """Our names of Label Studio's tasks, from their data."""
+    data = own_data(export)
+    if data:
+        return {task: str(values[TASK_KEY]) for task, values in data.items() if TASK_KEY in values}
+    # The short exports have the data beside the answers.
+    short = read_export(files, question=question, show=[TASK_KEY])
+    return dict(zip(short.task, short.shown[TASK_KEY], strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,26 @@ class Crowd:
             truth = read_truth_file(labels, columns={"task": "1", "label": "2"}, has_header=False)
         tasks = in_kind(truth, self.annotations.tasks)
         return dict(zip(tasks, in_kind(truth.values(), self.annotations.classes), strict=True))
+
+    @cached_property
+    def to_show(self) -> dict[str, NDArray[Any]]:
+        """What a person who answers is to see of the tasks with votes: ``shown``, or an export's own data.
+
+        The data of an export are values of JSON, :data:`~rarevote.io.platforms.base.ABSENT` where a task lacks one.
+        """
+        if self.shown or self.export is None:
+            return self.shown
+        from rarevote.io.platforms.base import ABSENT
+        from rarevote.io.platforms.own_data import own_data
+
+        data, tasks = own_data(self.export), self.annotations.tasks.tolist()
+        columns: dict[str, NDArray[Any]] = {}
+        for row, task in enumerate(tasks):
+            for name, value in data.get(task, {}).items():
+                if name not in columns:
+                    columns[name] = np.full(len(tasks), ABSENT, dtype=object)
+                columns[name][row] = value
+        return columns
 
     def with_annotations(self, annotations: Annotations) -> Crowd:
         """The same with other votes of the same tasks."""

@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb+") as handle:
             os.fsync(handle.fileno())
         temporary.replace(path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error) from None
     finally:
@@ -55,7 +55,7 @@ def cannot_write(path: Path, error: OSError) -> InputError:
     )
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Make a rename last; only POSIX systems let a folder be flushed, and only they need it."""
     if os.name == "posix" and os.access(folder, os.R_OK):  # one may be allowed to write to a folder, not to read it
         descriptor = os.open(folder, os.O_RDONLY)

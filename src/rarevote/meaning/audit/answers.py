@@ -14,7 +14,7 @@ from rarevote.meaning.audit.plan_file import plain_name
 _UNSURE = "unsure"
 
 
-class Reading:
+class ExpertWords:
     """Reads labels of an expert for one class.
 
     Args:
@@ -22,7 +22,7 @@ class Reading:
         classes: all classes, if they are known: then a label that is none of them is an error and not a "no".
 
     Example:
-        >>> reading = Reading("defect", ["defect", "sound"])
+        >>> reading = ExpertWords("defect", ["defect", "sound"])
         >>> [reading.label(said) for said in ("defect", True, False, "sound", None, "unsure")]
         ['defect', 'defect', 'sound', 'sound', None, None]
     """

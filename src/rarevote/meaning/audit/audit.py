@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -17,7 +18,7 @@ from rarevote.meaning.audit.certificate import certificate
 from rarevote.meaning.audit.draws import shuffle_key
 from rarevote.meaning.audit.estimates import Estimate, Estimates
 from rarevote.meaning.audit.floor import Share, floor_reviews, most_positives
-from rarevote.meaning.audit.journal import read_journal
+from rarevote.meaning.audit.journal import Journal, journal_path, read_journal, standing, writing
 from rarevote.meaning.audit.opening import check_whole, now, open_plan
 from rarevote.meaning.audit.plan_file import (
     Aim,
@@ -29,7 +30,8 @@ from rarevote.meaning.audit.plan_file import (
     to_text,
     write_plan,
 )
-from rarevote.meaning.audit.planning import Forecast, estimate_phase, plan_certificate, plan_estimate
+from rarevote.meaning.audit.planning import Forecast, estimate_phase, forecasts, plan_certificate, plan_estimate
+from rarevote.meaning.audit.progress import Step, step_of, to_be_bought
 from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.wealth import Stakes, Wealth
@@ -60,7 +62,6 @@ class Audit:
         """
         self._replay = Replay(plan)
         self._logits = base_logits(plan.strata)
-        self._tasks: set[Any] | None = None
 
     @property
     def plan(self) -> Plan:
@@ -147,13 +148,19 @@ class Audit:
         """
         return cls(parse_plan(text))
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
         """Write the plan, whole or not at all.
 
+        Args:
+            path: the file.
+            journal: the journal beside it, if it is the caller who writes there.
+
         Raises:
-            InputError: the file holds another audit, or answers that this state lacks.
+            InputError: the file holds another audit, or answers that this state lacks, or somebody is answering it.
         """
-        write_plan(path, self.plan)
+        alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
+        with alone:
+            write_plan(path, self.plan)
 
     @classmethod
     def load(cls, path: Path | str) -> Audit:
@@ -163,9 +170,17 @@ class Audit:
             InputError: a file cannot be read, was changed, or the two contradict each other.
         """
         audit = cls.from_json(read_text(path))
-        for entry in read_journal(path):
-            audit.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
+        audit.take_journal(path)
         return audit
+
+    def take_journal(self, path: Path | str) -> None:
+        """Take in the answers in the journal beside a plan.
+
+        Raises:
+            InputError: the journal cannot be read, or contradicts the plan.
+        """
+        for entry in standing(read_journal(path)).values():
+            self.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
 
     def check_labels(self, labels_sha256: str) -> None:
         """Refuse labels other than those the audit was started with.
@@ -231,7 +246,7 @@ class Audit:
             InputError: a task is not in the audit, a label is no class, or an answer contradicts an earlier one.
         """
         before, stamp = self._replay.n_taken, when or now()
-        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
+        read = self._read(answers)
         for task, label in read:
             self._check_answer(task, label)
         for task, label in read:
@@ -239,6 +254,18 @@ class Audit:
                 self._replay.record(task, Answer(label, who, stamp))
         self._replay.take_in()
         return self._replay.n_taken - before
+
+    def withdraw(self, task: Any) -> None:
+        """Take back an answer of the last round, as if it had not been given; all bets are decided again.
+
+        Raises:
+            InputError: the task is not of the last round: what was drawn afterwards rests on the answer.
+        """
+        last = self.plan.rounds[-1] if self.plan.rounds else None
+        if last is None or task not in last.tasks:
+            raise InputError(f"task {task!r} is not of the last round: its answer stands")
+        last.answers[last.tasks.index(task)] = None
+        self._replay = Replay(self.plan)
 
     def worst_case(self, *, who: str | None = None) -> int:
         """Close all open tasks with the answer that is worst for every claim, and return how many bets that decided."""
@@ -260,7 +287,7 @@ class Audit:
             InputError: a task has no first answer, or a label is no class.
         """
         first = self.answers
-        read = [(self._known_task(task), self._replay.reading.label(said)) for task, said in answers.items()]
+        read = self._read(answers)
         for task, _ in read:
             if task not in first:
                 raise InputError(f"task {task!r} has no first answer: only answered tasks can be repeated")
@@ -325,6 +352,17 @@ class Audit:
         """What looking on would cost and bring; None if there is no smaller set to certify."""
         planned = plan_certificate(self.wealth, self.recalibration.rates, self.plan.flag_cost)
         return None if planned is None else planned[0]
+
+    @property
+    def bought(self) -> list[Step]:
+        """What the reviews have bought: before any, and after every round whose bets are all decided."""
+        return self._replay.steps
+
+    @property
+    def to_be_bought(self) -> list[Step]:
+        """What more reviews are expected to buy, from here on; may be off by a factor of two."""
+        ahead = forecasts(self.wealth, self.recalibration.rates, self.plan.flag_cost)
+        return to_be_bought(step_of(self.wealth), ahead)
 
     @property
     def floor(self) -> int:
@@ -436,17 +474,19 @@ class Audit:
             size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn)
         return (stakes, min(n or size, room)) if n or self._estimating else None
 
-    def _known_task(self, task: Any) -> Any:
-        """The task as the audit calls it."""
-        task = task.item() if isinstance(task, np.generic) else task
-        if self._tasks is None:
-            self._tasks = {name for tasks in self.plan.strata.tasks for name in tasks} | self.plan.gold.keys()
-        if task in self._tasks:
-            return task
-        (meant,) = in_kind([task], as_name_array(list(self._tasks)))
-        if meant in self._tasks:
-            return meant
-        raise InputError(f"task {task!r} is not in this audit: check ids and their types")
+    def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+        """Tasks as the audit calls them, and labels in the data's own type."""
+        tasks = [task.item() if isinstance(task, np.generic) else task for task in answers]
+        # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
+        tasks = _meant(tasks, self._replay.drawn)
+        if any(task not in self._replay.drawn for task in tasks):
+            everything = {name for group in self.plan.strata.tasks for name in group} | self.plan.gold.keys()
+            tasks = _meant(tasks, everything)
+            strange = next((task for task in tasks if task not in everything), None)
+            if strange is not None:
+                raise InputError(f"task {strange!r} is not in this audit: check ids and their types")
+        labels = [self._replay.reading.label(said) for said in answers.values()]
+        return list(zip(tasks, labels, strict=True))
 
     def _check_answer(self, task: Any, label: Any) -> None:
         standing = self._replay.standing(task)
@@ -456,3 +496,12 @@ class Audit:
                 f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
                 "where experts disagree, let them agree first"
             )
+
+
+def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:
+    """Each task as it is known, where it is: 7 for "7"."""
+    unknown = [task for task in tasks if task not in known]
+    if not unknown or not known:
+        return tasks
+    meant = dict(zip(unknown, in_kind(unknown, as_name_array(list(known))), strict=True))
+    return [task if task in known else meant[task] if meant[task] in known else task for task in tasks]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.audit.answers import Reading
+from rarevote.meaning.audit.answers import ExpertWords
 from rarevote.meaning.audit.floor import Share, exact_share
 from rarevote.meaning.audit.plan_file import Aim, Plan, plain_name
 from rarevote.meaning.audit.strata import build_strata
@@ -64,7 +64,7 @@ def open_plan(
     p: Any = np.asarray(scores, dtype=np.float64)
     if p.shape != (len(names),):
         raise InputError(f"an audit needs a score for every task, got {p.size:,} for {len(names):,} tasks")
-    reading = Reading(name, classes)
+    reading = ExpertWords(name, classes)
     known = _known(gold, names, reading)
     population = [i for i, task in enumerate(names) if task not in known]
     if not population:
@@ -88,7 +88,7 @@ def open_plan(
     )
 
 
-def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: Reading) -> dict[Any, Any]:
+def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWords) -> dict[Any, Any]:
     """Gold labels of tasks that are in the crowd."""
     if not gold:
         return {}

@@ -27,7 +27,7 @@ _CANDIDATES = 8
 _MIN_FLAGGED_SHARE = 0.2
 _MIN_ROUND, _MAX_ROUND = 20, 100
 _ESTIMATE_ROUND = 25
-_KELLY_STEPS = 40
+_KELLY_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -62,27 +62,35 @@ def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tup
         rates: current positive rate of every stratum, ``p_b``, (B).
         flag_cost: what a flagged item costs, in reviews, ``kappa``.
     """
+    considered = _considered(wealth, rates, flag_cost)
+    if not considered:
+        return None
+    forecast, weights = min(considered, key=lambda one: one[0].cost)
+    size = round(min(max(forecast.reviews / 3, _MIN_ROUND), _MAX_ROUND))
+    return forecast, stakes_for(wealth, rates, weights), size
+
+
+def forecasts(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[Forecast]:
+    """What looking on would cost and bring for every set that is considered, the largest first."""
+    return [forecast for forecast, _ in _considered(wealth, rates, flag_cost)]
+
+
+def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tuple[Forecast, FloatArray]]:
+    """Sets inside the certified one, and for each the weights under which it is expected to be certified first."""
     certified, total = wealth.certified, int(wealth.left.sum())
     if not certified or not total:
-        return None
+        return []
     candidates = np.arange(certified - 1, -1, -max(1, certified // _CANDIDATES))
     weights = _candidate_weights(wealth, rates, candidates)
     sets = np.repeat(candidates, weights.shape[1])
-    growth = _growth(wealth, rates, weights.reshape(len(sets), -1), sets).max(axis=1).reshape(weights.shape[:2])
-    best: tuple[float, int] | None = None
-    needed = np.empty(len(candidates))
-    for i, j in enumerate(candidates.tolist()):
-        needed[i] = _reviews_needed(wealth, j, certified, float(growth[i].max()), total)
-        cost = float(needed[i]) + flag_cost * wealth.unreviewed(j)
-        if best is None or cost < best[0]:
-            best = cost, i
-    assert best is not None
-    cost, i = best
-    j = int(candidates[i])
+    growth = _best_growth(wealth, rates, weights.reshape(len(sets), -1), sets)[0].reshape(weights.shape[:2])
     staying = flag_cost * wealth.unreviewed(certified)
-    forecast = Forecast(j, float(needed[i]), wealth.unreviewed(j), cost, staying)
-    stakes = stakes_for(wealth, rates, weights[i, int(growth[i].argmax())])
-    return forecast, stakes, round(min(max(needed[i] / 3, _MIN_ROUND), _MAX_ROUND))
+    found = []
+    for i, j in enumerate(candidates.tolist()):
+        needed, flagged = _reviews_needed(wealth, j, certified, float(growth[i].max()), total), wealth.unreviewed(j)
+        forecast = Forecast(j, needed, flagged, needed + flag_cost * flagged, staying)
+        found.append((forecast, weights[i, int(growth[i].argmax())]))
+    return found
 
 
 def plan_estimate(wealth: Wealth, rates: FloatArray) -> tuple[Stakes, int]:
@@ -99,8 +107,8 @@ def stakes_for(wealth: Wealth, rates: FloatArray, weights: FloatArray) -> Stakes
     """Stakes under given weights: for every set the ``gamma`` of the grid that grows fastest."""
     w = whole_weights(weights)
     sets = np.arange(len(rates) - 1)
-    growth = _growth(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
-    return Stakes(tuple(w), rates, _GAMMAS[growth.argmax(axis=1)])
+    gamma = _best_growth(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)[1]
+    return Stakes(tuple(w), rates, gamma)
 
 
 def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total: int) -> float:
@@ -137,27 +145,39 @@ def _kelly(t: FloatArray) -> FloatArray:
     return np.where(np.isinf(t), inf, u)
 
 
-def _growth(wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray) -> FloatArray:
-    """Expected log growth of set ``sets[i]`` under ``weights[i]`` for every gamma, (A, 11); infinite where won."""
+def _best_growth(
+    wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Largest expected log growth of set ``sets[i]`` under ``weights[i]``, infinite where won, and its gamma, (A).
+
+    Growth is concave in gamma, so its slope, which needs no logarithm, tells on which side of a value of the grid the
+    best one lies; logarithms are taken for the last two.
+    """
     c, left = float(wealth.odds), wealth.left.astype(np.float64)
     open_ = left > 0
-    tail = np.arange(len(rates)) > sets[:, None]
+    # Strata that are used up cannot be drawn.
+    place, rates_left, left, weights = np.flatnonzero(open_), rates[open_], left[open_], weights[:, open_]
+    tail = place > sets[:, None]
     chance = weights * left
     omega = chance.sum(axis=1, keepdims=True)
     chance /= omega
-    inverse_q = np.where(open_, omega / weights, 0.0)
-    base = wealth.surplus[sets] - c * np.cumsum(left * rates)[sets]
-    most = np.where(tail, inverse_q, c * rates * inverse_q).max(axis=1)
-    top = base + most
+    inverse_q = omega / weights
+    base = wealth.surplus[sets] - c * np.cumsum(wealth.left * rates)[sets]
+    top = base + np.where(tail, inverse_q, c * rates_left * inverse_q).max(axis=1)
     won = top <= 0
     top = np.where(won, 1.0, top)[:, None]
-    base = base[:, None]
-    yes = (np.where(tail, inverse_q, -c * (1 - rates) * inverse_q) + base) / top
-    no = (np.where(tail, 0.0, c * rates * inverse_q) + base) / top
-    # Strata that are used up cannot be drawn; their X may lie above top.
-    yes, no = np.where(open_, yes, 0.0), np.where(open_, no, 0.0)
-    stake = _GAMMAS[:, None]
-    logs = rates * np.log1p(-stake * yes[:, None, :]) + (1 - rates) * np.log1p(-stake * no[:, None, :])
-    growth = np.einsum("ab,agb->ag", chance, logs)
-    growth[won] = inf
-    return np.asarray(growth)
+    gain = inverse_q / top
+    share = np.empty((2, *chance.shape))  # X / top for a yes and for a no
+    share[0] = np.where(tail, gain, -c * (1 - rates_left) * gain)
+    share[1] = np.where(tail, 0.0, c * rates_left * gain)
+    share += base[:, None] / top
+    chances = np.stack([chance * rates_left, chance * (1 - rates_left)])
+    weighted = chances * share
+    low, high = np.zeros(len(sets), dtype=np.int64), np.full(len(sets), len(_GAMMAS) - 1)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        slope = -(weighted / (1 - _GAMMAS[middle][:, None] * share)).sum(axis=(0, 2))
+        low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
+    ends = [(chances * np.log1p(-_GAMMAS[end][:, None] * share)).sum(axis=(0, 2)) for end in (low, high)]
+    growth = np.where(won, inf, np.maximum(*ends))
+    return growth, _GAMMAS[np.where(ends[1] > ends[0], high, low)]

@@ -66,10 +66,10 @@ def recalibrate(logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -
         reviewed: reviews of every stratum, ``n_b``, (B).
         positives: positives among them, ``k_b``, (B).
     """
-    found = _newton(logit_p0, reviewed, positives, free=np.array([True, True]), start=_MEAN)
+    found = _newton(logit_p0, reviewed, positives, free=True, start=_MEAN)
     if found[1] < MIN_SLOPE:
         start = np.array([found[0], MIN_SLOPE])
-        found = _newton(logit_p0, reviewed, positives, free=np.array([True, False]), start=start)
+        found = _newton(logit_p0, reviewed, positives, free=False, start=start)
     p = expit(found[0] + found[1] * logit_p0)
     rates = (_POOLING * p + positives) / (_POOLING + reviewed)
     return Recalibration(logit_p0, found, _precision(found, logit_p0, reviewed), rates)
@@ -89,16 +89,16 @@ def _log_posterior(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntAr
 
 
 def _newton(
-    logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: NDArray[np.bool_], start: FloatArray
+    logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: bool, start: FloatArray
 ) -> FloatArray:
+    """The most probable parameters, or the most probable ``a`` at the ``s`` of the start unless that is free."""
     design = np.stack([np.ones_like(logit_p0), logit_p0])
     here, value = start.copy(), _log_posterior(start, logit_p0, reviewed, positives)
     for _ in range(_STEPS):
         p = expit(here[0] + here[1] * logit_p0)
         slope = design @ (positives - reviewed * p) - _PRECISION * (here - _MEAN)
-        step = np.zeros(2)
         bend = _precision(here, logit_p0, reviewed)
-        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
+        step = np.linalg.solve(bend, slope) if free else np.array([slope[0] / bend[0, 0], 0.0])
         while True:
             there = here + step
             new = _log_posterior(there, logit_p0, reviewed, positives)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from rarevote.errors import InputError
-from rarevote.meaning.audit.answers import Reading
+from rarevote.meaning.audit.answers import ExpertWords
 from rarevote.meaning.audit.draws import Urn
 from rarevote.meaning.audit.plan_file import Answer, Plan, Round, first_different
+from rarevote.meaning.audit.progress import step_of
 from rarevote.meaning.audit.wealth import Stakes, Wealth
+
+# So many bets are decided in one go, which bounds memory.
+_BATCH = 1024
 
 
 class Replay:
@@ -22,6 +27,8 @@ class Replay:
         wealth: counts and bets.
         chances: the smallest probability of any item, at draws answered before a positive was found.
         n_taken: bets decided.
+        drawn: place in drawn order by task.
+        steps: what was certified before any answer, and after every round whose bets are all decided.
 
     Raises:
         InputError: a round was not drawn as seed and weights say.
@@ -29,7 +36,7 @@ class Replay:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.reading = Reading(plan.name, plan.classes)
+        self.reading = ExpertWords(plan.name, plan.classes)
         self.wealth = Wealth(
             plan.strata.sizes,
             target=plan.target,
@@ -38,9 +45,10 @@ class Replay:
         )
         self.chances: list[float] = []
         self.n_taken = 0
+        self.steps = [step_of(self.wealth)]
         self._urn = Urn(plan.strata.sizes)
         self._queue: list[tuple[int, int, int]] = []  # round, place in it and stratum of everything drawn
-        self._drawn: dict[Any, int] = {}  # place in the queue by task
+        self.drawn: dict[Any, int] = {}
         for number in range(1, len(plan.rounds) + 1):
             self._check_draws(number)
         self.take_in()
@@ -69,8 +77,8 @@ class Replay:
         """Add an answer to the plan, unless the task has one."""
         if self.standing(task) is not None:
             return
-        if task in self._drawn:
-            number, place, _ = self._queue[self._drawn[task]]
+        if task in self.drawn:
+            number, place, _ = self._queue[self.drawn[task]]
             slots = self.plan.rounds[number - 1].answers
             if slots[place] is None:
                 slots[place] = answer
@@ -86,8 +94,8 @@ class Replay:
 
     def standing(self, task: Any) -> Answer | None:
         """The answer on a task; one closed as the worst case has none until it is answered after all."""
-        if task in self._drawn:
-            number, place, _ = self._queue[self._drawn[task]]
+        if task in self.drawn:
+            number, place, _ = self._queue[self.drawn[task]]
             answer = self.plan.rounds[number - 1].answers[place]
             if answer is not None and not answer.worst_case:
                 return answer
@@ -96,17 +104,23 @@ class Replay:
     def take_in(self) -> None:
         """Decide bets in drawn order up to the first open answer."""
         while self.n_taken < len(self._queue):
-            number, place, stratum = self._queue[self.n_taken]
+            number, first, _ = self._queue[self.n_taken]
             one = self.plan.rounds[number - 1]
-            answer = one.answers[place]
-            if answer is None:
+            # Until a positive is found the chance of every draw is kept; afterwards the answered rest of the round goes
+            # at once.
+            wanted = one.answers[first : first + (_BATCH if self.wealth.n_found else 1)]
+            ready = list(takewhile(lambda answer: answer is not None, wanted))
+            if not ready:
                 return
-            positive = None if answer.worst_case else self.reading.is_positive(answer.label)
-            if positive is False and not self.wealth.n_found:
+            strata = [stratum for _, _, stratum in self._queue[self.n_taken : self.n_taken + len(ready)]]
+            positive = [None if said.worst_case else self.reading.is_positive(said.label) for said in ready if said]
+            if not self.wealth.n_found and positive == [False]:
                 w, left = np.array(one.stakes.w, dtype=np.float64), self.wealth.left
                 self.chances.append(float(w[left > 0].min() / (w @ left)))
-            self.wealth.observe(stratum, positive, one.stakes)
-            self.n_taken += 1
+            self.wealth.observe(strata, positive, one.stakes)
+            self.n_taken += len(ready)
+            if first + len(ready) == len(one.tasks):
+                self.steps.append(step_of(self.wealth))
 
     def _draw(self, number: int, stakes: Stakes, size: int) -> list[Any]:
         """Draw the tasks of a round and queue them."""
@@ -114,7 +128,7 @@ class Replay:
         for place in range(size):
             stratum, position = self._urn.draw(self.plan.seed, number, place, weights)
             task = self.plan.strata.tasks[stratum][position]
-            self._drawn[task] = len(self._queue)
+            self.drawn[task] = len(self._queue)
             self._queue.append((number, place, stratum))
             tasks.append(task)
         return tasks

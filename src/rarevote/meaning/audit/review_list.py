@@ -10,9 +10,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array
+from rarevote.io.platforms.base import ABSENT, shown_text
+from rarevote.io.platforms.review_tasks import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.audit.of_fit import shown_columns
 
 
 def write_review_list(
@@ -30,25 +31,26 @@ def write_review_list(
         path: the file.
         form: "table" (task, what is shown, an empty label), or tasks that "label-studio" or "argilla" import.
         tasks: all tasks of the crowd.
-        shown: columns carried along, a text for each of the first tasks.
+        shown: what there is to see of the first tasks, by column: :attr:`rarevote.io.read.crowd.Crowd.to_show`.
     """
     place = {task: row for row, task in enumerate(tasks)}
-    texts = shown_columns(shown, [place[task] for task in review], taken=("task", "label"))
+    rows = [values_to_show(shown, place[task]) for task in review]
     if form == "table":
-        blank = as_name_array([""] * len(review))
-        write_columns({"task": as_name_array(review), **texts, "label": blank}, path)
+        write_columns(_table(review, rows, list(shown)), path)
         return
-    rows = [{name: str(column[i]) for name, column in texts.items()} for i in range(len(review))]
-    make = _label_studio if form == "label-studio" else _argilla
-    records = [make(str(task), row) for task, row in zip(review, rows, strict=True)]
+    make = label_studio_task if form == "label-studio" else _unanswered
+    records = [make(task, row) for task, row in zip(review, rows, strict=True)]
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def _label_studio(task: str, texts: dict[str, str]) -> dict[str, Any]:
-    return {"data": {"task": task, **texts}}
+def _table(review: Sequence[Any], rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    columns = {"task": as_name_array(review)}
+    for name in names:
+        texts = [shown_text(row.get(name, ABSENT)) for row in rows]
+        columns[f"show:{name}" if name in ("task", "label") else name] = as_name_array(texts)
+    return {**columns, "label": as_name_array([""] * len(review))}
 
 
-def _argilla(task: str, texts: dict[str, str]) -> dict[str, Any]:
-    fields = texts or {"task": task}
-    return {"id": task, "fields": fields, "metadata": {}, "suggestions": {}, "responses": {}, "vectors": {}}
+def _unanswered(task: Any, row: Mapping[str, Any]) -> dict[str, Any]:
+    return argilla_record(task, row, {})

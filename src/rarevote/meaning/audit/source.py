@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,6 +90,15 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()
     }
     return read(labels, ReadOptions(**options))
+
+
+def labels_at_hand(plan: Path) -> str | None:
+    """SHA-256 of the labels where a plan says that they are; None if it does not say, or they are not all there."""
+    try:
+        source = json.loads(read_text(plan)).get("source") or {}
+        return files_sha256([str(plan.parent / one) for one in source["labels"]])
+    except (InputError, ValueError, AttributeError, KeyError, TypeError):
+        return None  # a plan that cannot be read is told as such by whoever replays it
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:

@@ -47,7 +47,7 @@ class Stakes:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a draw could bring: ``C_j`` and ``top_j``, (B - 1), and ``1 / q_b``, (B), 0 where nothing is left."""
+    """What a draw could bring: ``C_j`` and ``top_j``, (..., B - 1); ``1 / q_b``, (..., B), 0 where nothing is left."""
 
     base: FloatArray
     top: FloatArray
@@ -94,26 +94,32 @@ class Wealth:
 
     def terms(self, stakes: Stakes) -> Terms:
         """What the next draw could bring."""
-        w, open_ = np.array(stakes.w, dtype=np.float64), self.left > 0
-        omega = float(w @ self.left)
-        inverse_q = np.where(open_, omega / w, 0.0)
-        c = float(self.odds)
-        spent = c * np.cumsum(self.left * stakes.v)[:-1]
-        base = self.surplus - spent
-        tail = np.maximum.accumulate(inverse_q[::-1])[::-1][1:]
-        flagged = np.maximum.accumulate(c * stakes.v * inverse_q)[:-1]
+        return self._terms(self.left, self._scaled, stakes)
+
+    def _terms(self, left: IntArray, scaled: IntArray, stakes: Stakes) -> Terms:
+        """The same for any state, or for many along a first axis: the same bits however many."""
+        w, c = np.array(stakes.w, dtype=np.int64), float(self.odds)
+        # Whole numbers, exact in any order of adding.
+        omega = (left * w).sum(axis=-1, keepdims=True)
+        inverse_q = np.where(left > 0, omega / w, 0.0)
+        surplus = scaled / self.target.numerator
+        spent = c * np.cumsum(left * stakes.v, axis=-1)[..., :-1]
+        base = surplus - spent
+        tail = np.maximum.accumulate(inverse_q[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+        flagged = np.maximum.accumulate(c * stakes.v * inverse_q, axis=-1)[..., :-1]
         most = np.maximum(tail, flagged)
         top = base + most
-        doubt = _ROUNDING * (np.abs(self.surplus) + spent + most)
-        for j in np.flatnonzero(np.abs(top) <= doubt).tolist():
+        doubt = _ROUNDING * (np.abs(surplus) + spent + most)
+        for place in map(tuple, np.argwhere(np.abs(top) <= doubt).tolist()):
             # Any bound above X_j keeps the bet fair: one that rounding cannot turn round is taken.
-            top[j] = doubt[j] if self._exact_top(j, stakes) > 0 else 0.0
+            exact = self._exact_top(place[-1], left[place[:-1]], int(scaled[place]), stakes)
+            top[place] = doubt[place] if exact > 0 else 0.0
         return Terms(base, top, inverse_q)
 
-    def _exact_top(self, j: int, stakes: Stakes) -> Fraction:
-        left, v = self.left.tolist(), [Fraction(x) for x in stakes.v.tolist()]
+    def _exact_top(self, j: int, left_now: IntArray, scaled: int, stakes: Stakes) -> Fraction:
+        left, v = left_now.tolist(), [Fraction(x) for x in stakes.v.tolist()]
         omega = sum(w * r for w, r in zip(stakes.w, left, strict=True))
-        base = Fraction(int(self._scaled[j]), self.target.numerator)
+        base = Fraction(scaled, self.target.numerator)
         base -= self.odds * sum((r * x for r, x in zip(left[: j + 1], v, strict=False)), Fraction(0))
         tail = [Fraction(omega, stakes.w[b]) for b in range(j + 1, len(left)) if left[b]]
         flagged = [self.odds * v[b] * omega / stakes.w[b] for b in range(j + 1) if left[b]]
@@ -125,34 +131,43 @@ class Wealth:
         self.log_wealth[won] = np.inf
         self.crossed |= won
 
-    def observe(self, stratum: int, answer: bool | None, stakes: Stakes) -> None:
-        """Take in the answer on an item drawn from ``stratum``; None stands for the worst case of every set."""
-        terms = self.terms(stakes)
-        self.settle(terms)
-        sets = np.arange(len(self.log_wealth))
+    def observe(self, strata: Sequence[int], answers: Sequence[bool | None], stakes: Stakes) -> None:
+        """Take in answers on items in drawn order.
+
+        What was drawn and said fixes the state before every draw, so that all of them are decided at once.
+
+        Args:
+            strata: the stratum of every item, (n).
+            answers: whether it is positive; None stands for the worst case of every set, (n).
+            stakes: of the round that they were drawn in.
+        """
+        b: IntArray = np.array(strata, dtype=np.int64)
+        yes = np.array([answer is True for answer in answers])
+        worst = np.array([answer is None for answer in answers])
+        in_tail = np.arange(len(self.log_wealth)) < b[:, None]
+        drawn = (np.arange(len(self.left)) == b[:, None]).astype(np.int64)
+        numerator, denominator = self.target.numerator, self.target.denominator
+        step = np.where(in_tail, (yes | worst)[:, None] * numerator, yes[:, None] * (numerator - denominator))
+        left = self.left - np.cumsum(drawn, axis=0) + drawn
+        terms = self._terms(left, self._scaled + np.cumsum(step, axis=0) - step, stakes)
         live = terms.top > 0
-        share = np.ones(len(sets))
-        if answer is not None:
-            y, inverse_q = float(answer), terms.inverse_q[stratum]
-            x = terms.base + np.where(sets < stratum, y, -float(self.odds) * (y - stakes.v[stratum])) * inverse_q
-            np.divide(x, terms.top, out=share, where=live)
-        self.log_wealth[live] += np.log1p(-stakes.gamma[live] * share[live])
-        self._count(stratum, answer)
-        self.crossed |= self.log_wealth >= self.threshold
+        gain = np.where(in_tail, yes[:, None], -float(self.odds) * (yes[:, None] - stakes.v[b][:, None]))
+        x = terms.base + gain * terms.inverse_q[np.arange(len(b)), b][:, None]
+        share = np.ones_like(x)
+        np.divide(x, terms.top, out=share, where=live & ~worst[:, None])
+        growth = np.log1p(-stakes.gamma * share)
+        growth[~live] = np.inf
+        # One after the other, as if they had come one by one.
+        path = np.add.accumulate(np.vstack([self.log_wealth, growth]), axis=0)
+        self.log_wealth = path[-1]
+        self.crossed |= (path >= self.threshold).any(axis=0)
+        self.left = self.left - drawn.sum(axis=0)
+        self._scaled = self._scaled + step.sum(axis=0)
+        self.worst += drawn[worst].sum(axis=0)
+        self.reviewed += drawn[~worst].sum(axis=0)
+        self.positives += drawn[yes].sum(axis=0)
         if not self.left.any():
             self.settle(self.terms(stakes))
-
-    def _count(self, stratum: int, answer: bool | None) -> None:
-        self.left[stratum] -= 1
-        if answer is None:
-            self.worst[stratum] += 1
-        else:
-            self.reviewed[stratum] += 1
-            self.positives[stratum] += int(answer)
-        if answer is not False:
-            self._scaled[:stratum] += self.target.numerator
-        if answer is True:
-            self._scaled[stratum:] -= self.target.denominator - self.target.numerator
 
     @property
     def n_found(self) -> int:

@@ -69,6 +69,11 @@ def advice_words(audit: Audit) -> str:
 
 def status_words(audit: Audit) -> str:
     """Where the audit stands: what is certified, what is supported, what further reviews would bring."""
+    return " ".join(status_sentences(audit))
+
+
+def status_sentences(audit: Audit) -> list[str]:
+    """The same, a claim at a time."""
     plan, estimate = audit.plan, audit.estimate
     name = quoted(plan.name)
     said = [f"After {counted(audit.n_reviewed, 'review')} ({count(audit.n_positives)} {name})."]
@@ -89,15 +94,18 @@ def status_words(audit: Audit) -> str:
         said.append(
             f"Estimated recall {_plain(estimate.recall)} with the gold, {_plain(estimate.recall_without_gold)} without."
         )
-    return " ".join([*said, *_outlook(audit), *filter(None, [contradiction_words(audit)])])
+    return [*said, *_outlook(audit), *filter(None, [contradiction_words(audit)])]
 
 
 def _outlook(audit: Audit) -> list[str]:
     if audit.pending:
         return [f"{counted(len(audit.pending), 'drawn item')} still to be answered."]
     stopped = audit.stopped
-    if stopped:
-        return [f"Stopped: {stopped}."]
+    return [f"Stopped: {stopped}."] if stopped else forecast_words(audit)
+
+
+def forecast_words(audit: Audit) -> list[str]:
+    """What more reviews would buy, in a sentence if in any."""
     forecast = audit.forecast
     if forecast is None:
         return []

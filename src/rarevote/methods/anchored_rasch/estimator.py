@@ -10,19 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.balanced import ByBalance
+from rarevote.crowd.numerics import ByBalance
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.tables import Table
 from rarevote.methods.anchored_rasch.anchors import AnchorCount, Anchors, AnchorSmoothing, AnchorSums, anchors_from
-from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, log_off_diagonal
-from rarevote.methods.anchored_rasch.report import AnchoredReport, ReportShared, ReportSums
+from rarevote.methods.anchored_rasch.model import (
+    AnchoredModel,
+    AnchoredReport,
+    AnchoredShared,
+    ReportShared,
+    ReportSums,
+    log_off_diagonal,
+)
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
-from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import check_count, check_number
 
 FloatArray = NDArray[np.float64]
 
@@ -280,7 +286,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     @property
     def chooser(self) -> ByBalance | None:
-        """The balanced rule (:mod:`rarevote.crowd.balanced`), with the class shares of the fit; None before it."""
+        """The balanced rule (:mod:`rarevote.crowd.numerics`), with the class shares of the fit; None before it."""
         if not self.__sklearn_is_fitted__():
             return None
         return ByBalance(float(self.cap), self._parameter("shares"))

@@ -12,6 +12,17 @@
 with ``pi``, ``mu`` and ``e_k`` from :mod:`rarevote.methods.anchored_rasch.anchors`, held for the whole fit. A task has
 nothing of its own but its posterior. Given that, ``e_r`` has its maximum in closed form and ``alpha`` takes one Newton
 step, clipped: without the clip the objective can fall.
+
+From the evidence of the votes to probabilities that may be read as such:
+
+::
+
+    l_ik = log(q_ik / pi_k)                             taken from the log-sum-exp, never from a rounded posterior
+    p_ik ~ pi_k exp(l_ik / (1 + rho (v_i - 1)))         votes on one item err together
+    f = mean_i p_i,   reported = (1 - lapse) p_i + lapse f;   gold tasks are certain
+
+Two passes, because ``f`` is a sum over all tasks: the first counts it, the second writes with it. Both are passes of
+any engine, like those of the fit.
 """
 
 from __future__ import annotations
@@ -23,9 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.model import Shard
+from rarevote.em.model import Shard, soft_majority
 from rarevote.methods.anchored_rasch.anchors import Anchors, passes_for
-from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
 
@@ -268,3 +278,67 @@ def log_off_diagonal(errors: FloatArray) -> FloatArray:
     filled = errors.copy()
     filled[..., own, own] = 1.0
     return np.asarray(np.log(filled, out=filled))
+
+
+class ReportSums(NamedTuple):
+    """Sums over tasks."""
+
+    class_mass: FloatArray  # (K): sum of p
+
+
+class ReportShared(NamedTuple):
+    """What every task sees."""
+
+    fitted: AnchoredShared
+    shares: FloatArray  # (K): f
+
+
+@dataclass(frozen=True)
+class AnchoredReport:
+    """The reporting pass as an engine sees it: its local state is the reported probability.
+
+    Attributes:
+        model: that was fitted.
+        discount: rho.
+        lapse: weight of the shares.
+    """
+
+    model: AnchoredModel
+    discount: float
+    lapse: float
+
+    def start_local(self, shard: Shard) -> AnchoredLocal:
+        """Room for the probabilities."""
+        return AnchoredLocal(np.empty((shard.task_ptr.size - 1, self.model.n_classes), dtype=self.model.dtype))
+
+    def empty_stats(self, shared: ReportShared) -> ReportSums:
+        """Zeros to add to."""
+        del shared
+        return ReportSums(np.zeros(self.model.n_classes))
+
+    def step(
+        self,
+        shared: ReportShared,
+        shard: Shard,
+        local: AnchoredLocal,
+        out: AnchoredLocal,
+        stats: ReportSums,
+        refresh: bool,
+        damping: float,
+    ) -> float:
+        """Write the probabilities of a shard, and add up what they are before the lapse."""
+        del local, refresh, damping
+        model = self.model
+        passes_for(shard).report_pass(
+            shard,
+            *model.tables(shared.fitted),
+            model.anchors.log_prior,
+            model.weights,
+            model.nodes,
+            self.discount,
+            self.lapse,
+            shared.shares,
+            out.posterior,
+            *stats,
+        )
+        return 0.0

@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
-from rarevote.em.model import Shard
+from rarevote.em.model import Shard, soft_majority
 from rarevote.methods.cc_rasch import plain
-from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
 

@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import TINY, log_prior_from_mass
-from rarevote.em.model import Shard
+from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
-from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
 

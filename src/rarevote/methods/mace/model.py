@@ -30,10 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import normalise_rows
-from rarevote.em.model import Shard
+from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.special import digamma, log_gamma
 from rarevote.methods.mace import plain
-from rarevote.methods.start import soft_majority
 
 FloatArray = NDArray[np.float64]
 

@@ -12,6 +12,8 @@ from rarevote.io.platforms.base import Export
 from rarevote.io.platforms.parts import ExportFiles
 from rarevote.io.platforms.write_back import ItemLabels
 
+_NOT_FIELDS = ("id", "external_id", "_server_id", "status", "metadata", "event_timestamp")
+
 
 def check(details: Mapping[str, Any]) -> None:
     """Refuse the form without suggestions, by the details of an :class:`Export`."""
@@ -36,6 +38,25 @@ def labelled(
             value, score = (values, result.scores) if several else (values[0], result.score)
         agent = None if result is None else model_version
         yield _with_suggestion(fields, export.question, value, score, agent), result is not None
+
+
+def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every record of an export with its fields; metadata, which may hold a model's word, are not among them."""
+    for number, record in walk_records(files, export.encoding):
+        yield record_id(record, number, f"{export.path}: record {number:,}"), _fields(record)
+
+
+def _fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in ("fields", "inputs"):
+        if isinstance(record.get(key), Mapping):
+            return dict(record[key])
+    # The forms without "fields" have them beside everything else.
+    said = re.compile(r"\.(responses|suggestion)|-suggestion|^(annotation|prediction)")
+    return {
+        key: value
+        for key, value in record.items()
+        if isinstance(value, str) and key not in _NOT_FIELDS and not said.search(key)
+    }
 
 
 def _without_answers(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,17 @@ def labelled(
         yield {**kept, "predictions": predictions}, result is not None
 
 
+def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every task of an export with its data; none from the short exports, which do not say what is data."""
+    if "control" not in export.details:
+        return
+    part = files.only()
+    for number, record in walk_json(part, export.encoding):
+        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
+        if task is not None and isinstance(record.get("data"), dict):
+            yield task, record["data"]
+
+
 def _value(export: Export, kind: str, labels: list[str]) -> dict[str, Any]:
     values = [export.values.get(label, label) for label in labels]
     if not values:

@@ -1,0 +1,77 @@
+"""``rarevote review``: answer a review list in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rarevote.cli.options.common import Json, Quiet, takes
+from rarevote.cli.options.workbench import WorkbenchOptions
+from rarevote.cli.show import say
+from rarevote.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.meaning.audit.journal import Journal
+    from rarevote.workbench.sitting import Sitting
+
+EXAMPLES = """Examples:
+
+rarevote review review.csv
+
+rarevote review review.csv --images photos/ --who anna --out answers.csv
+
+rarevote review items.csv --class defect --class sound --port 8080 --no-browser"""
+
+
+@takes(WorkbenchOptions)
+def review(
+    workbench: WorkbenchOptions,
+    listed: Annotated[
+        Path, typer.Argument(metavar="LIST", help="What --review-out wrote, or any table with a column of tasks.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="LABEL", help="A class. Default: those in the list. Repeatable."),
+    ] = None,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Also show what the crowd said; the answers then depend on it.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a review list in the browser, item by item; every answer is on the disk before the next one shows."""
+    from rarevote.io.read.review_list import read_review_list
+    from rarevote.io.write.columns import check_output
+    from rarevote.meaning.audit.journal import writing
+
+    pictures = workbench.pictures()
+    target = out or listed.with_name(f"{listed.stem}.answers.csv")
+    check_output(target)
+    if target.resolve() == listed.resolve():
+        raise ParameterError(f"--out is the list itself, {listed}")
+    rows = read_review_list(listed)
+
+    def sit(journal: Journal) -> Sitting:
+        from rarevote.workbench.lists import ListSitting
+
+        return ListSitting(
+            listed,
+            rows,
+            out=target,
+            classes=classes or (),
+            reasons=reasons,
+            pictures=pictures,
+            journal=journal,
+            who=workbench.who,
+        )
+
+    sitting = workbench.run(sit, writing(listed), quiet=quiet, as_json=as_json)
+    if sitting.progress.done:
+        sitting.make("answers")
+        if not quiet:
+            say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")

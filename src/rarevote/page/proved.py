@@ -1,0 +1,193 @@
+"""The section "What was proved": the certificate of an audit, what more reviews would have bought, and the estimates.
+
+>>> from rarevote.meaning.audit import Audit
+>>> audit = Audit.start(range(90), [0.9 - 0.009 * i for i in range(90)], name="defect", target=0.9, seed=1)
+>>> proved_section(audit).values["claims"].header
+['', 'certified', 'supported']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+
+import altair as alt
+
+from rarevote import __version__
+from rarevote.charts.palette import light
+from rarevote.charts.parts import Chart, Key, dressed, scaled
+from rarevote.crowd.words import count, counted, percent, quoted
+from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.estimates import Estimate, Interval
+from rarevote.meaning.audit.progress import Step
+from rarevote.meaning.audit.words import certified_words, contradiction_words, relative_to
+from rarevote.page.build import plain_page, write_page
+from rarevote.page.report import check_page_path
+from rarevote.page.sections import Section
+from rarevote.page.sentences import About
+from rarevote.page.small_tables import SmallTable
+
+_SO_FAR, _AHEAD, _HERE = (
+    Key("certified so far", "good", "line"),
+    Key("forecast", "common", "dashes"),
+    Key("now", "rare", "circle"),
+)
+
+
+def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your data") -> Path:
+    """Write a page with this section alone; :func:`rarevote.page.report.write_report` takes it as ``extra``.
+
+    Args:
+        audit: at any stage.
+        path: where to write; ends in ``.html``.
+        source: what the page calls the data.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    made = check_page_path(Path(path))
+    about = About(
+        source=source,
+        method=f"audit of {quoted(audit.plan.name)}",
+        parameters="",
+        decision="",
+        n_gold=len(audit.plan.gold),
+        date=datetime.now(UTC).date().isoformat(),
+        version=__version__,
+    )
+    return write_page(made, plain_page(about, _headline(audit), [proved_section(audit)]))
+
+
+def proved_section(audit: Audit) -> Section:
+    """The section of an audit, at any stage."""
+    values = {
+        "claim": _claim(audit),
+        "proved": audit.is_certified,
+        "notes": [relative_to(audit), *filter(None, [contradiction_words(audit)])],
+        "claims": _claims(audit),
+        "facts": _facts(audit),
+    }
+    return Section("proved", "What was proved", values, [_curve(audit)])
+
+
+def _headline(audit: Audit) -> str:
+    plan = audit.plan
+    if not audit.is_certified:
+        return f"Nothing is proved about {quoted(plan.name)} yet"
+    found, items = percent(float(plan.target)), counted(len(audit.final_list()), "item")
+    return (
+        f"At least {found} of {quoted(plan.name)} are among {items}, with {percent(float(plan.confidence))} confidence"
+    )
+
+
+def _claim(audit: Audit) -> str:
+    if not audit.n_reviewed and not audit.plan.gold:
+        return "Nothing was reviewed yet."
+    bound = audit.most_positives
+    if bound is None:
+        words = certified_words(audit)
+        return words[:1].upper() + words[1:]
+    return (
+        f"No {quoted(audit.plan.name)} was found: with {percent(float(audit.plan.confidence))} confidence there are at "
+        f"most {count(bound)} of them (no assumption on the crowd)."
+    )
+
+
+def _claims(audit: Audit) -> SmallTable:
+    """The two claims side by side, never mixed."""
+    plan = audit.plan
+    both = [audit.estimate, audit.estimate_of(audit.supported)]
+    looked_at = [audit.wealth.unreviewed(one.set_index) for one in both]
+    proof = f"at least {float(plan.target):.2f}" if audit.is_certified else "nothing"
+    rows = [
+        ["items on the list", *(count(one.n_flagged) for one in both)],
+        ["of these nobody has looked at", *map(count, looked_at)],
+        [f"recall, proved with {percent(float(plan.confidence))}", proof, "nothing"],
+        ["recall, estimated", *(_share(one.recall) for one in both)],
+        *_without_gold(audit, both),
+        ["precision, estimated", *(_share(one.precision) for one in both)],
+        [f"share of {quoted(plan.name)} among all items", *(_share(one.prevalence) for one in both)],
+        ["rests on", "the draws", "an assumption"],
+    ]
+    return SmallTable("Two claims, with 95% intervals of the estimates", ["", "certified", "supported"], rows)
+
+
+def _without_gold(audit: Audit, both: Sequence[Estimate]) -> list[list[str]]:
+    if not audit.plan.gold:
+        return []
+    return [["the same without the gold", *(_share(one.recall_without_gold) for one in both)]]
+
+
+def _share(interval: Interval) -> str:
+    if not isfinite(interval.middle):
+        return "–"
+    return f"{percent(interval.middle)} ({percent(interval.low).rstrip('%')}–{percent(interval.high)})"
+
+
+def _facts(audit: Audit) -> list[tuple[str, str]]:
+    plan = audit.plan
+    worst = int(audit.wealth.worst.sum())
+    facts = [
+        ("Asked", f"recall of {quoted(plan.name)} at least {float(plan.target):g}"),
+        ("Items", count(plan.strata.n_tasks)),
+        ("Gold before the audit", counted(len(plan.gold), "item") if plan.gold else ""),
+        ("Reviewed", f"{counted(audit.n_reviewed, 'item')} in {counted(len(plan.rounds), 'round')}"),
+        ("Found among them", counted(audit.n_positives, "item")),
+        ("Counted as the worst case", counted(worst, "item") if worst else ""),
+        ("Experts", ", ".join(_experts(audit))),
+        ("State", audit.stopped or ("answers are open" if audit.pending else "more reviews would pay")),
+        ("Started", plan.started),
+        ("Seed", f"{plan.seed:016x}"),
+        ("SHA-256 of the labels", plan.labels_sha256 or ""),
+        ("SHA-256 of the plan", audit.sha256),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _experts(audit: Audit) -> list[str]:
+    answers = [answer for one in audit.plan.rounds for answer in one.answers if answer is not None]
+    return list(dict.fromkeys(answer.who for answer in answers if answer.who))
+
+
+def _curve(audit: Audit) -> Chart:
+    """Flagged items that nobody has looked at against reviews: so far, and as forecast."""
+    steps, ahead = audit.bought, audit.to_be_bought
+    keys = (_SO_FAR, _AHEAD, _HERE) if len(ahead) > 1 else (_SO_FAR, _HERE)
+    series = [(_SO_FAR, [*steps, ahead[0]]), (_AHEAD, ahead)]
+    rows = [
+        {"reviews": step.reviews, "flagged": step.flagged, "series": key.words, "words": _point_words(key, step)}
+        for key, points in series
+        if len(points) > 1
+        for step in points
+    ]
+    x = alt.X("reviews:Q", title="reviews", axis=alt.Axis(tickMinStep=1, format=",d"))
+    y = alt.Y("flagged:Q", title="flagged items not looked at", axis=alt.Axis(format=",d"))
+    lines = alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, description=alt.Description("words:N"))
+    colour = scaled("series", keys, [light(key.colour) for key in keys], alt.Color)
+    dashes = scaled("series", keys, [[5, 3] if key is _AHEAD else [1, 0] for key in keys], alt.StrokeDash)
+    here = {
+        "reviews": ahead[0].reviews,
+        "flagged": ahead[0].flagged,
+        "series": _HERE.words,
+        "words": _point_words(_HERE, ahead[0]),
+    }
+    mark = alt.Chart(alt.InlineData(values=[here])).encode(x=x, y=y, description=alt.Description("words:N"))
+    layers = alt.layer(
+        lines.mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
+        .transform_filter(f"datum.series == '{_SO_FAR.words}'"),
+        lines.mark_line(strokeWidth=2)
+        .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
+        .transform_filter(f"datum.series == '{_AHEAD.words}'"),
+        mark.mark_point(filled=True, size=95, opacity=1, color=light("rare")),
+    )
+    words = "What the reviews bought: how many flagged items of the certified set nobody has looked at."
+    if len(ahead) > 1:
+        words += " Dashed: what more reviews are expected to buy, which can be off by a factor of two."
+    return Chart("proved", "What more reviews would buy", words, keys, dressed(layers.properties(height=240)))
+
+
+def _point_words(key: Key, step: Step) -> str:
+    return f"{key.words}: {counted(step.reviews, 'review')}, {counted(step.flagged, 'flagged item')} not looked at"

@@ -1,0 +1,107 @@
+"""Operating point against ranking: how much of the rare class a method's ranking finds, and where it chose to stop.
+
+Two methods with the same curve differ in boldness only: the bolder one finds more because it flags more, and the other
+would too. A better ranking is a higher curve. Datasets are brought together by counting flags per item that truly has
+the rarest class, and each counts alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+from rarevote.charts.parts import Chart
+from rarevote.methods.registry import method_title
+from rarevote.study.datasets import DatasetInfo
+from rarevote.study.figures import Axis, Track, track_chart
+from rarevote.study.results import ResultRow, Results
+from rarevote.study.summaries import BINARY, MULTICLASS, Regime, members
+
+# Flags per true item at which the curves are read off.
+_STEP, _LAST = 0.05, 4.0
+#: the panels: all binary datasets, those in which one class is rare, and the others
+PANELS = (
+    BINARY.regimes[0]._replace(key="binary", title="binary"),
+    BINARY.regimes[1]._replace(key="binary_imb3", title="binary, imbalance ≥ 3"),
+    MULTICLASS.regimes[0]._replace(key="multiclass", title="multiclass"),
+)
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A point of the figure.
+
+    Attributes:
+        sets_of: which datasets.
+        sets: how many of them.
+        method: name of the method.
+        kind: "ranking" for a point of the curve, "own" for where the method's own labels stand.
+        flags_per_item: items flagged for every one that has the rarest class, in every dataset; the mean for "own".
+        recall: mean share of the rarest class among them.
+    """
+
+    sets_of: str
+    sets: int
+    method: str
+    kind: Literal["ranking", "own"]
+    flags_per_item: float
+    recall: float
+
+
+def operating_points(results: Results, sets: Sequence[DatasetInfo], methods: Sequence[str]) -> list[OperatingPoint]:
+    """All points; a method that lacks a dataset of a panel is not in it, so that curves can be compared."""
+    steps = [_STEP * step for step in range(round(_LAST / _STEP) + 1)]
+    found = []
+    for panel in PANELS:
+        for method in methods:
+            rows = _of_panel(results, panel, sets, method)
+            for x in steps if rows else ():
+                recalls = [row.recall_at(x * (row.minority_items or 0)) or 0.0 for row in rows]
+                found.append(OperatingPoint(panel.key, len(rows), method, "ranking", x, fmean(recalls)))
+            if rows:
+                own = (
+                    fmean(row.flags_per_item or 0.0 for row in rows),
+                    fmean(row.minority_recall or 0.0 for row in rows),
+                )
+                found.append(OperatingPoint(panel.key, len(rows), method, "own", *own))
+    return found
+
+
+def _of_panel(results: Results, panel: Regime, sets: Sequence[DatasetInfo], method: str) -> list[ResultRow]:
+    rows = [results[one.slug, method] for one in members(panel, sets) if (one.slug, method) in results]
+    here = [row for row in rows if row.status != "absent"]
+    return here if all(row.curves for row in here) else []
+
+
+def operating_chart(points: Sequence[OperatingPoint]) -> Chart:
+    """The figure: a curve per method with its own point on it."""
+    words = {panel.key: panel.title for panel in PANELS}
+    tracks = [
+        Track(
+            f"{one.sets} datasets: {words[one.sets_of]}",
+            method_title(one.method),
+            one.flags_per_item,
+            one.recall,
+            is_own=one.kind == "own",
+        )
+        for one in points
+    ]
+    title = "Operating point against ranking"
+    last = max([3.0, *(1.05 * one.flags_per_item for one in points if one.kind == "own")])
+    return Chart(
+        "operating_points",
+        title,
+        "Lines: recall of the rarest class among the highest-ranked items, by how many are flagged for every one that "
+        "has the class; mean over datasets. Marks: where the method's own labels stand, mean flags against mean "
+        "recall. A mark may lie off its line, since a method flags more in some datasets than in others. Along a "
+        "line, more is found only because more is flagged; a better ranking is a higher line.",
+        (),
+        track_chart(
+            tracks,
+            title=title,
+            x=Axis("items flagged per item that has the rarest class", domain=(0, last)),
+            y=Axis("recall of the rarest class", domain=(0, 1)),
+        ),
+    )

@@ -1,0 +1,343 @@
+"""The pages of the workbench: made on the server, one at a time; a key, a click and a plain form all send the same.
+
+========================  ==========================================================================================
+``GET /?token=...``       exchanges the token for a cookie
+``GET /``                 what is to be done now: the next item, a pause, the end
+``GET /item/N``           an item that is asked now, to look at it again
+``GET /picture/N/I``      a picture of it
+``GET /claims``           what is proved so far
+``GET /end``              what can be made of the answers
+``POST /answer``          ``item``, ``choice``, ``seen``: keep an answer
+``POST /undo``            ``item``: take the last answer back
+``POST /go-on``           ``unsure``: the next round
+``POST /make``            ``file``: write it
+``GET /made/NAME``        a file that was made
+========================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from rarevote.charts.templates import template
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError
+from rarevote.page.style import asset, page_style
+from rarevote.workbench.guard import HOSTS, Guard, Headers
+from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
+from rarevote.workbench.shelf import PICTURE_TYPES
+from rarevote.workbench.sitting import UNSURE, Overtaken, Sitting, SittingProgress
+
+# A form of ours has four short fields.
+_MAX_BODY = 4096
+_SAID_NO = "This page belongs to one person. Open the address that the command printed, with its token."
+# The report brings its own policy; here it gets no more than to run it, apart from our pages.
+_REPORT_POLICY = "sandbox allow-scripts allow-downloads"
+
+
+class Pages:
+    """Answers requests about one sitting. Requests are answered one after the other, as answers are given."""
+
+    def __init__(self, sitting: Sitting, guard: Guard) -> None:
+        self._sitting, self._guard = sitting, guard
+        self._templates = {
+            name: template("rarevote.workbench", f"{name}.html.j2")
+            for name in ("item", "pause", "end", "claims", "word")
+        }
+        self._style = f"{page_style()}\n{asset('rarevote.workbench', 'workbench.css')}"
+        self._script = asset("rarevote.workbench", "workbench.js")
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # looking
+
+    async def now(self, request: Request) -> Response:
+        """What is to be done now."""
+        if "token" in request.query_params:
+            return self._welcome(request)
+        self._check_cookie(request)
+        return self._current()
+
+    def _welcome(self, request: Request) -> Response:
+        if not self._guard.lets_in(request):
+            raise HTTPException(403, _SAID_NO)
+        # Not a redirect: a browser that came from another site would not send a strict cookie along with one.
+        response = self._word("Welcome", "One moment.", forward="/")
+        self._guard.give_cookie(request, response)
+        return response
+
+    def _current(self, *, note: str = "", status: int = 200, item: int | None = None) -> Response:
+        sitting = self._sitting
+        number = item if item is not None else sitting.next_open()
+        if number is not None:
+            return self._item(number, note=note, status=status)
+        return self._end(note=note, status=status) if sitting.is_over else self._pause(note=note, status=status)
+
+    async def item(self, request: Request) -> Response:
+        """An item that is asked now."""
+        self._check_cookie(request)
+        number = request.path_params["number"]
+        if self._sitting.task_of(number) is None:
+            return self._current(note="That item is no longer asked; its answer stands.", status=404)
+        return self._item(number)
+
+    def _item(self, number: int, *, note: str = "", status: int = 200) -> Response:
+        sitting = self._sitting
+        first, total = sitting.first, len(sitting.tasks)
+        standing = sitting.choice_at(number)
+        return self._page(
+            "item",
+            status=status,
+            note=note,
+            number=number,
+            place=number - first + 1,
+            card=sitting.card(number),
+            question=sitting.question,
+            choices=list(enumerate(zip(sitting.choices, class_keys(sitting.choices), strict=True))),
+            standing=standing,
+            seen=_sent(standing),
+            fixed=sitting.is_fixed(number),
+            back=number - 1 if number > first else None,
+            forward=number + 1 if number + 1 < first + total and standing is not None else None,
+        )
+
+    def _pause(self, *, note: str = "", status: int = 200) -> Response:
+        return self._page("pause", status=status, note=note, unsure=self._sitting.next_unsure())
+
+    def _end(self, *, note: str = "", status: int = 200) -> Response:
+        sitting = self._sitting
+        return self._page(
+            "end",
+            status=status,
+            note=note,
+            over=sitting.is_over,
+            claims=sitting.claims(),
+            files=sitting.files,
+            unsure=sitting.next_unsure(),
+            unanswered=sum(said is None for said in sitting.said),
+        )
+
+    async def end(self, request: Request) -> Response:
+        """What can be made of the answers."""
+        self._check_cookie(request)
+        return self._end()
+
+    async def claims(self, request: Request) -> Response:
+        """What is proved so far."""
+        self._check_cookie(request)
+        claims = self._sitting.claims()
+        if claims is None:
+            raise HTTPException(404, "A review list proves nothing.")
+        return self._page("claims", claims=claims)
+
+    async def picture(self, request: Request) -> Response:
+        """A picture of an item that is asked now."""
+        self._check_cookie(request)
+        task = self._sitting.task_of(request.path_params["number"])
+        path = None if task is None else self._sitting.shelf.picture(task, int(request.path_params["column"]))
+        if path is None:
+            raise HTTPException(404, "There is no such picture.")
+        return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
+
+    async def made(self, request: Request) -> Response:
+        """A file that was made."""
+        self._check_cookie(request)
+        made = self._sitting.files.get(request.path_params["name"])
+        if made is None or not made.path.is_file():
+            raise HTTPException(404, "There is no such file.")
+        if made.path.suffix == ".html":
+            return FileResponse(made.path, headers={"content-security-policy": _REPORT_POLICY})
+        return FileResponse(made.path, media_type="application/octet-stream", filename=made.path.name)
+
+    async def style(self, _: Request) -> Response:
+        """The style sheet."""
+        return PlainTextResponse(self._style, media_type="text/css")
+
+    async def script(self, _: Request) -> Response:
+        """The script."""
+        return PlainTextResponse(self._script, media_type="text/javascript")
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # saying something
+
+    async def answer(self, request: Request) -> Response:
+        """Keep an answer, then show what comes next."""
+        form = await self._form(request)
+        number, choice = _whole(form, "item"), _choice(form, "choice", len(self._sitting.labels))
+        if choice is None:
+            raise HTTPException(400, "No class was chosen.")
+        seen = _choice(form, "seen", len(self._sitting.labels))
+
+        def keep() -> int | None:
+            self._sitting.answer(number, choice, seen=seen)
+            # Whoever goes through what was left unsure goes on with that.
+            return self._sitting.next_unsure(number) if seen == UNSURE else None
+
+        return self._do(keep, number)
+
+    async def undo(self, request: Request) -> Response:
+        """Take the last answer back, and show its item."""
+        number = _whole(await self._form(request), "item")
+
+        def undo() -> int:
+            self._sitting.undo(number)
+            return number
+
+        return self._do(undo, number)
+
+    async def go_on(self, request: Request) -> Response:
+        """The next round."""
+        worst_case = (await self._form(request)).get("unsure") == "worst-case"
+
+        def go_on() -> None:
+            self._sitting.go_on(worst_case=worst_case)
+
+        return self._do(go_on, None)
+
+    async def make(self, request: Request) -> Response:
+        """Write a file, then hand it over."""
+        name = (await self._form(request)).get("file", "")
+        if name not in self._sitting.files:
+            raise HTTPException(400, "There is no such file.")
+        try:
+            self._sitting.make(name)
+        except InputError as error:
+            return self._end(note=f"Not written: {error}", status=503)
+        return RedirectResponse(f"/made/{name}", 303)
+
+    def _do(self, action: Callable[[], int | None], number: int | None) -> Response:
+        try:
+            following = action()
+        except Overtaken as error:
+            shown = number if number is not None and self._sitting.task_of(number) is not None else None
+            return self._current(note=str(error), status=409, item=shown)
+        except InputError as error:
+            # The same item again: nothing goes on before the answer is kept.
+            return self._current(note=f"Not saved: {error}. Then choose again.", status=503, item=number)
+        return RedirectResponse("/" if following is None else f"/item/{following}", 303)
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # inside
+
+    def _check_cookie(self, request: Request) -> None:
+        if not self._guard.knows(request):
+            raise HTTPException(403, _SAID_NO)
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """The fields of a form that came from one of our pages."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
+            raise HTTPException(415, "Only forms are understood.")
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _MAX_BODY:
+                raise HTTPException(413, "That is too long for an answer.")
+        try:
+            fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=8)
+        except ValueError:
+            raise HTTPException(400, "That is no form of this page.") from None
+        form = {name: values[-1] for name, values in fields.items()}
+        if not self._guard.trusts(request, form.get("token", "")):
+            raise HTTPException(403, _SAID_NO)
+        return form
+
+    def _page(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        sitting = self._sitting
+        last = sitting.last
+        text = self._templates[name].render(
+            about=sitting.about,
+            noun=sitting.noun,
+            token=self._guard.page_token,
+            proves=sitting.proves,
+            progress=sitting.progress,
+            pace=_pace(sitting.progress),
+            first=sitting.first,
+            last=None if last is None else (last, sitting.task_of(last), sitting.name_of(sitting.choice_at(last))),
+            keys={"unsure": UNSURE_KEY, "undo": UNDO_KEY, "claims": CLAIMS_KEY},
+            **values,
+        )
+        return HTMLResponse(text, status)
+
+    def _word(self, title: str, words: str, *, status: int = 200, forward: str | None = None) -> HTMLResponse:
+        return HTMLResponse(self._templates["word"].render(title=title, words=words, forward=forward), status)
+
+    async def refuse(self, _: Request, error: Exception) -> Response:
+        """A page that says why not."""
+        assert isinstance(error, HTTPException)
+        return self._word("Not here", str(error.detail), status=error.status_code)
+
+
+def build_app(sitting: Sitting, guard: Guard) -> Starlette:
+    """The application."""
+    pages = Pages(sitting, guard)
+
+    def get(path: str, page: Callable[[Request], Awaitable[Response]]) -> Route:
+        return Route(path, page, methods=["GET"])
+
+    def post(path: str, page: Callable[[Request], Awaitable[Response]]) -> Route:
+        return Route(path, page, methods=["POST"])
+
+    return Starlette(
+        routes=[
+            get("/", pages.now),
+            get("/item/{number:int}", pages.item),
+            get("/picture/{number:int}/{column}", pages.picture),
+            get("/claims", pages.claims),
+            get("/end", pages.end),
+            get("/made/{name}", pages.made),
+            get("/style.css", pages.style),
+            get("/script.js", pages.script),
+            post("/answer", pages.answer),
+            post("/undo", pages.undo),
+            post("/go-on", pages.go_on),
+            post("/make", pages.make),
+        ],
+        middleware=[
+            Middleware(Headers, hosts=sitting.shelf.pictures.hosts),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
+        ],
+        exception_handlers={HTTPException: pages.refuse},
+    )
+
+
+def _sent(choice: int | None) -> str:
+    return "" if choice is None else "unsure" if choice == UNSURE else str(choice)
+
+
+def _choice(form: dict[str, str], name: str, n: int) -> int | None:
+    text = form.get(name, "")
+    if not text:
+        return None
+    if text == "unsure":
+        return UNSURE
+    choice = _whole(form, name)
+    if choice >= n:
+        raise HTTPException(400, "There is no such class.")
+    return choice
+
+
+def _whole(form: dict[str, str], name: str) -> int:
+    text = form.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise HTTPException(400, "That is no form of this page.")
+    return int(text)
+
+
+def _pace(progress: SittingProgress) -> tuple[str, str]:
+    """How fast it goes, and how long it will take."""
+    each, left = progress.seconds_each, progress.seconds_left
+    if not each or not left:
+        return "", ""
+    minutes = round(left / 60)
+    words = f"about {counted(minutes, 'minute')} left" if minutes else "under a minute left"
+    return (f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "), words

@@ -1,0 +1,240 @@
+"""An audit at the workbench: items in drawn order, so that every answer counts at once.
+
+The answers of a round are in the journal and can be undone until the expert goes on. Then they become part of the plan,
+because what is drawn next rests on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.words import counted, percent, quoted
+from rarevote.errors import InputError
+from rarevote.io.read.crowd import Crowd
+from rarevote.io.write.atomic import replacing
+from rarevote.io.write.columns import write_columns
+from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.journal import Journal, read_journal, standing
+from rarevote.meaning.audit.of_fit import all_tasks, result_columns
+from rarevote.meaning.audit.plan_file import read_text, to_text
+from rarevote.meaning.audit.source import read_again
+from rarevote.meaning.audit.words import forecast_words, relative_to, status_sentences
+from rarevote.workbench.shelf import Pictures, Shelf
+from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, Overtaken, Sitting
+
+
+class AuditSitting(Sitting):
+    """Answers what an audit asks, round by round.
+
+    Args:
+        path: the plan, beside which the journal is.
+        pictures: which texts are pictures.
+        journal: where answers go at once.
+        who: the expert.
+        write_page: writes the report of the audit to a file, if there is one to be had.
+
+    Raises:
+        InputError: plan, journal or labels cannot be read or contradict each other.
+    """
+
+    proves = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        pictures: Pictures,
+        journal: Journal,
+        who: str | None = None,
+        write_page: Callable[[Audit, Crowd, Path], None] | None = None,
+    ) -> None:
+        self._path, self._write_page = path, write_page
+        audit = self._audit = Audit.from_json(read_text(path))
+        self._in_plan = self._answered()
+        audit.take_journal(path)
+        plan = audit.plan
+        # A plan made in Python may name no labels: then there is nothing to see but the items' names.
+        self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
+        shown = {} if self._crowd is None else self._crowd.shown
+        # "No" is an answer too where the other classes are not known.
+        labels = plan.classes if len(plan.classes or []) > 1 else [plan.name, False]
+        super().__init__(
+            about=f"{path.name} · recall of {quoted(plan.name)} at least {float(plan.target):.2f}, "
+            f"{percent(float(plan.confidence))} confidence",
+            question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
+            labels=labels or [],
+            shelf=Shelf(list(shown), self._texts(shown), pictures),
+            journal=journal,
+            who=who,
+        )
+        self._unsaved = False
+        self._ask_round()
+
+    @property
+    def audit(self) -> Audit:
+        """The audit as it stands."""
+        return self._audit
+
+    @property
+    def noun(self) -> str:
+        """What is asked now."""
+        return "round"
+
+    @property
+    def choices(self) -> list[str]:
+        """The classes as they are shown; "no" where there is no other name for it."""
+        named = len(self._audit.plan.classes or []) > 1
+        return [str(one) if named or i == 0 else f"not {self.labels[0]}" for i, one in enumerate(self.labels)]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is asked."""
+        return not self._unsaved and self._audit.stopped is not None
+
+    def claims(self) -> list[str]:
+        """CERTIFIED, SUPPORTED, prevalence, what more reviews would buy; nothing about any one item."""
+        audit = self._audit
+        waiting = sum(said is not None and said != UNSURE for said in self.said) - self._n_counted()
+        behind = [f"{counted(waiting, 'answer')} will count once the items before are answered."] if waiting > 0 else []
+        ahead = forecast_words(audit) if audit.pending else []
+        return [*status_sentences(audit), *behind, *ahead, relative_to(audit)]
+
+    def go_on(self, *, worst_case: bool = False) -> None:
+        """Make the answers final and draw the next round.
+
+        Args:
+            worst_case: close what was left unsure with the answer that is worst for every claim.
+
+        Raises:
+            Overtaken: there are open items.
+            InputError: the plan cannot be written; then nothing new is asked, and going on can be tried again.
+        """
+        if not self._unsaved:
+            if self.next_open() is not None or (self._audit.pending and not worst_case):
+                raise Overtaken("There are open items; answer them first.")
+            if self._audit.pending:
+                self._audit.worst_case(who=self.who)
+            self._audit.round()
+            # Whether or not the plan can be written: the round is drawn, and rests on these answers.
+            self._fixed.update(range(len(self.tasks)))
+        self._save()
+        self._ask_round()
+
+    @property
+    def files(self) -> dict[str, Made]:
+        """What `rarevote audit finish` makes, beside the plan."""
+        stem = self._path.with_suffix("")
+        made = {"certificate": Made("Certificate", Path(f"{stem}.certificate.json"))}
+        if self._crowd is not None:
+            made = {
+                "final-list": Made("Final list", Path(f"{stem}.final-list.csv")),
+                "labels": Made("All labels", Path(f"{stem}.labels.csv")),
+                **made,
+            }
+            if self._write_page is not None:
+                made["page"] = Made("Page", Path(f"{stem}.page.html"))
+        return made
+
+    def make(self, name: str) -> Made:
+        """Make the answers final, so that the plan's hash is that of the certificate, and write a file."""
+        made = self.files[name]
+        self._save()
+        if name == "certificate":
+            with replacing(made.path) as temporary:
+                temporary.write_text(to_text(self._audit.certificate()), encoding="utf-8")
+            return made
+        assert self._crowd is not None
+        if name == "page":
+            assert self._write_page is not None
+            self._write_page(self._audit, self._crowd, made.path)
+            return made
+        rows = result_columns(self._audit, all_tasks(self._crowd.annotations), self._crowd.shown)
+        if name == "final-list":
+            final = set(self._audit.final_list())
+            flagged = np.array([task in final for task in rows["task"].tolist()], dtype=bool)
+            rows = {column: values[flagged] for column, values in rows.items()}
+        write_columns(rows, made.path)
+        return made
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # inside
+
+    def _took(self, place: int, before: int | None) -> None:
+        task, choice = self.tasks[place], self.said[place]
+        if before is not None and before != UNSURE:
+            self._audit.withdraw(task)
+        if choice is not None and choice != UNSURE:
+            self._audit.answer({task: self.labels[choice]}, who=self.who)
+
+    def _save(self) -> None:
+        self._unsaved = True
+        self._audit.save(self._path, journal=self.journal)
+        self._unsaved = False
+        self._in_plan = self._answered()
+        self._fixed.update(i for i, task in enumerate(self.tasks) if task in self._in_plan)
+        self._order = {place: None for place in self._order if place not in self._fixed}
+
+    def _answered(self) -> set[Any]:
+        """Tasks of the last round that have an answer now."""
+        rounds = self._audit.plan.rounds
+        pairs = zip(rounds[-1].tasks, rounds[-1].answers, strict=True) if rounds else ()
+        return {task for task, answer in pairs if answer is not None}
+
+    def _n_counted(self) -> int:
+        """Answers of the last round that entered a bet."""
+        rounds = self._audit.plan.rounds
+        open_ = [i for i, answer in enumerate(rounds[-1].answers) if answer is None] if rounds else []
+        return open_[0] if open_ else len(self.tasks)
+
+    def _ask_round(self) -> None:
+        rounds = self._audit.plan.rounds
+        if not rounds:
+            return
+        lines = standing(read_journal(self._path))
+        unsure = {task for task, entry in lines.items() if entry.label is None}
+        said: list[int | None] = []
+        for task, answer in zip(rounds[-1].tasks, rounds[-1].answers, strict=True):
+            if answer is None:
+                said.append(UNSURE if task in unsure else None)
+            else:
+                said.append(UNSURE if answer.worst_case else self._choice_in_plan(answer.label))
+        first = 1 + sum(len(one.tasks) for one in rounds[:-1])
+        self.ask(rounds[-1].tasks, said, first=first, fixed=self._places(self._in_plan))
+        self.answered_before(lines)
+
+    def _choice_in_plan(self, label: Any) -> int:
+        """The choice that a label is; a file of answers may have said "no" to one of many classes."""
+        try:
+            return self.choice_of(label)
+        except InputError:
+            return ANOTHER
+
+    def _places(self, tasks: set[Any]) -> list[int]:
+        return [i for i, task in enumerate(self._audit.plan.rounds[-1].tasks) if task in tasks]
+
+    def _texts(self, shown: Any) -> Callable[[Any], list[str]]:
+        columns: list[NDArray[Any]] = list(shown.values())
+        row = {} if self._crowd is None or not columns else {
+            task: i for i, task in enumerate(all_tasks(self._crowd.annotations))
+        }  # fmt: skip
+
+        def texts(task: Any) -> list[str]:
+            i = row[task] if columns else 0
+            return [str(column[i]) if i < len(column) else "" for column in columns]
+
+        return texts
+
+
+def check_plan(path: Path) -> None:
+    """Refuse what is no file before a journal is made beside it.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; `rarevote audit start` makes a plan")

@@ -1,0 +1,105 @@
+"""Who may speak to the workbench: this machine's browser, with the token of the address, from our own pages.
+
+The server listens on 127.0.0.1. Any page in the same browser, and anybody on the same machine, can still send requests
+there. So a request must name this machine as its host (no name of somebody else that was pointed here), must carry the
+cookie that only the address with the token gives, and one that changes something must come from our origin with the
+token of the page. The cookie is SameSite=Strict: other sites cannot even make the browser send it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+#: Names of this machine in an address.
+HOSTS = ("127.0.0.1", "localhost")
+
+
+class Guard:
+    """The secrets of one run of the server.
+
+    Attributes:
+        address_token: stands in the address that the command prints.
+        page_token: stands in every form.
+    """
+
+    def __init__(self) -> None:
+        self.address_token, self.page_token, self._cookie = (secrets.token_urlsafe(32) for _ in range(3))
+
+    def lets_in(self, request: Request) -> bool:
+        """Whether the token in the address is right."""
+        return _same(request.query_params.get("token", ""), self.address_token)
+
+    def give_cookie(self, request: Request, response: Response) -> None:
+        """Exchange the token for a cookie that goes with the browser window and to no other site."""
+        response.set_cookie(_cookie_name(request), self._cookie, httponly=True, samesite="strict", path="/")
+
+    def knows(self, request: Request) -> bool:
+        """Whether the request carries the cookie."""
+        return _same(request.cookies.get(_cookie_name(request), ""), self._cookie)
+
+    def trusts(self, request: Request, page_token: str) -> bool:
+        """Whether a request that changes something comes from one of our pages."""
+        ours = f"http://{request.headers.get('host', '')}"
+        return self.knows(request) and request.headers.get("origin") == ours and _same(page_token, self.page_token)
+
+
+def _same(given: str, expected: str) -> bool:
+    return secrets.compare_digest(given.encode(), expected.encode())
+
+
+def _cookie_name(request: Request) -> str:
+    # Cookies are shared by all ports of a machine: two workbenches must not take each other's away.
+    return f"rarevote-{request.url.port}"
+
+
+class Headers:
+    """Adds to every answer what the browser must not do with it.
+
+    Args:
+        app: the application behind.
+        hosts: of pictures from the web.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], hosts: tuple[str, ...] = ()) -> None:
+        self._app = app
+        self._headers = [(name.encode(), value.encode()) for name, value in _headers(hosts).items()]
+
+    async def __call__(self, scope: dict[str, object], receive: object, send: Callable[..., Awaitable[None]]) -> None:
+        """Pass a request on."""
+
+        async def with_headers(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                given = list(message.get("headers", []))  # type: ignore[call-overload]
+                names = {name.lower() for name, _ in given}
+                message["headers"] = [*given, *((name, value) for name, value in self._headers if name not in names)]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def _headers(hosts: tuple[str, ...]) -> dict[str, str]:
+    pictures = " ".join(["'self'", "data:", *(f"https://{host}" for host in hosts)])
+    policy = {
+        "default-src": "'none'",
+        "style-src": "'self'",
+        "script-src": "'self'",
+        "connect-src": "'self'",
+        "img-src": pictures,
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "cache-control": "no-store",
+        # Not no-referrer: then browsers would hide our own origin from us as well.
+        "referrer-policy": "same-origin",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+    }

@@ -1,0 +1,109 @@
+"""A review list at the workbench: the items of a file, and a file of answers in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rarevote.crowd.names import as_name_array, in_kind, sort_labels
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.read.review_list import ReviewList
+from rarevote.io.write.columns import write_columns
+from rarevote.meaning.audit.journal import Journal, read_journal, standing
+from rarevote.workbench.shelf import Pictures, Shelf
+from rarevote.workbench.sitting import UNSURE, Made, Sitting
+
+# What a list says about the crowd: an expert who reads it is not independent.
+_ABOUT_THE_CROWD = ("decided", "doubt", "reason", "expected_gain", "ask")
+
+
+class ListSitting(Sitting):
+    """Answers the items of a list in its order.
+
+    Rows that have a label already are not asked again, and are among the answers in the end.
+
+    Args:
+        path: the file of the list, beside which the journal is.
+        listed: what stands in it.
+        out: where the answers go.
+        classes: the classes; those that the list names if not given.
+        reasons: whether to show what the list says about the crowd.
+        pictures: which texts are pictures.
+        journal: where answers go at once.
+        who: the expert.
+
+    Raises:
+        InputError: the journal is not about this list.
+        ParameterError: fewer than two classes are known.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        listed: ReviewList,
+        *,
+        out: Path,
+        classes: Sequence[str] = (),
+        reasons: bool = False,
+        pictures: Pictures,
+        journal: Journal,
+        who: str | None = None,
+    ) -> None:
+        self._given = {
+            task: label
+            for task, label in zip(listed.tasks, listed.columns.get("label", []), strict=False)
+            if label is not None
+        }
+        known = sort_labels({*listed.columns.get("decided", []), *listed.columns.get("doubt", []),
+                             *self._given.values()} - {None})  # fmt: skip
+        labels = in_kind(classes, as_name_array(known)) if classes else known
+        if len(set(labels)) < 2:
+            raise ParameterError(f"{path} does not say which classes there are: --class defect --class sound")
+        hidden = {"label", *(() if reasons else _ABOUT_THE_CROWD)}
+        columns = {name: texts for name, texts in listed.columns.items() if name not in hidden}
+        row = {task: i for i, task in enumerate(listed.tasks)}
+
+        def texts(task: Any) -> list[str]:
+            return ["" if column[row[task]] is None else str(column[row[task]]) for column in columns.values()]
+
+        super().__init__(
+            about=f"{path.name} · {counted(len(listed.tasks), 'item')}",
+            question="Which class is it?",
+            labels=list(dict.fromkeys(labels)),
+            shelf=Shelf(list(columns), texts, pictures),
+            journal=journal,
+            who=who,
+        )
+        self._out = out
+        asked = [task for task in listed.tasks if task not in self._given]
+        lines = standing(read_journal(path))
+        strange = [task for task in lines if task not in row]
+        if strange:
+            raise InputError(f"{journal.path}: {strange[0]!r} is not on the list; this journal is of another one")
+        said = [
+            None if task not in lines else UNSURE if lines[task].label is None else self.choice_of(lines[task].label)
+            for task in asked
+        ]
+        self.ask(asked, said, first=1)
+        self.answered_before(lines)
+
+    @property
+    def answers(self) -> dict[Any, Any]:
+        """Labels by task, those left unsure not among them."""
+        pairs = zip(self.tasks, self.said, strict=True)
+        said = {task: self.labels[choice] for task, choice in pairs if choice is not None and choice != UNSURE}
+        return {**self._given, **said}
+
+    @property
+    def files(self) -> dict[str, Made]:
+        """The answers."""
+        return {"answers": Made("The answers", self._out)}
+
+    def make(self, name: str) -> Made:
+        """Write the answers: task, label."""
+        made = self.files[name]
+        answers = self.answers
+        write_columns({"task": as_name_array(list(answers)), "label": as_name_array(list(answers.values()))}, made.path)
+        return made

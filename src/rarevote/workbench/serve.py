@@ -1,0 +1,86 @@
+"""Runs the workbench until somebody ends it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from importlib import import_module
+
+from rarevote.errors import InputError, MissingExtraError
+from rarevote.workbench.sitting import Sitting
+
+_HOST = "127.0.0.1"
+# What is under way when somebody ends the server is an answer, and takes milliseconds.
+_SECONDS_TO_END = 2
+
+
+def need_server() -> None:
+    """Refuse, before anything is read, to serve without the libraries that do it.
+
+    Raises:
+        MissingExtraError: they are not installed.
+    """
+    try:
+        import_module("starlette")
+        import_module("uvicorn")
+    except ImportError:
+        raise MissingExtraError(
+            "the workbench needs starlette and uvicorn: pip install 'rarevote[workbench]'"
+        ) from None
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on this machine only; port 0 is any that is free.
+
+    Raises:
+        InputError: the port is taken or may not be used.
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((_HOST, port))
+    except OSError as error:
+        opened.close()
+        raise InputError(f"port {port} cannot be used ({error.strerror}); name another with --port") from None
+    return opened
+
+
+def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None], browser: bool = True) -> None:
+    """Serve until Ctrl-C, which is the way to end it.
+
+    Args:
+        sitting: what is answered.
+        opened: made by :func:`listen`.
+        tell: is given the address, with its token, once it can be opened.
+        browser: whether to open it.
+    """
+    import uvicorn
+
+    from rarevote.workbench.app import build_app
+    from rarevote.workbench.guard import Guard
+
+    guard = Guard()
+    address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
+    config = uvicorn.Config(
+        build_app(sitting, guard),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=_SECONDS_TO_END,
+    )
+    opened.listen()  # from here on a browser waits instead of being refused
+    tell(address)
+    if browser:
+        # Some browsers keep whoever opens them waiting.
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    try:
+        uvicorn.Server(config).run(sockets=[opened])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        opened.close()
