@@ -45,10 +45,12 @@ def shared_folder() -> Path:
     return folder
 
 
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[None]:
     """Compiled passes for data of any size; see :mod:`rarevote.kernels.plain`."""
-    monkeypatch.setattr(plain, "MAX_PLAIN_VOTES", -1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "MAX_PLAIN_VOTES", -1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,9 @@ from rarevote.methods.anchored_rasch.model import AnchoredShared
 from tests.methods.anchored_oracle import NODES, WEIGHTS, Oracle, balanced_by_hand
 from tests.methods.crowds import check_permutation, random_rows
 
+# What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
+pytestmark = pytest.mark.usefixtures("compiled")
+
 pytestmark = pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
 
 NO_GOLD = np.empty(0, dtype=np.int32)
@@ -183,7 +186,6 @@ def test_acceleration_keeps_the_optimum(n_classes: int) -> None:
 # the machine
 
 
-@pytest.mark.usefixtures("compiled")
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", 100)
     crowd = Annotations.from_arrays(*simulate_crowd(400, 20, n_classes=3, votes_per_task=5, random_state=2).arrays)

@@ -72,10 +72,10 @@ class Shard(_Votes):
 
         return blocks_of(self.task_ptr, self.worker, self.label)
 
-    def rows(self) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
-        """Task (from 0), worker and label of every vote."""
-        own = slice(self.task_ptr[0], self.task_ptr[-1])
-        return plain.task_of_votes(self.task_ptr), self.worker[own], self.label[own]
+    @cached_property
+    def rows(self) -> plain.VoteRows:
+        """The votes as passes in NumPy want them."""
+        return plain.VoteRows(self.task_ptr, self.worker, self.label)
 
     @property
     def nbytes(self) -> int:

@@ -66,7 +66,7 @@ class ShardState(Generic[Shared, Local, Stats]):
         """Bytes of the votes and of all local state."""
         saved = () if self._saved is None else self._saved[1:]
         held = (*self.current, *self.proposed, *self._previous, *saved)
-        return self.shard.nbytes + sum(array.nbytes for array in held)
+        return self.shard.nbytes + sum(int(array.nbytes) for array in held)
 
     # -- what an engine asks -----------------------------------------------------------------------------------------
 

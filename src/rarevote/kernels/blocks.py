@@ -28,7 +28,7 @@ _WINDOW = 4096
 class Blocks(NamedTuple):
     """The votes of ``n`` tasks in blocks; block ``b`` has the places ``LANES * b`` to ``LANES * (b + 1)``."""
 
-    order: NDArray[np.int32]  # (n), the task at each place
+    order: NDArray[np.uint32]  # (n), the task at each place
     block_ptr: NDArray[np.int64]  # (blocks + 1), the first level of each block
     level_ptr: NDArray[np.int64]  # (levels + 1), where the votes of each level begin
     worker: NDArray[Any]  # (N)
@@ -44,7 +44,7 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
         label: of every vote.
     """
     n_tasks, n_votes = task_ptr.size - 1, int(task_ptr[-1] - task_ptr[0])
-    order = np.empty(n_tasks, dtype=np.int32)
+    order = np.empty(n_tasks, dtype=np.uint32)
     block_ptr = np.zeros(-(-n_tasks // LANES) + 1, dtype=np.int64)
     _order_tasks(task_ptr, order, block_ptr)
     level_ptr = np.zeros(int(block_ptr[-1]) + 1, dtype=np.int64)
@@ -56,7 +56,7 @@ def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[
 
 
 @kernel
-def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.int32], block_ptr: NDArray[np.int64]) -> None:
+def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.uint32], block_ptr: NDArray[np.int64]) -> None:
     """Sort the tasks of each window by their number of votes, most first; count the levels of each block."""
     n = task_ptr.shape[0] - 1
     for begin in range(0, n, _WINDOW):
@@ -92,7 +92,7 @@ def _place_votes(
     task_ptr: NDArray[np.int64],
     worker_in: NDArray[Any],
     label_in: NDArray[Any],
-    order: NDArray[np.int32],
+    order: NDArray[np.uint32],
     block_ptr: NDArray[np.int64],
     level_ptr: NDArray[np.int64],
     worker_out: NDArray[Any],

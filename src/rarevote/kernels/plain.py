@@ -59,16 +59,51 @@ def sum_by(group: NDArray[Any], values: Floats, n_groups: int) -> Floats:
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
-def sum_rows(group: NDArray[Any], values: Floats, n_groups: int) -> Floats:
-    """Add up the rows of ``values`` (N, C) that belong to the same group: (n_groups, C), in the order of the rows.
+class Grouping:
+    """Which group each of N rows belongs to, to add up rows pass after pass.
 
-    >>> sum_rows(np.array([0, 1, 0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    >>> Grouping(np.array([0, 1, 0])).sums(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
     array([[6., 8.],
            [3., 4.]])
     """
-    columns = values.shape[1]
-    cell = group.astype(np.int64)[:, None] * columns + np.arange(columns)
-    return sum_by(cell.ravel(), values.ravel(), n_groups * columns).reshape(n_groups, columns)
+
+    def __init__(self, group: NDArray[Any]) -> None:
+        self.group = group.astype(np.intp)
+        self._cells: dict[int, NDArray[np.intp]] = {}  # of flat sums, by the number of columns
+
+    def sums(self, values: Floats, n_groups: int) -> Floats:
+        """Add up the rows of ``values`` (N, C) that belong to the same group: (n_groups, C), in their order."""
+        columns = values.shape[1]
+        if columns not in self._cells:
+            self._cells[columns] = (self.group[:, None] * columns + np.arange(columns)).ravel()
+        return sum_by(self._cells[columns], values.ravel(), n_groups * columns).reshape(n_groups, columns)
+
+    def spread(self, values: Floats) -> Floats:
+        """The row of its group for each of the N rows, (N, C), from (n_groups, C)."""
+        return np.take(values, self.group, axis=0)
+
+
+class VoteRows:
+    """Votes row by row, and how they group.
+
+    Attributes:
+        worker: of every vote, (N).
+        label: of every vote, (N).
+        by_task: votes of the same task.
+        by_worker: votes of the same worker.
+    """
+
+    def __init__(self, task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[Any]) -> None:
+        own = slice(task_ptr[0], task_ptr[-1])
+        self.worker, self.label = worker[own].astype(np.intp), label[own].astype(np.intp)
+        self.by_task, self.by_worker = Grouping(task_of_votes(task_ptr)), Grouping(self.worker)
+        self._by_answer: dict[int, Grouping] = {}
+
+    def by_answer(self, n_classes: int) -> Grouping:
+        """Votes of the same worker for the same label; groups are the rows of a table (m * K)."""
+        if n_classes not in self._by_answer:
+            self._by_answer[n_classes] = Grouping(self.worker * n_classes + self.label)
+        return self._by_answer[n_classes]
 
 
 def group_by_code(

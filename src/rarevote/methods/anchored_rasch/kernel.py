@@ -221,9 +221,10 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
                             loglik[i] += share * weights[g] * (score[i, c] - log_share - log(weights[g]))
                             score[i, c] = share * weights[g]
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    change[i, k] = max(change[i, k], abs(q[i, k] - posterior_in[places[i], k]))
-                    posterior_out[places[i], k] = q[i, k]
+                    change[i, k] = max(change[i, k], abs(q[i, k] - posterior_in[task, k]))
+                    posterior_out[task, k] = q[i, k]
 
             for level in range(block_ptr[block], block_ptr[block + 1]):
                 first, end = level_ptr[level], level_ptr[level + 1]
@@ -248,7 +249,7 @@ def report_pass(shard: Shard, *rest: Any) -> None:
 
 @kernel
 def _report_blocks(
-    order: NDArray[np.int32],  # these five: the votes in blocks
+    order: NDArray[np.uint32],  # these five: the votes in blocks
     block_ptr: NDArray[np.int64],
     level_ptr: NDArray[np.int64],
     worker: NDArray[Any],

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.plain import posterior_of_rows, sum_rows
+from rarevote.kernels.plain import posterior_of_rows
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ def count_shares(
 ) -> None:
     """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
     K, gold = class_mass.size, shard.gold
-    task, worker, label = shard.rows()
+    rows = shard.rows
     n_votes = np.diff(shard.task_ptr)[:, None]
     share = shard.votes(K) / np.maximum(n_votes, 1)
     known = np.flatnonzero(gold >= 0) if gold.size else np.empty(0, dtype=np.int64)
@@ -32,17 +32,16 @@ def count_shares(
     testifies = n_votes >= 2
     testifies[known] = True
     share *= testifies / (1.0 + discount * (n_votes - 1))
-    of_vote = worker.astype(np.int64) * K + label  # row of the (m * K, K) table
-    counts += sum_rows(of_vote, share[task], len(counts) * K).reshape(counts.shape)
+    counts += rows.by_answer(K).sums(rows.by_task.spread(share), len(counts) * K).reshape(counts.shape)
 
 
 def _scores(shard: Shard, log_wrong: Floats, of_vote: Floats, weights: Floats, nodes: Floats) -> Floats:
     """Log probability of the votes together with the node, per task, class and node, (n, K, G)."""
     n, K, G = shard.task_ptr.size - 1, of_vote.shape[1], len(weights)
-    task, worker, label = shard.rows()
-    is_own = (label[:, None] == np.arange(K)).astype(np.float64)
-    said = sum_rows(task, np.hstack([log_wrong[worker], of_vote[worker, label], is_own]), n)
-    wrong, named, count = said[:, : K * G], said[:, K * G : K * G + K], said[:, K * G + K :]
+    rows = shard.rows
+    wrong = rows.by_task.sums(rows.by_worker.spread(log_wrong), n)
+    named = rows.by_task.sums(rows.by_answer(K).spread(of_vote.reshape(-1, K)), n)
+    count = shard.votes(K)
     return np.asarray(
         np.log(weights) + wrong.reshape(n, K, G) + named[:, :, None] - count[:, :, None] * nodes,
     )
@@ -65,7 +64,7 @@ def em_pass(
     """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
     n, K = posterior_in.shape
     G, gold = len(weights), shard.gold
-    task, worker, label = shard.rows()
+    rows = shard.rows
     score = _scores(shard, log_wrong, of_vote, weights, nodes) + log_prior[:, None]
     if refresh:
         # A gold task has the nodes of its class only.
@@ -83,9 +82,8 @@ def em_pass(
         mass = share.reshape(n, K * G)
     change = float(np.abs(q - posterior_in).max(initial=0.0))
     posterior_out[...] = q
-    row = worker.astype(np.int64) * K + label
-    counts += sum_rows(row, q[task], len(counts) * K).reshape(counts.shape)
-    node_mass += sum_rows(worker, mass[task], len(node_mass))
+    counts += rows.by_answer(K).sums(rows.by_task.spread(q), len(counts) * K).reshape(counts.shape)
+    node_mass += rows.by_worker.sums(rows.by_task.spread(mass), len(node_mass))
     return change
 
 

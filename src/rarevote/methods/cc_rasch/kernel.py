@@ -68,8 +68,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         K = unrolled if unrolled > 0 else odds.shape[1]
         L = LANES
         n = order.shape[0]
-        others = float(max(K - 1, 1))
-        log_others = log(others)
+        of_others = 1.0 / max(K - 1, 1)  # a wrong vote names any of the other classes
         fixed_weight = 0.25 * damping
         most = 0
         for block in range(block_ptr.shape[0] - 1):
@@ -105,13 +104,15 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             first_vote = level_ptr[first_level]
 
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    q_in[k, i] = posterior_in[places[i], k]
+                    q_in[k, i] = posterior_in[task, k]
             if mode != NO_DIFFICULTY:
                 for i in range(size):
+                    task = places[i]
                     for k in range(K):
                         d = k if mode == CLASS_DIFFICULTY else 0
-                        h[k, i] = difficulty_in[places[i], d] + shift[d]
+                        h[k, i] = difficulty_in[task, d] + shift[d]
             if gold.shape[0] > 0:
                 for i in range(size):
                     known[i] = gold[places[i]]
@@ -141,8 +142,9 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                         o = odds[r, k]
                         fetched[k, i] = o if y == k else -o
                 n_small = 0
-                for i in range(active):
-                    n_votes[i] += 1.0
+                if damping != 0.0:
+                    for i in range(active):
+                        n_votes[i] += 1.0
                 for k in range(K):
                     signed = signed_odds[base + k * active : base + (k + 1) * active]
                     eases, products, of_task, bends = ease[k], product[k], residuals[k], weights[k]
@@ -152,7 +154,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                         x = abs(o)
                         wrong = 1.0 / (1.0 + x)
                         right = x * wrong
-                        running = products[i] * (right * others if o > 0.0 else wrong)
+                        running = products[i] * (right if o > 0.0 else wrong * of_others)
                         products[i] = running
                         of_task[i] += wrong if o > 0.0 else -right
                         bends[i] += right * wrong
@@ -172,17 +174,15 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
             posterior_of_lanes(
                 product, taken_out, is_folded, log_prior, known, refresh, size, K, q_in, q, total, loglik
             )
-            if K > 2:
-                for i in range(size):
-                    loglik[i] -= n_votes[i] * log_others
             for k in range(K):
                 before, after, largest, summed = q_in[k], q[k], change[k], mass[k]
                 for i in range(size):
                     largest[i] = max(largest[i], abs(after[i] - before[i]))
                     summed[i] += after[i]
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    posterior_out[places[i], k] = q[k, i]
+                    posterior_out[task, k] = q[k, i]
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
             for k in range(K):
@@ -219,8 +219,9 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                         of_class[i] += made[i]
                         made[i] = exp_fast(-made[i])
                 for i in range(size):
+                    task = places[i]
                     for k in range(K if mode == CLASS_DIFFICULTY else 1):
-                        difficulty_out[places[i], k] = h[k, i]
+                        difficulty_out[task, k] = h[k, i]
             else:
                 ease[:] = 1.0
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows
+from rarevote.kernels.plain import bound_at, posterior_of_rows
 
 Floats = NDArray[np.float64]
 
@@ -42,16 +42,17 @@ def fused_pass(
         The largest change of a posterior probability.
     """
     n, K = posterior_in.shape
-    task, worker, label = shard.rows()
-    is_own = label[:, None] == np.arange(K)
+    rows = shard.rows
+    by_task, by_worker = rows.by_task, rows.by_worker
+    is_own = rows.label[:, None] == np.arange(K)
     h = difficulty_in + shift if mode != NO_DIFFICULTY else np.zeros((n, 1))
-    x = odds[worker] * np.exp(-h)[task]
+    x = by_worker.spread(odds) * by_task.spread(np.exp(-h))
 
     # The posterior: a wrong vote names any of the other classes.
     wrong = 1.0 / (1.0 + x)
     right = x * wrong
     likelihood = np.log(np.where(is_own, right, wrong / max(K - 1, 1)))
-    joint = log_prior + sum_rows(task, likelihood, n)
+    joint = log_prior + by_task.sums(likelihood, n)
     if refresh:
         q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
@@ -63,23 +64,23 @@ def fused_pass(
     class_mass += q.sum(axis=0)
 
     # Newton on the difficulties; one for all classes sees the sum over classes.
-    believed = q[task]
+    believed = by_task.spread(q)
     if mode != NO_DIFFICULTY:
         residual = believed * (is_own - right)
         weight = believed * (right * wrong if damping == 0.0 else 0.25 * damping)
         if mode == SHARED_DIFFICULTY:
             residual, weight = residual.sum(axis=1, keepdims=True), weight.sum(axis=1, keepdims=True)
-        slope = pull - sum_rows(task, residual, n) - ridge * h
-        step = slope / (sum_rows(task, weight, n) + stiffness)
+        slope = pull - by_task.sums(residual, n) - ridge * h
+        step = slope / (by_task.sums(weight, n) + stiffness)
         difficulty_out[...] = h + step
         scalars[1] += (slope * slope).sum()
         squares += (h * h).sum(axis=0)
         moved += (h + step).sum(axis=0)
-        x = x * np.exp(-step)[task]
+        x = x * by_task.spread(np.exp(-step))
         wrong = 1.0 / (1.0 + x)
         right = x * wrong
 
-    of_workers[:, 0] += sum_rows(worker, believed * (is_own - right), len(odds))
+    of_workers[:, 0] += by_worker.sums(believed * (is_own - right), len(odds))
     curvature = right * wrong if damping == 0.0 else 0.25 * damping
-    of_workers[:, 1] += sum_rows(worker, believed * curvature, len(odds))
+    of_workers[:, 1] += by_worker.sums(believed * curvature, len(odds))
     return change

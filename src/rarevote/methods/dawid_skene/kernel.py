@@ -74,8 +74,9 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
             size = places.shape[0]
             cells = size * K
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    given[i, k] = posterior_in[places[i], k]
+                    given[i, k] = posterior_in[task, k]
                     score[i, k] = log_prior[k]
 
             # Log joint probability of the votes and each class.
@@ -129,8 +130,9 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
                 change[cell] = max(change[cell], abs(shares[cell] - before[cell]))
                 mass[cell] += shares[cell]
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    posterior_out[places[i], k] = q[i, k]
+                    posterior_out[task, k] = q[i, k]
 
             for level in range(block_ptr[block], block_ptr[block + 1]):
                 start, end = level_ptr[level], level_ptr[level + 1]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_rows
+from rarevote.kernels.plain import bound_at, posterior_of_rows
 
 Floats = NDArray[np.float64]
 
@@ -26,9 +26,8 @@ def confusion_pass(
 ) -> float:
     """Posterior, and what each worker's labels met of it; returns the largest change of a posterior probability."""
     n, K = posterior_in.shape
-    task, worker, label = shard.rows()
-    of_vote = worker.astype(np.int64) * K + label  # row of the (m * K, K) tables
-    joint = log_prior + sum_rows(task, log_confusion.reshape(-1, K)[of_vote], n)
+    by_task, by_answer = shard.rows.by_task, shard.rows.by_answer(K)
+    joint = log_prior + by_task.sums(by_answer.spread(log_confusion.reshape(-1, K)), n)
     if refresh:
         q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
@@ -39,7 +38,7 @@ def confusion_pass(
     change = float(np.abs(q - posterior_in).max(initial=0.0))
     posterior_out[...] = q
     class_mass += q.sum(axis=0)
-    counts += sum_rows(of_vote, q[task], len(counts) * K).reshape(counts.shape)
+    counts += by_answer.sums(by_task.spread(q), len(counts) * K).reshape(counts.shape)
     return change
 
 

@@ -44,7 +44,8 @@ def glad_pass(
         The largest change of a posterior probability.
     """
     n, K = posterior_in.shape
-    task, worker, label = shard.rows()
+    rows = shard.rows
+    task, worker, label = rows.by_task.group, rows.worker, rows.label
     n_votes = np.diff(shard.task_ptr)
     log_others = np.log(max(K - 1, 1))
 

@@ -23,7 +23,8 @@ def mace_pass(
 ) -> float:
     """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
     n, K = posterior_in.shape
-    task, worker, label = shard.rows()
+    rows = shard.rows
+    task, worker, label = rows.by_task.group, rows.worker, rows.label
     cell = task * K + label
     joint = sum_by(cell, bonus[worker, label], n * K).reshape(n, K)
     of_all = sum_by(task, spam[worker, label], n) - np.log(K)
@@ -35,6 +36,6 @@ def mace_pass(
         bound[0] += of_all.sum() + bound_at(joint, q)
     change = float(np.abs(q - posterior_in).max(initial=0.0))
     posterior_out[...] = q
-    met = sum_by(worker.astype(np.int64) * K + label, q.ravel()[cell], agreement.size)
+    met = sum_by(rows.by_answer(K).group, q.ravel()[cell], agreement.size)
     agreement += met.reshape(agreement.shape)
     return change
