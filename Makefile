@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CONSTRAINTS := constraints.txt
 
-.PHONY: demo test prove warm lint types check wheel-check docs fidelity clean
+.PHONY: demo test test-lowest test-newest prove warm lint types check wheel-check docs clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -14,6 +15,16 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 test: warm
 	$(PYTEST) -m "not prove"
+
+# The same with the oldest versions of the libraries that pyproject.toml allows, and with whatever is newest today. Each
+# has an environment of its own.
+test-lowest:
+	@mkdir -p .venv-lowest
+	@$(PYTHON) tests/lowest.py > .venv-lowest/constraints.txt
+	@$(MAKE) test VENV=.venv-lowest CONSTRAINTS=.venv-lowest/constraints.txt
+
+test-newest:
+	@$(MAKE) test VENV=.venv-newest CONSTRAINTS=/dev/null
 
 # What takes long and rarely breaks: kills, whole benchmarks, gigabytes, the site.
 prove: warm
@@ -34,24 +45,24 @@ check: test prove lint types wheel-check
 
 # The documentation as a site, in site/index.html.
 docs: $(VENV)/.development
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is in site/index.html"
 
 # The wheel alone, in an empty environment outside the checkout, must run the demo.
 wheel-check: $(VENV)/.development
 	$(BIN)/python tests/wheel_check.py
 
-$(VENV)/.package: pyproject.toml constraints.txt
+$(VENV)/.package: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rarevote needs Python 3.11 or newer: make PYTHON=python3.12")'
 	@echo "Setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
-	@$(BIN)/python -m pip install --quiet --editable . --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --editable . --constraint $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.development: $(VENV)/.package
-	@$(BIN)/python -m pip install --quiet --editable . --group dev --constraint constraints.txt
+	@$(BIN)/python -m pip install --quiet --editable . --group dev --constraint $(CONSTRAINTS)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-newest site dist build .pytest_cache .mypy_cache .ruff_cache

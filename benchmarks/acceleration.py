@@ -1,10 +1,10 @@
-"""Passes of CC-Rasch with and without lengthened steps, on every benchmark dataset.
+"""Passes of CC-Rasch with and without SQUAREM extrapolation, on every benchmark dataset.
 
     python -m benchmarks.acceleration
 
 Writes docs/evidence/acceleration.csv, one row a dataset and one with medians. A pass is one run of the fused kernel
 over all annotations; they are counted where they are made, so that the first one, those at far points that were not
-taken and those that were damped count like any other. (A lengthened step also reads the difficulties of all tasks
+taken and those that were damped count like any other. (An extrapolated step also reads the difficulties of all tasks
 twice, without any annotation; the seconds include that.)
 
 Stopping early would save passes too, so two further columns ask for the same result: the passes until the accelerated

@@ -14,9 +14,9 @@ claims, found positives below it counted as missed.
 supported list reaches the target, how many items it flags for each that the best threshold would, and how often the
 95 % intervals of its prevalence, precision and recall cover the truth.
 
-`uniform_*` are about a uniform sample of as many items as the audit reviewed, as if somebody had known that number
-beforehand: the sets of the same ranking are tested from everything inwards, a set passing if so few of the sample's
-positives outside of it have at most 5 % under a binomial distribution with a miss rate of 1 - target.
+`uniform_*` are about as many uniform samples, each of as many items as the audits reviewed on average, as if somebody
+had known that number beforehand: the same sets are tested from everything inwards, a set passing if so few of the
+sample's positives outside of it have at most 5 % under a binomial distribution with a miss rate of 1 - target.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from benchmarks.audit_sets import SCORES, SIMULATED, Bools, Ranked, Score, crowd
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.floor import exact_share
 from rarevote.meaning.audit.planning import estimate_phase
+from rarevote.meaning.audit.strata import cuts
 
 TARGET, ALPHA = exact_share(0.9, "target"), 0.05
 Row = dict[str, Any]
@@ -64,25 +65,24 @@ def certificate_figures(ranked: Ranked, seed: int) -> Row:
         "flags_left": audit.wealth.unreviewed(audit.certified),
         "certified": audit.is_certified,
         "true": set_recall(audit, ranked.truth, audit.certified) >= float(TARGET),
-        **uniform_figures(audit, ranked.truth, seed),
     }
 
 
-def uniform_figures(audit: Audit, truth: Bools, seed: int) -> Row:
-    """What a uniform sample of the same size proves about the same sets, tested from everything inwards."""
-    groups = [np.array(tasks) for tasks in audit.plan.strata.tasks]
-    sample = np.zeros(len(truth), dtype=bool)
-    sample[np.random.default_rng([seed, 3]).choice(len(truth), audit.n_reviewed, replace=False)] = True
-    found = np.cumsum([int((truth & sample)[group].sum()) for group in groups])
+def uniform_figures(ranked: Ranked, n_reviews: int, seed: int) -> Row:
+    """What a uniform sample proves about the same sets, tested from everything inwards."""
+    truth, n = ranked.truth[np.argsort(-ranked.scores, kind="stable")], len(ranked.truth)
+    ends = np.array(cuts(n, float(ranked.scores.sum())))
+    sample = np.zeros(n, dtype=bool)
+    sample[np.random.default_rng([seed, 3]).choice(n, n_reviews, replace=False)] = True
+    found = np.cumsum(truth & sample)[ends - 1]
     passed = binom.cdf(found[-1] - found[:-1], found[-1], float(1 - TARGET)) <= ALPHA
-    j = len(groups) - 1
+    j = len(ends) - 1
     while j and passed[j - 1]:
         j -= 1
-    inside = np.concatenate(groups[: j + 1])
     return {
-        "uniform_flags": int((~sample[inside]).sum()),
-        "uniform_certified": j < len(groups) - 1,
-        "uniform_true": bool(truth[inside].sum() >= float(TARGET) * truth.sum()),
+        "uniform_flags": int((~sample[: ends[j]]).sum()),
+        "uniform_certified": j < len(ends) - 1,
+        "uniform_true": bool(truth[: ends[j]].sum() >= float(TARGET) * truth.sum()),
     }
 
 
@@ -106,7 +106,7 @@ def supported_figures(ranked: Ranked, seed: int) -> Row:
 
 
 def audits_of(name: str, score: Score, n_audits: int, n_crowds: int, work: Path) -> tuple[int, list[Row]]:
-    """Number of items, and a row for every audit; those that are kept are not run again."""
+    """Number of items, and a row for every audit and uniform sample; audits that are kept are not run again."""
     path = work / f"{name}.{score}.jsonl"
     crowds = crowds_of(name, score, n_crowds, work)
     done = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -117,7 +117,12 @@ def audits_of(name: str, score: Score, n_audits: int, n_crowds: int, work: Path)
             handle.write(json.dumps(row) + "\n")
             handle.flush()
             done.append(row)
-    return len(crowds[0].truth), done[:n_audits]
+    n_reviews = round(float(np.mean([row["reviews"] for row in done[:n_audits]])))
+    found = [
+        {**row, **uniform_figures(crowds[seed % len(crowds)], n_reviews, seed)}
+        for seed, row in enumerate(done[:n_audits], 1)
+    ]
+    return len(crowds[0].truth), found
 
 
 def summary(name: str, score: Score, n_items: int, found: list[Row]) -> Row:

@@ -1,9 +1,9 @@
 """Crowds to audit, real and simulated: a score and a truth for every item, kept in a folder once they are computed.
 
-Two scores. "sampled" is the calibrated probability that the sampler of votes gives, whatever the method (CC-Rasch is
-fitted): what an audit ranks by unless the crowd is large. "reported" is what the default method reports itself: what an
-audit ranks by in a large crowd. No gold, items with truth only; the class is the rarest. Real datasets are looked for
-in RAREVOTE_DATA and left out if absent.
+Three scores. "sampled" is the calibrated probability that the sampler of votes gives, whatever the method (CC-Rasch is
+fitted): what an audit ranks by unless the crowd is large. "posterior" is that of the default method: what an audit
+ranks by in a large crowd. "reported" is what the default method reports itself, for comparison. No gold, items with
+truth only; the class is the rarest. Real datasets are looked for in RAREVOTE_DATA and left out if absent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.simulate.crowds import simulate_crowd
 
-Score = Literal["sampled", "reported"]
-SCORES: tuple[Score, ...] = ("sampled", "reported")
+Score = Literal["sampled", "posterior", "reported"]
+SCORES: tuple[Score, ...] = ("sampled", "posterior", "reported")
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -63,7 +63,8 @@ def _score(votes: Annotations, score: Score, column: int) -> Floats:
     if score == "sampled":
         posterior = rarevote.fit(votes, rarevote.CCRasch(n_jobs=1)).calibrate().posterior
     else:
-        posterior = rarevote.fit(votes).probabilities
+        fitted = rarevote.fit(votes)
+        posterior = fitted.method.posterior_ if score == "posterior" else fitted.probabilities
     return np.asarray(posterior[:, column], dtype=np.float64)
 
 

@@ -48,7 +48,7 @@ def cluster(n_workers: int) -> Iterator[Any]:
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         ) as made,
         Client(made) as client,
@@ -152,7 +152,7 @@ def measure_equality() -> list[dict[str, Any]]:
 
 
 def seconds_per_round(engine: Engine[Any, Any, Any], model: Any, crowd: Any, n_iter: int) -> list[float]:
-    """Seconds of every iteration of a fit but the first, lengthened steps included."""
+    """Seconds of every iteration of a fit but the first, extrapolated steps included."""
     times: list[float] = []
 
     def told(_: Progress) -> None:
@@ -165,7 +165,7 @@ def seconds_per_round(engine: Engine[Any, Any, Any], model: Any, crowd: Any, n_i
 def least(runs: list[list[float]]) -> float:
     """The least seconds a round, which is free of what else the machine does.
 
-    Every second round carries a lengthened step: the least of either kind, on average.
+    Every second round carries an extrapolated step: the least of either kind, on average.
     """
     rounds = np.array(runs)[:, -8:]
     return float(rounds[:, ::2].min() + rounds[:, 1::2].min()) / 2

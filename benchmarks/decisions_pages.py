@@ -36,7 +36,7 @@ def recall_table(found: Figures, crowds: dict[str, int]) -> str:
     """How often the target was met, at which price, and what was promised."""
     rows = []
     for imbalance, tasks in KINDS:
-        for gold, title in (("0", "none"), ("0.05", "5 %")):
+        for gold, title in (("0", "none"), ("0.05", "5%")):
 
             def of(figure: str, key: tuple[str, str, str] = (imbalance, tasks, gold)) -> float:
                 return found["default", *key, f"recall 0.9: {figure}"]

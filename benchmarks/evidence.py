@@ -36,4 +36,7 @@ def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
         writer = csv.DictWriter(handle, fieldnames=list(full[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(full)
+    from benchmarks.benchmarks_page import main as fill_pages  # which reads this module's folder
+
+    fill_pages()
     return path

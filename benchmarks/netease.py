@@ -134,7 +134,7 @@ def compared(
 def measure(folder: Path, peer: str, n_tasks: int, rounds: int, ids: str, seed: int) -> list[dict[str, Any]]:
     tiny, votes = folder / "tiny.csv", folder / "votes.csv"
     print(f"writing the votes, {ids}, seed {seed} ...", flush=True)
-    # Large enough that workers are numbered by the same type as in the crowd: another type compiles anew.
+    # Large enough that workers are numbered by the same type as in the crowd: another type is compiled again.
     write_votes(tiny, 1_000, ids, seed)
     n_annotations = write_votes(votes, n_tasks, ids, seed)
     size = {"annotations": n_annotations, "tasks": n_tasks, "workers": N_WORKERS, "classes": N_CLASSES, "ids": ids}

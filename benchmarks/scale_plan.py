@@ -27,7 +27,7 @@ PAGE = REPOSITORY / "docs" / "scale.md"
 FLOAT = 8
 # CC-Rasch: a gradient and a curvature for every ability.
 SUMS_PER_PARAMETER = 2
-# Local state as it was, is, and is proposed; difficulties are also kept aside while a lengthened step is tried.
+# Local state: previous, current, proposed; difficulties are also saved while an extrapolated step is tried.
 POSTERIORS, DIFFICULTIES = 3, 4
 
 # The cluster that is assumed; every core has a dask worker with one thread, as in the measurements.
@@ -232,7 +232,7 @@ def cost_table(found: dict[str, str]) -> str:
         ["per annotation and class", f"{costs.annotation * 1e9:.3g} ns"],
         ["per shard, worker and class", f"{costs.shard * 1e9:.3g} ns"],
         ["per worker and class", f"{costs.worker * 1e9:.3g} ns"],
-        ["median error of this model", f"{float(found['cost of a round: median error of this model, %']):.2g} %"],
+        ["median error of this model", f"{float(found['cost of a round: median error of this model, %']):.2g}%"],
     ]
     return pages.table(["a round on one core", "takes"], rows)
 

@@ -48,7 +48,7 @@ def rows(path: Path) -> list[dict[str, str]]:
     ("export", "question"),
     [
         ("label_studio.json", "damage"),
-        ("prodigy.jsonl", None),
+        ("prodigy_binary.jsonl", "SPORT"),
         ("mturk.csv", "sentiment"),
         ("toloka.tsv", "result"),
         ("appen.csv", "relevant"),
@@ -62,8 +62,8 @@ def test_exports_are_read_as_they_are(export: str, question: str | None) -> None
 
 
 def test_estimators_read_exports_too() -> None:
-    by_file = rarevote.MajorityVote().fit(FIXTURES / "prodigy.jsonl")
-    crowd = rarevote.read(FIXTURES / "prodigy.jsonl")
+    by_file = rarevote.MajorityVote().fit(FIXTURES / "prodigy_binary.jsonl", question="SPORT")
+    crowd = rarevote.read(FIXTURES / "prodigy_binary.jsonl", question="SPORT")
     assert by_file.annotations_.tasks.tolist() == crowd.annotations.tasks.tolist()
     assert by_file.labels_.to_dict() == rarevote.MajorityVote().fit(crowd.annotations).labels_.to_dict()
 

@@ -19,7 +19,10 @@ FLOORS = [
     "result", "api", "workbench", "study", "cli",
 ]  # fmt: skip
 # Names that docs show, two lines each; they may stand for any floor and nobody inside uses them.
-FACADES = {"calibrate", "decide", "example", "explain", "report", "review"}
+FACADES = {
+    "calibrate", "decide", "example", "explain", "metrics", "metrics.data", "metrics.workers", "postprocessing",
+    "report", "review",
+}  # fmt: skip
 ONLY_NUMPY = {"errors", "crowd", "em"}
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer",
          "starlette", "uvicorn"}  # fmt: skip

@@ -160,7 +160,7 @@ def test_classes_and_abstentions_by_text_in_every_format(tmp_path: Path, ending:
 
 def test_a_class_or_an_abstention_that_matches_nothing_is_a_warning(tmp_path: Path) -> None:
     reading = Reading([str(written(tmp_path / "votes.csv", VOTES))], classes=["no", "maybe"])
-    with pytest.warns(RarevoteWarning, match=r"nobody voted for 'maybe' \(--class\): votes are for no, yes"):
+    with pytest.warns(RarevoteWarning, match=r"nobody voted for 'maybe' \(classes\): votes are for no, yes"):
         assert reading.read().annotations.n_classes == 3
     votes = (VOTES["task"], VOTES["worker"], VOTES["label"])
     with pytest.warns(RarevoteWarning, match=r"no answer is 'Skip' \(abstain\): the answers are no, yes"):

@@ -1,8 +1,9 @@
-"""Build the wheel, install it alone into an empty environment outside the checkout, and run the demo from there."""
+"""Build the wheel, install it alone into an empty environment, and run the blocks of the README there."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ import venv
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(*command: str | Path, folder: Path) -> str:
@@ -34,7 +36,15 @@ def main() -> None:
         assert "CC-Rasch, as published" in shown, shown
         inside = run(scripts / "python", "-c", "import rarevote; print(rarevote.__file__)", folder=place)
         assert str(REPOSITORY) not in inside, inside
-        print(f"{wheel.name}: installs alone and runs the demo")
+        text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+        for number, (language, code) in enumerate(BLOCK.findall(text)):
+            folder = place / f"block-{number}"
+            folder.mkdir()
+            if language == "bash":
+                run("bash", "-euc", f'PATH="{scripts}:$PATH"\n{code}', folder=folder)
+            elif language == "python":
+                run(scripts / "python", "-c", code, folder=folder)
+        print(f"{wheel.name}: installs alone, and every block of the README runs")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from rarevote.api import fit as fit
     from rarevote.api import read as read
     from rarevote.crowd.annotations import Annotations as Annotations
+    from rarevote.meaning.agreement import agreement as agreement
+    from rarevote.meaning.crowdkit_metrics import accuracy_on_aggregates as accuracy_on_aggregates
+    from rarevote.meaning.crowdkit_metrics import alpha_krippendorff as alpha_krippendorff
+    from rarevote.meaning.crowdkit_metrics import consistency as consistency
+    from rarevote.meaning.crowdkit_metrics import entropy_threshold as entropy_threshold
+    from rarevote.meaning.crowdkit_metrics import uncertainty as uncertainty
     from rarevote.meaning.metrics import score as score
     from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from rarevote.methods.glad import GLAD as GLAD
     from rarevote.methods.gold import GoldDawidSkene as GoldDawidSkene
     from rarevote.methods.gold import GoldMajorityVote as GoldMajorityVote
+    from rarevote.methods.kos import KOS as KOS
     from rarevote.methods.mace import MACE as MACE
     from rarevote.methods.majority import MajorityVote as MajorityVote
     from rarevote.methods.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from rarevote.methods.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from rarevote.simulate.crowds import simulate_cc_rasch as simulate_cc_rasch
     from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
+    from rarevote.simulate.juries import simulate_jury as simulate_jury
     from rarevote.study.datasets import load_dataset as load_dataset
 
 __version__ = "0.2.0"
@@ -49,6 +57,12 @@ _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values
     "Crowd": "api",
     "Fitted": "api",
     "Result": "api",
+    "accuracy_on_aggregates": "meaning.crowdkit_metrics",
+    "agreement": "meaning.agreement",
+    "alpha_krippendorff": "meaning.crowdkit_metrics",
+    "consistency": "meaning.crowdkit_metrics",
+    "entropy_threshold": "meaning.crowdkit_metrics",
+    "uncertainty": "meaning.crowdkit_metrics",
     "fit": "api",
     "read": "api",
     "load": "methods.saved",
@@ -56,6 +70,7 @@ _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values
     "score": "meaning.metrics",
     "simulate_cc_rasch": "simulate.crowds",
     "simulate_crowd": "simulate.crowds",
+    "simulate_jury": "simulate.juries",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

@@ -5,23 +5,104 @@ Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 not converged under ``--strict
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TextIO, cast
+
+
+def _nothing(mode: Literal["r", "w"]) -> TextIO:
+    return Path(os.devnull).open(mode, encoding="utf-8")
+
+
+class _Talk:
+    """Standard error that may be closed or full: what cannot be said must not stop the work."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None else _nothing("w")
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Closed:
+    """Standard output that was closed: whoever writes rows there must hear of it."""
+
+    encoding = "utf-8"
+
+    @property
+    def buffer(self) -> _Closed:
+        return self
+
+    def write(self, text: str | bytes) -> int:
+        raise OSError(0, "it is closed; name a file with --out")
+
+    def flush(self) -> None:
+        """Nothing is waiting."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+def _mend_streams() -> None:
+    """A scheduler may start us with any of the three standard streams closed."""
+    if sys.stdin is None:
+        sys.stdin = _nothing("r")
+    if sys.stdout is None:
+        sys.stdout = cast(TextIO, _Closed())
+    sys.stderr = cast(TextIO, _Talk(sys.stderr))
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all rows have left; Python would otherwise find out after us, and speak of itself."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or _not_written(error)
+    return code
+
+
+def _not_written(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):
+        return 0  # whoever read our output has seen enough (head, less)
+    print(f"rarevote: error: standard output: cannot be written ({error.strerror})", file=sys.stderr)
+    return 1
 
 
 def main() -> None:
     """Run the command line."""
+    _mend_streams()
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Not worth loading the whole command line for.
         from rarevote import __version__
 
-        print(f"rarevote {__version__}")
-        return
+        try:
+            print(f"rarevote {__version__}")
+        except OSError as error:
+            sys.exit(_not_written(error))
+        sys.exit(_flushed(0))
     # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     from rarevote.cli import run
 
-    sys.exit(run())
+    try:
+        code = run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    sys.exit(_flushed(code))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.rare import rare_class
-from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
@@ -54,14 +54,15 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
 
 
 def refuse_gold(estimator: Estimator) -> None:
-    """Refuse known labels for a method that cannot use them.
+    """Refuse gold for a method that cannot use them.
 
     Raises:
         ParameterError: it cannot.
     """
     if not estimator.uses_gold:
         name = estimator.method_name
-        raise ParameterError(f"{name} cannot learn from known labels: leave --gold out, or choose {DEFAULT_METHOD}")
+        gold = how("gold", "--gold")
+        raise ParameterError(f"{name} cannot learn from gold: leave {gold} out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -81,8 +82,8 @@ def fit(
     Args:
         data: whatever :func:`read` takes.
         method: the name of a method, or an estimator.
-        gold: known labels that the method may learn from: a file, a mapping, a Series, a frame.
-        use_gold: whether to learn from known answers that came with an export.
+        gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
+        use_gold: whether to learn from gold that came with an export.
         rare: the class that matters; the one with the fewest votes if not given.
         callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
@@ -100,7 +101,8 @@ def fit(
     if checkpoint is not None:
         if not isinstance(estimator, EMEstimator):
             name = estimator.method_name
-            raise ParameterError(f"--checkpoint is for methods that iterate; {name} is done in one pass")
+            option = how("checkpoint", "--checkpoint")
+            raise ParameterError(f"{option} is for methods that iterate; {name} is done in one pass")
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -129,7 +131,7 @@ def compare(
     Args:
         data: whatever :func:`read` takes.
         methods: names of the methods.
-        gold: known labels that methods may learn from; those that came with an export if not given.
+        gold: labels that methods may learn from; those that came with an export if not given.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
@@ -174,7 +176,7 @@ class Fitted:
     Attributes:
         method: the fitted estimator.
         crowd: the votes, with the classes that gold may have added.
-        gold: known labels that the fit was given, by task.
+        gold: labels that the fit was given, by task.
         rare_name: the class that matters.
         seconds: how long the fit took.
     """
@@ -306,6 +308,7 @@ class Fitted:
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),
             gold=self.gold,
+            models=self.crowd.models,
         )
 
     def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:
@@ -331,6 +334,9 @@ class Fitted:
         from rarevote.meaning.audit.of_fit import audit_of_fit as start
 
         return start(self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed)
+
+    def _repr_html_(self) -> str:
+        return str(self.method._repr_html_())
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""

@@ -4,7 +4,7 @@
 
     RarevoteError(Exception)
     ├── InputError(ValueError)          the data given cannot be used: what, where, what to do
-    │   ├── ColumnsError                the table lacks a column that is needed
+    │   ├── ColumnsError(KeyError)      the table lacks a column that is needed
     │   ├── MissingValuesError          empty or missing ids or labels
     │   └── WeightsError                a weights file that cannot be trusted or does not fit
     ├── ParameterError(ValueError)      a parameter of a method is out of range
@@ -13,13 +13,19 @@
     RarevoteWarning(UserWarning)
     └── ConvergenceWarning
 
-Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch.
+Errors about data and parameters are also ``ValueError``, the type that scikit-learn and crowd-kit users catch. What to
+do about one is said in the reader's own language (:func:`how`): an argument in Python, a flag on the command line.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=False)
 
 
 class RarevoteError(Exception):
@@ -30,8 +36,10 @@ class InputError(RarevoteError, ValueError):
     """The data given cannot be used."""
 
 
-class ColumnsError(InputError):
-    """A table lacks a column that is needed."""
+class ColumnsError(InputError, KeyError):
+    """A table lacks a column that is needed; also a ``KeyError``, as pandas and crowd-kit raise."""
+
+    __str__ = Exception.__str__  # that of KeyError shows a message in quotes
 
 
 class MissingValuesError(InputError):
@@ -60,6 +68,28 @@ class RarevoteWarning(UserWarning):
 
 class ConvergenceWarning(RarevoteWarning):
     """The iteration limit was reached before the stopping rule was met."""
+
+
+def how(argument: str, flag: str) -> str:
+    """What to type, as whoever reads the message would: in Python an argument, on the command line a flag.
+
+    >>> how('missing="drop"', "--missing drop")
+    'missing="drop"'
+    >>> with speaking_flags():
+    ...     how('missing="drop"', "--missing drop")
+    '--missing drop'
+    """
+    return flag if _SPEAKS_FLAGS.get() else argument
+
+
+@contextmanager
+def speaking_flags() -> Iterator[None]:
+    """Within it messages name flags: the reader is at the command line."""
+    token = _SPEAKS_FLAGS.set(True)
+    try:
+        yield
+    finally:
+        _SPEAKS_FLAGS.reset(token)
 
 
 def warn_user(message: str, category: type[RarevoteWarning] = RarevoteWarning) -> None:

@@ -17,12 +17,14 @@ from rarevote.meaning.rules import ABSTAINED, Rule
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
+    from rarevote.meaning.audit import Audit
     from rarevote.meaning.calibrate import CalibratedPosterior
     from rarevote.meaning.decide import Decision
     from rarevote.meaning.expect import Expectations
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
+    from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
 
@@ -132,6 +134,12 @@ class Result:
         model = self.fitted.method.method_name
         return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
 
+    def soft_labels(self) -> SoftLabels:
+        """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
+        from rarevote.meaning.soft_labels import SoftLabels
+
+        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
 
@@ -160,16 +168,24 @@ class Result:
         return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
 
     def report(
-        self, path: str | Path, *, truth: Any = None, charts: str | Path | None = None, source: str | None = None
+        self,
+        path: str | Path,
+        *,
+        truth: Any = None,
+        charts: str | Path | None = None,
+        source: str | None = None,
+        audit: Audit | None = None,
     ) -> Report:
         """Write the page to look at.
 
         Args:
             path: ends in ``.html``.
-            truth: known answers to check the result against; never used in the fit.
+            truth: labels to check the result against; never used in the fit.
             charts: a folder for every chart as SVG and PNG.
             source: what the page calls the data.
+            audit: one of these labels, to show what it proved.
         """
+        from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
         caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
@@ -182,21 +198,23 @@ class Result:
             gold=self.fitted.gold or None,
             rare=self.fitted.rare_name,
             shown=self.fitted.crowd.shown,
+            models=self.fitted.crowd.models,
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.sampled,
             cautions=[*caution, *map(_capital, self.warnings)],
+            extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
         )
 
     def score(self, truth: Any) -> dict[str, Any]:
-        """The labels against known answers, in figures."""
+        """The labels against the truth, in figures."""
         from rarevote.meaning.result_rows import scores_of
 
         return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
-        """Known answers by task; those that are no class, which no label can equal, are told."""
+        """The truth by task; labels that are no class, which no label can equal, are told."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):
@@ -229,6 +247,11 @@ class Result:
         if self.decision is not None and self.calibrated is not None:
             figures["decision"] = decision_figures(self.decision, self.calibrated)
         return figures
+
+    def _repr_html_(self) -> str:
+        from rarevote.meaning.result_rows import figures_html
+
+        return figures_html(self.summary())
 
 
 def _capital(sentence: str) -> str:

@@ -134,7 +134,7 @@ def test_demo_shows_the_point() -> None:
     shown = rarevote("demo").stdout
     for method in ("majority vote", "Dawid–Skene", "CC-Rasch, as published", "the default"):
         assert method in shown
-    assert shown.index("To find 90 % of the defects, look at the") < shown.index("precision")
+    assert shown.index("To find 90% of the defects, look at the") < shown.index("precision")
     assert str(example_files().labels) in shown
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
+from rarevote import agreement
 from rarevote.simulate.example import example_files
 from tests.command import rarevote, rows
 
@@ -122,3 +124,12 @@ def test_mistakes_write_nothing(tmp_path: Path) -> None:
     assert "cannot write .doc" in rarevote("annotators", FILES.labels, "-o", tmp_path / "a.doc", code=1).stderr
     assert "no such file" in rarevote("annotators", tmp_path / "absent.csv", "-o", out, code=1).stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_agreement_and_who_errs_alike_stand_below(made: Path) -> None:
+    found = agreement(FILES.labels)
+    told = (made / "stdout").read_text()
+    low, high = found.intervals["alpha"]
+    assert re.search(rf"Krippendorff's alpha +{found.alpha:.3f} +{low:.3f} to {high:.3f}", told)
+    assert re.search(rf"Gwet's AC1 +{found.ac1:.3f}", told)
+    assert re.search(r"Judged by the votes of all others on [\d,]+ items, the \d+ annotators compared amount to", told)

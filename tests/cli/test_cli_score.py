@@ -1,4 +1,4 @@
-"""``rarevote score``: a result file against known answers, with scikit-learn as the judge of the figures."""
+"""``rarevote score``: a result file against the truth, with scikit-learn as the judge of the figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> dict[str, Any]:
     for ending, options in (("parquet", ""), ("ndjson", "(FORMAT json)"), ("json", "(FORMAT json, ARRAY true)")):
         duckdb.sql(f"COPY (SELECT * FROM '{result}') TO '{tmp_path / f'result.{ending}'}' {options}")
     known = tmp_path / "truth.csv"
-    # Ten tasks have no known answer, two known answers no result.
+    # Ten tasks have no truth, two truths no result.
     known.write_text("task,label\n" + "".join(f"{i},{truth[i]}\n" for i in range(50)) + "x,a\ny,b\n")
     return {"folder": tmp_path, "truth": known, "true": truth[:50], "labels": labels[:50], "table": table[:50]}
 
@@ -68,7 +68,7 @@ def test_a_person_sees_the_rare_class_first(files: dict[str, Any]) -> None:
     assert lines[3].startswith("b (rare)")
     assert "log loss" in done.stdout
     assert "2 tasks of the truth have no result" in done.stderr
-    assert "10 tasks of the result have no known answer" in done.stderr
+    assert "10 tasks of the result have no truth" in done.stderr
     assert rarevote("score", files["folder"] / "result.csv", "--truth", files["truth"], "-q").stderr == ""
 
 

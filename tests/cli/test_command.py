@@ -58,7 +58,7 @@ def test_warnings_are_shown_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         def main(self, *_: object, **__: object) -> None:
             np.float64(1) / np.float64(0)
 
-    monkeypatch.setattr("typer.main.get_command", lambda _: Divides())
+    monkeypatch.setattr("rarevote.cli._command", Divides)
     for _ in range(2):
         assert rarevote("methods").stderr == "rarevote: warning: divide by zero encountered in scalar divide\n"
 

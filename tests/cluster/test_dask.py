@@ -223,6 +223,7 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 # faults
 
 
+@pytest.mark.prove
 def test_a_killed_worker_changes_nothing(
     client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +301,15 @@ def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: P
         Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path / "holes.csv")
 
 
+def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) -> None:
+    config = pytest.importorskip("dask").config
+    with config.set(scheduler="synchronous"):
+        with pytest.raises(RarevoteError, match="no dask scheduler answers"):
+            Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
+        assert config.get("scheduler") == "synchronous"
+
+
+@pytest.mark.prove
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)

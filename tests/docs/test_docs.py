@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import markdown
 import pytest
 
 from tests.command import rarevote
@@ -59,17 +60,48 @@ def test_a_failing_command_ends_the_block(tmp_path: Path, monkeypatch: pytest.Mo
     assert "absent.csv: no such file" in done.stderr
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CONTRIBUTING.md"], ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+FRONT = [REPOSITORY / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can point to on a page: its headings, as the site numbers them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    maker = markdown.Markdown(extensions=["toc"])
+    maker.convert(text)
+    found: set[str] = set()
+    entries = list(maker.toc_tokens)
+    while entries:
+        entry = entries.pop()
+        found.add(entry["id"])
+        entries += entry["children"]
+    return found
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FRONT], ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_and_anchors_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        aim = page.parent / target if target else page
+        assert aim.exists(), target
+        if anchor:
+            assert anchor in anchors(aim), f"{target}#{anchor}"
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
     shown = rarevote("demo")
     text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
     assert text.strip() in shown.stdout
+
+
+def test_the_picture_of_the_readme_shows_the_same() -> None:
+    """Made by ``python -m benchmarks.readme_picture`` from the demo."""
+    picture = (REPOSITORY / "docs" / "rails.svg").read_text(encoding="utf-8")
+    text = next(code for language, code in blocks(REPOSITORY / "README.md") if language == "text")
+    shown = re.findall(r" {2,}(\d+) +(\d+) of 120 ", text)
+    assert len(shown) == 4
+    for flagged, found in shown:
+        assert f"flagged, of 3,000: {flagged}; defects found, of 120: {found}" in picture
 
 
 def test_contributing_is_short() -> None:

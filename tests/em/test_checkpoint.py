@@ -181,6 +181,32 @@ def test_methods_resume_to_the_last_bit(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "cut").exists()
 
 
+def test_damage_is_noticed_or_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rarevote.em.local._ANNOTATIONS_PER_SHARD", 300)
+    task, worker, label = (column[:900] for column in columns())
+    model, folder = DawidSkene(14, tol=0), tmp_path / "cut"
+    whole = model.fit((task, worker, label), checkpoint=tmp_path / "whole", checkpoint_every=5).posterior_
+    with pytest.raises(InterruptError):
+        model.fit((task, worker, label), checkpoint=folder, checkpoint_every=5, callback=interrupt_after(11))
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    draw, noticed = np.random.default_rng(5), 0
+    for path, content in kept.items():
+        for place in draw.integers(0, len(content), 12):
+            for other, good in kept.items():
+                other.parent.mkdir(parents=True, exist_ok=True)
+                other.write_bytes(good)
+            altered = bytearray(content)
+            altered[place] ^= 1 << int(draw.integers(7))
+            path.write_bytes(altered)
+            try:
+                model.fit((task, worker, label), checkpoint=folder, checkpoint_every=5)
+            except InputError:
+                noticed += 1
+            else:
+                np.testing.assert_array_equal(model.posterior_, whole)
+    assert noticed > 6 * len(kept)
+
+
 def test_restarts_do_not_resume_each_other(tmp_path: Path) -> None:
     """A fit of several runs that is cut in its third one: the first must not begin where that was."""
     options: dict[str, Any] = {"checkpoint": tmp_path / "cut", "checkpoint_every": 5}

@@ -20,8 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from rarevote import Annotations, CCRasch
+from rarevote import Annotations, CCRasch, read
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, ParameterError
+from rarevote.io.duck import first_line
 from rarevote.io.read import csv_text
 from rarevote.io.read.detect import look
 from rarevote.io.read.votes import read_annotations_file, read_label_files, read_truth_file
@@ -499,3 +500,16 @@ def test_sheets_blank_rows_and_numbers(tmp_path: Path) -> None:
         read_annotations_file(make_book(path, {"a": [["task", "task"]]}))
     with pytest.raises(InputError, match="the first row is empty"):
         read_annotations_file(make_book(path, {"a": []}))
+
+
+def test_columns_that_differ_in_capitals_alone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,Task,worker,label\na,b,x,yes\n")
+    with pytest.raises(InputError, match=r"the header names 'Task', 'task' more than once"):
+        read(path)
+
+
+def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
+    wrapped = '{"exception_type":"IO","exception_message":"Could not write file \\"x\\": No space left on device"}'
+    error = OSError(f"IO Error: Async write failed for range [offset=1]: {wrapped}")
+    assert first_line(error) == "No space left on device"

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import stat
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,24 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Permission denied"):
         check_output(tmp_path / "x.csv")
     tmp_path.chmod(stat.S_IRWXU)
+
+
+def test_what_killed_runs_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    def old(name: str, hours: float) -> Path:
+        path = tmp_path / name
+        path.write_text("half")
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+        return path
+
+    gone, young = old(".r.rarevote-0a1b2c3d.csv", 25), old(".r.rarevote-4a1b2c3d.csv", 1)
+    foreign = old(".someone.0a1b2c3d.csv", 99)
+    write_columns(COLUMNS, tmp_path / "r.csv")
+    assert not gone.exists()
+    assert young.exists()
+    assert foreign.exists()
+
+
+def test_a_name_as_long_as_a_name_may_be(tmp_path: Path) -> None:
+    path = tmp_path / ("ü" * 120 + ".csv")
+    write_columns(COLUMNS, path)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -107,7 +107,7 @@ def test_shares_of_a_random_gold_sample() -> None:
     ("prevalence", "message"),
     [
         ("guess", "estimate"),
-        ("gold", "no task has a known label"),
+        ("gold", "no task has a gold label"),
         ({"no": 0.5, "maybe": 0.5}, "'maybe', which is no class"),
         ({"no": 1.5}, "between 0 and 1"),
         ({}, "lacks the classes no, yes"),

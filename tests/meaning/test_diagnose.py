@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from math import exp, isnan, log
 
 import numpy as np
@@ -28,7 +27,8 @@ CLASSES = [("no", "yes"), ("a", "b", "c")]
 def short_chains() -> Iterator[None]:
     """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarevote.meaning.calibrate.calibrated", partial(calibrated, n_sweeps=300))
+        for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
+            patch.setattr(f"rarevote.meaning.calibrate.{limit}", 300)
         yield
 
 

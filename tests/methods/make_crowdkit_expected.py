@@ -28,10 +28,12 @@ CLASSES = (
     "OneCoinDawidSkene",
     "GLAD",
     "MACE",
+    "KOS",
     "Wawa",
     "ZeroBasedSkill",
     "GoldMajorityVote",
 )
+METRICS = ("alpha_krippendorff", "consistency", "uncertainty", "accuracy_on_aggregates", "entropy_threshold")
 
 # --------------------------------------------------------------------------------------------------------------------
 # crowds
@@ -75,6 +77,7 @@ def make_inputs(votes: pd.DataFrame, tasks: list[Any], workers: list[Any], class
         "data": data,
         "new_data": data[data["task"].isin(sorted(seen.unique())[: len(tasks) // 3])].iloc[::2].reset_index(drop=True),
         "true_labels": truth.iloc[::3],
+        "several": pd.concat([truth.iloc[::3], truth.iloc[1::3], truth.iloc[::3].shift().bfill()]),
         "skills": pd.Series(np.linspace(0.2, 0.9, len(known_workers)).round(3), index=known_workers),
         "some_skills": pd.Series(np.linspace(0.2, 0.9, len(known_workers)).round(3), index=known_workers).iloc[1:],
         "probabilities": probability,
@@ -111,12 +114,14 @@ NO_TRUTH_VALUES = ("text", "integers", "repeats", "shuffled")  # crowd-kit's GLA
 IN_ORDER = ("text", "integers", "truth values", "repeats")  # on others crowd-kit's MACE confuses workers
 ONE = ("text",)
 TWO = ("integers", "shuffled")
+BINARY = ("integers", "truth values")
 FITTED = {
     "MajorityVote": ("labels_", "probas_", "skills_"),
     "DawidSkene": ("labels_", "probas_", "priors_", "errors_", "loss_history_"),
     "OneCoinDawidSkene": ("labels_", "probas_", "priors_", "errors_", "skills_", "loss_history_"),
     "GLAD": ("labels_", "probas_", "alphas_", "betas_"),
-    "MACE": ("labels_", "probas_"),
+    "MACE": ("labels_", "probas_", "spamming_", "thetas_"),
+    "KOS": ("labels_",),
     "Wawa": ("skills_",),
     "ZeroBasedSkill": ("skills_",),
     "GoldMajorityVote": ("skills_",),
@@ -180,6 +185,61 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
     ("MACE", IN_ORDER, "model = MACE().fit(data); model.*"),
     ("MACE", ONE, "MACE(5, 30, 'vb', 0.1, 0.5, 0.5, 0.5, 0, 0).fit_predict(data)"),
     ("MACE", ONE, "MACE(1, 300, 'em', 0.01 / 3, verbose=0).fit_predict_proba(data)"),
+    (
+        "MACE",
+        TWO[:1],
+        "MACE(default_noise=1.0, random_state=7).fit_predict_proba(data); MACE(alpha=2, beta=1).fit_predict(data)",
+    ),
+    ("MACE", IN_ORDER, "model = MACE(n_iter=0).fit(data); model.*"),
+    ("MACE", ONE, "MACE().fit(data.drop(columns='worker'))"),
+    ("KOS", BINARY, "model = KOS().fit(data); model.*; KOS(3, 5).fit_predict(data); KOS(n_iter=0).fit_predict(data)"),
+    ("KOS", ONE, "KOS().fit(data)"),
+    ("KOS", ONE, "KOS().fit(data.drop(columns='worker'))"),
+    ("MajorityVote", ONE, "model = MajorityVote(on_missing_skill='ignore').fit(data, some_skills); model.*"),
+    ("MajorityVote", ONE, "MajorityVote().fit(data.drop(columns='task'))"),
+    ("DawidSkene", TWO, "model = DawidSkene(0).fit(data); model.*"),
+    ("DawidSkene", ONE, "model = DawidSkene(0, 1e-5, 'assign').fit(data, initial_error=probabilities); model.*"),
+    ("DawidSkene", ONE, "model = DawidSkene(0).fit(data, true_labels); model.*"),
+    ("DawidSkene", TWO, "model = DawidSkene().fit(data, several); model.*"),
+    (
+        "DawidSkene",
+        ONE,
+        "model = DawidSkene().fit(data); DawidSkene(3, 0, 'assign').fit_predict_proba(data, None, model.errors_)",
+    ),
+    ("DawidSkene", ONE, "DawidSkene().fit(data[['task', 'label']])"),
+    ("OneCoinDawidSkene", TWO, "model = OneCoinDawidSkene(0).fit(data); model.*"),
+    ("OneCoinDawidSkene", ONE, "OneCoinDawidSkene().fit(data.drop(columns='label'))"),
+    ("GLAD", ONE, "model = GLAD(0).fit(data); model.*"),
+    ("ZeroBasedSkill", ONE, "model = ZeroBasedSkill(0).fit(data); model.*; model.predict_proba(data)"),
+    ("ZeroBasedSkill", ONE, "ZeroBasedSkill().fit(data.drop(columns='label'))"),
+    ("GoldMajorityVote", ALL, "model = GoldMajorityVote().fit(data, several); model.*; model.predict(data)"),
+    ("GoldMajorityVote", ONE, "GoldMajorityVote().fit(data.drop(columns='label'), true_labels)"),
+    ("alpha_krippendorff", ALL, "alpha_krippendorff(data)"),
+    (
+        "alpha_krippendorff",
+        ONE,
+        "alpha_krippendorff(data, lambda a, b: 0.0 if a == b else 0.25 if 'a' in (a, b) else 1.0)",
+    ),
+    ("consistency", ALL, "consistency(data); consistency(data, by_task=True); consistency(data, skills)"),
+    ("consistency", ONE, "consistency(data, aggregator=MajorityVote(), by_task=True)"),
+    ("uncertainty", ALL, "uncertainty(data); uncertainty(data, skills); uncertainty(data, aggregator=MajorityVote())"),
+    (
+        "uncertainty",
+        ALL,
+        "uncertainty(data, compute_by='worker', aggregate=False); uncertainty(data, skills, aggregate=False)",
+    ),
+    (
+        "accuracy_on_aggregates",
+        ALL,
+        "accuracy_on_aggregates(data); accuracy_on_aggregates(data, by='worker'); "
+        "accuracy_on_aggregates(data, aggregates=true_labels); accuracy_on_aggregates(data, None, true_labels, 'task')",
+    ),
+    (
+        "entropy_threshold",
+        ALL,
+        "entropy_threshold(data).index.tolist(); entropy_threshold(data, skills, 40, 3).index.tolist()",
+    ),
+    ("Wawa", ONE, "Wawa().fit(data.drop(columns='worker'))"),
     ("Wawa", ALL, "model = Wawa().fit(data); model.*; model.predict(data); model.predict_proba(data)"),
     ("Wawa", TWO, "Wawa().fit_predict(data); Wawa().fit_predict_proba(data); Wawa().fit(data).predict(new_data)"),
     ("Wawa", ONE, "Wawa().fit(data).predict(new_data.assign(label='new'))"),
@@ -239,6 +299,10 @@ def encode(value: Any) -> Any:
         }
     if isinstance(value, list):
         return {"kind": "list", "values": _plain(value)}
+    if isinstance(value, np.ndarray):
+        return {"kind": "array", "values": [_plain(row) for row in value.tolist()]}
+    if isinstance(value, float):
+        return {"kind": "list", "values": _plain([float(value)])}
     return {"kind": type(value).__name__}
 
 
@@ -274,8 +338,11 @@ def signatures(module: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    from crowdkit import aggregation
+    from crowdkit import aggregation, postprocessing
+    from crowdkit.metrics import data as of_data
+    from crowdkit.metrics import workers as of_workers
 
+    homes = (aggregation, of_data, of_workers, postprocessing)
     warnings.filterwarnings("ignore")
     crowds = make_crowds()
     cases = []
@@ -284,7 +351,8 @@ def main() -> None:
         for crowd in used:
             namespace = {
                 "pd": pd,
-                name: getattr(aggregation, name),
+                "MajorityVote": aggregation.MajorityVote,
+                name: next(getattr(home, name) for home in homes if hasattr(home, name)),
                 **{key: value.copy() for key, value in crowds[crowd].items()},
             }
             cases.append({"class": name, "crowd": crowd, "lines": lines, "values": run(lines, namespace)})
@@ -299,6 +367,10 @@ def main() -> None:
     parts = {
         "versions": {package: version(package) for package in packages},
         "signatures": signatures(aggregation),
+        "metrics": {
+            name: list(inspect.signature(next(getattr(home, name) for home in homes if hasattr(home, name))).parameters)
+            for name in METRICS
+        },
         "glad_optima": optima,
         "crowds": {name: {key: encode(value) for key, value in inputs.items()} for name, inputs in crowds.items()},
     }

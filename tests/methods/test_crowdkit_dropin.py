@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sklearn.base import clone
 
 import rarevote
 from rarevote.errors import ConvergenceWarning, InputError, MissingValuesError, ParameterError, RarevoteWarning
+from rarevote.methods.registry import METHODS
 
 EXPECTED = json.loads(Path(__file__).with_name("crowdkit_expected.json").read_text(encoding="utf-8"))
 CASES = EXPECTED["cases"]
@@ -26,10 +28,9 @@ CLASSES = list(EXPECTED["signatures"])
 
 # Where the algorithm is the same, results are.
 EXACT = 1e-6
-# crowd-kit's GLAD stops on the way to our optimum (taken to the end, it gets there: see below), and its MACE after a
-# number of steps from a random start, where ours goes on until it stands still. There, calls and layouts are the same
-# and numbers are near: the mean difference, and the share of labels that may differ.
-NEAR = {"GLAD": (0.05, 0.15), "MACE": (0.01, 0.0)}
+# crowd-kit's GLAD stops on the way to our optimum (taken to the end, it gets there: see below). There, calls and
+# layouts are the same and numbers are near: the mean difference, and the share of labels that may differ.
+NEAR = {"GLAD": (0.05, 0.15)}
 # crowd-kit lets these slip; here the columns of every frame of probabilities are called "label".
 NAME_OF_COLUMNS = {"GLAD": "variable", "MACE": None}
 # The defaults of crowd-kit's GLAD are those of its stopping rule, which is another.
@@ -42,6 +43,8 @@ def decode(encoded: dict[str, Any]) -> Any:
     """What the file says, as the pandas object that it was."""
     if encoded["kind"] == "list":
         return encoded["values"]
+    if encoded["kind"] == "array":
+        return np.array(encoded["values"])
     names = encoded["index_names"]
     index: Any
     if len(names) > 1:
@@ -56,13 +59,14 @@ def decode(encoded: dict[str, Any]) -> Any:
 
 def namespace_for(case: dict[str, Any]) -> dict[str, Any]:
     inputs = {name: decode(encoded) for name, encoded in EXPECTED["crowds"][case["crowd"]].items()}
-    return {"pd": pd, case["class"]: getattr(rarevote, case["class"]), **inputs}
+    return {"pd": pd, "MajorityVote": rarevote.MajorityVote, case["class"]: getattr(rarevote, case["class"]), **inputs}
 
 
 def assert_alike(ours: Any, theirs: Any, name: str, *, sort: bool) -> None:
     """Same kind, same names, same order (theirs sorted if it went by appearance), values equal or near."""
+    ours = [ours] if isinstance(ours, float) else ours
     assert type(ours) is type(theirs)
-    if isinstance(ours, list):
+    if isinstance(ours, (list, np.ndarray)):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
         return
     if len(theirs) == 0:
@@ -107,8 +111,9 @@ def test_the_script_gives_the_same(case: dict[str, Any]) -> None:
             continue
         expected = next(values)
         if expected["kind"] == "error":
-            assert "ValueError" in expected["types"]
-            with pytest.raises(ValueError, match=r".{20}"):
+            kind = KeyError if "KeyError" in expected["types"] else ValueError
+            assert kind.__name__ in expected["types"]
+            with pytest.raises(kind, match=r".{20}"):
                 eval(line, namespace)
         else:
             ours = eval(line, namespace)
@@ -127,6 +132,32 @@ def test_parameters_have_the_same_names_order_and_defaults(name: str) -> None:
         assert hasattr(ours, method)
         if method == "fit":
             assert list(inspect.signature(ours.fit).parameters)[1 : 1 + len(arguments)] == arguments
+
+
+@pytest.mark.parametrize("name", EXPECTED["metrics"])
+def test_metrics_have_the_same_arguments_in_the_same_places(name: str) -> None:
+    places = {"alpha_krippendorff": "metrics.data", "consistency": "metrics.data", "uncertainty": "metrics.data",
+              "accuracy_on_aggregates": "metrics.workers", "entropy_threshold": "postprocessing"}  # fmt: skip
+    ours = getattr(import_module(f"rarevote.{places[name]}"), name)
+    assert list(inspect.signature(ours).parameters) == EXPECTED["metrics"][name]
+
+
+@pytest.mark.parametrize("name", [entry.class_name for entry in METHODS.values()])
+def test_what_ends_in_an_underscore_is_a_public_result(name: str, inputs: dict[str, Any]) -> None:
+    """crowd-kit clones a model by ``vars`` and leaves out what begins or ends so."""
+    if name == "CrowdFM":
+        pytest.skip("needs its weights")
+    data = inputs["data"]
+    if name in ("PLAT", "KOS"):
+        data = data[data["label"] != "c"]
+    gold = inputs["true_labels"]
+    if name == "Rasch":
+        gold = pd.Series("a", index=data["task"].unique())
+    model = getattr(rarevote, name)()
+    model.fit(data, *([gold] if name in ("GoldMajorityVote", "GoldDawidSkene", "Rasch") else []))
+    _ = model.labels_, model.probas_
+    assert all(hasattr(type(model), entry) for entry in vars(model) if entry.endswith("_"))
+    assert not [entry for entry in vars(model) if entry.startswith("_") and entry.endswith("_")]
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -165,8 +196,10 @@ def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
     with pytest.warns(RarevoteWarning, match="classes that nobody voted for"):
         model = rarevote.DawidSkene().fit(inputs["data"], pd.Series({"t00": "new"}))
     assert model.labels_["t00"] == "new"
-    with pytest.raises(InputError, match="two known labels"):
+    with pytest.warns(RarevoteWarning, match="1 tasks have several gold labels"):
         rarevote.DawidSkene().fit(inputs["data"], pd.Series(["a", "b"], index=["t00", "t00"]))
+    with pytest.raises(InputError, match="has two labels"):  # in a table it is a slip
+        rarevote.DawidSkene().fit(inputs["data"], (["t00", "t00"], ["a", "b"]))
 
 
 def test_gold_clamps_the_result_of_gold_majority_vote_but_not_its_predictions(inputs: dict[str, Any]) -> None:
@@ -189,9 +222,7 @@ def test_workers_without_gold_answers_get_the_mean_skill(inputs: dict[str, Any])
     np.testing.assert_allclose(others, skills[voters].mean())
 
 
-def test_ignored_workers_have_a_skill_and_voters_without_skill_are_undecided(inputs: dict[str, Any]) -> None:
-    skills = rarevote.MajorityVote(on_missing_skill="ignore").fit(inputs["data"], inputs["some_skills"]).skills_
-    assert skills.index.tolist() == inputs["skills"].index.tolist()
+def test_voters_without_skill_are_undecided(inputs: dict[str, Any]) -> None:
     nobody = rarevote.MajorityVote().fit(inputs["data"], inputs["skills"] * 0)
     np.testing.assert_allclose(nobody.probas_, 1 / 3)
 
@@ -244,21 +275,20 @@ def test_glad_climbs_higher_than_crowdkit(inputs: dict[str, Any]) -> None:
     assert objective(ours.alphas_, ours.betas_) > objective(alphas, betas)
 
 
-def test_few_iterations_warn_and_none_are_refused(inputs: dict[str, Any]) -> None:
+def test_few_iterations_warn_and_fewer_than_none_are_refused(inputs: dict[str, Any]) -> None:
     with pytest.warns(ConvergenceWarning):
         rarevote.DawidSkene(2).fit(inputs["data"])
     with pytest.raises(ParameterError, match="n_iter"):
-        rarevote.DawidSkene(0).fit(inputs["data"])
+        rarevote.DawidSkene(-1).fit(inputs["data"])
 
 
-def test_mace_names_what_it_found(inputs: dict[str, Any]) -> None:
+def test_mace_names_what_it_found_and_does_not_see_the_order_of_rows(inputs: dict[str, Any]) -> None:
     model = rarevote.MACE().fit(inputs["data"])
-    workers = inputs["skills"].index.tolist()
-    assert (model.spamming_.name, model.spamming_.index.tolist()) == ("spamming", workers)
-    assert (model.thetas_.index.tolist(), model.thetas_.columns.tolist()) == (workers, ["a", "b", "c"])
+    assert (model.skills_.name, model.skills_.index.tolist()) == ("skill", inputs["skills"].index.tolist())
+    np.testing.assert_allclose(model.skills_, model.spamming_[:, 1] / model.spamming_.sum(axis=1))
     # crowd-kit puts parameters of one worker with another's votes unless names appear in sorted order.
     other_order = rarevote.MACE().fit(inputs["data"].iloc[::-1])
-    pd.testing.assert_series_equal(other_order.spamming_, model.spamming_, rtol=1e-6)
+    np.testing.assert_allclose(other_order.spamming_, model.spamming_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", CLASSES)

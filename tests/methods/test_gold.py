@@ -170,7 +170,7 @@ def test_permutation(method: type[Estimator]) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("absent", [None, {}])
 def test_gold_is_needed(method: type[Estimator], absent: dict[str, str] | None) -> None:
-    with pytest.raises(ParameterError, match=r"known labels: give some as fit\(data, true_labels\)"):
+    with pytest.raises(ParameterError, match=r"gold: give some as fit\(data, true_labels\)"):
         method().fit(columns(EDGES["one task"]), absent)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise, product
 from math import exp, log, prod
 from typing import Any
@@ -12,13 +13,15 @@ from numpy.typing import NDArray
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.mace.estimator import MACE
+from rarevote.methods.mace.estimator import MACE as CrowdkitMACE  # noqa: N811
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
 # What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
 pytestmark = pytest.mark.usefixtures("compiled")
 
 FloatArray = NDArray[np.float64]
+# The start that depends on no names; crowd-kit's is compared with crowd-kit's in test_crowdkit_dropin.
+MACE = partial(CrowdkitMACE, start="votes")
 Weights = tuple[dict[str, tuple[float, float]], dict[str, dict[str, float]]]
 
 
@@ -95,6 +98,15 @@ class Slow:
         return loglik
 
 
+def by_name(model: Any) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Probability of spamming by worker, and what each says then."""
+    thetas = model.thetas_ / model.thetas_.sum(axis=1, keepdims=True)
+    rows = [dict(zip(model.classes_.tolist(), row, strict=True)) for row in thetas.tolist()]
+    return {w: 1 - skill for w, skill in model.skills_.to_dict().items()}, dict(
+        zip(model.annotations_.workers.tolist(), rows, strict=True)
+    )
+
+
 def divergence(a: FloatArray, b: FloatArray) -> float:
     log_beta = scipy.special.gammaln
     psi = scipy.special.digamma
@@ -118,17 +130,18 @@ def test_equals_the_slow_one(method: Any, with_gold: bool) -> None:
     probas = model.probas_.to_dict()
     for task in slow.tasks:
         assert probas[task] == pytest.approx(slow.q[task], abs=1e-11)
-    spamming, thetas = model.spamming_.to_dict(), model.thetas_.to_dict()
-    for w in slow.workers:
-        assert spamming[w] == pytest.approx(slow.state[w][0] / sum(slow.state[w]))
-        total = sum(slow.label[w].values())
-        assert thetas[w] == pytest.approx({y: count / total for y, count in slow.label[w].items()})
+    state, label = slow.weights()
+    skills = model.skills_.to_dict()
+    for r, w in enumerate(slow.workers):
+        assert model.spamming_[r] == pytest.approx(state[w])
+        assert model.thetas_[r] == pytest.approx([label[w][y] for y in slow.classes])
+        assert skills[w] == pytest.approx(state[w][1] / sum(state[w]))
 
 
 def test_likelihood_equals_enumeration_of_all_truths() -> None:
     rows, _ = random_rows(5, 3, "ab", votes=2)
     model = MACE(1, 3, "em", smoothing=0.3).fit(columns(rows))
-    spamming, thetas = model.spamming_.to_dict(), model.thetas_.to_dict()
+    spamming, thetas = by_name(model)
     tasks = sorted({t for t, _, _ in rows})
     total = 0.0
     for truths in product("ab", repeat=len(tasks)):
@@ -156,7 +169,7 @@ def test_finds_the_spammers() -> None:
         rows += [(task, f"good{r}", label if rng.random() < 0.8 else "abc"[rng.integers(3)]) for r in range(3)]
         rows += [(task, f"spam{r}", "c") for r in range(2)]
     model = MACE().fit(columns(rows))
-    spamming, thetas = model.spamming_.to_dict(), model.thetas_.to_dict()
+    spamming, thetas = by_name(model)
     assert max(spamming[f"good{r}"] for r in range(3)) < 0.5 < min(spamming[f"spam{r}"] for r in range(2))
     assert thetas["spam0"]["c"] > 0.7
     wrong = sum(model.labels_.to_dict()[task] != label for task, label in truth.items())
@@ -223,8 +236,16 @@ def test_empty_input() -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"method": "map"}, {"n_restarts": 0}, {"n_iter": 0}, {"smoothing": 0.0}, {"alpha": -1}, {"default_noise": -0.1}],
+    [
+        {"method": "map"},
+        {"n_restarts": 0},
+        {"n_iter": -1},
+        {"start": "here"},
+        {"smoothing": 0.0},
+        {"alpha": -1},
+        {"default_noise": -0.1},
+    ],
 )
 def test_bad_parameters(parameters: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(parameters))):
-        MACE(**parameters).fit(columns(EDGES["one task"]))
+        CrowdkitMACE(**parameters).fit(columns(EDGES["one task"]))

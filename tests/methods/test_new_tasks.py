@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from rarevote import GLAD, DawidSkene, OneCoinDawidSkene, simulate_crowd
+from rarevote import GLAD, DawidSkene, GoldMajorityVote, OneCoinDawidSkene, simulate_crowd
 from rarevote.errors import ParameterError
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
@@ -129,3 +130,15 @@ def test_the_tasks_of_the_fit_get_their_labels_again(old: pd.DataFrame, name: st
     model = METHODS[name].load()().fit(old)
     assert isinstance(model, PredictsNewTasks)
     assert np.abs(model.label_new(old).posterior - model.posterior_).max() < 2e-3
+
+
+def test_new_tasks_are_read_as_any_other_data(tmp_path: Path) -> None:
+    # One reader for all: an export, a wide table, rows; not only what a frame could be.
+    votes = [("a", "ann", "yes"), ("a", "bob", "no"), ("b", "ann", "yes"), ("b", "bob", "yes")]
+    fitted = GoldMajorityVote().fit(votes, {"a": "yes"})
+    (tmp_path / "wide.csv").write_text("item,ann,bob\nx,yes,yes\ny,no,no\n")
+    assert fitted.predict(tmp_path / "wide.csv", wide=True).to_dict() == {"x": "yes", "y": "no"}
+    (tmp_path / "Batch.csv").write_text("HITId,WorkerId,Answer.q,Approve,Reject\nx,ann,yes\ny,bob,no\n")
+    assert fitted.predict(str(tmp_path / "Batch.csv")).to_dict() == {"x": "yes", "y": "no"}
+    assert fitted.predict([("x", "ann", "yes")]).to_dict() == {"x": "yes"}
+    assert fitted.predict_proba(tmp_path / "wide.csv", wide=True).to_pandas().shape == (2, 2)

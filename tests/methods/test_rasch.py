@@ -137,7 +137,7 @@ def test_permutation() -> None:
 
 
 def test_gold_is_needed() -> None:
-    with pytest.raises(ParameterError, match="Rasch learns from known labels"):
+    with pytest.raises(ParameterError, match="Rasch learns from gold"):
         Rasch().fit(columns(EDGES["one task"]))
     with pytest.raises(InputError, match="none of the 1 gold tasks"):
         Rasch().fit(columns(EDGES["one task"]), {"elsewhere": "a"})

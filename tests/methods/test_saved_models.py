@@ -199,12 +199,34 @@ def test_a_changed_byte_inside_an_array_is_noticed(saved: Path, place: float) ->
         ({"log_prior": None}, "log_prior is missing"),
         ({"log_prior": np.array([0.0, np.nan])}, "log_prior is not what cc-rasch has"),
         ({"intercept": np.zeros((2, 2))}, "intercept is not what cc-rasch has"),
+        ({"log_prior": np.array([0.7, -0.7])}, "log_prior is out of range"),
+        ({"description": {"parameters": {"n_iter": "many"}}}, "parameter n_iter cannot be 'many'"),
+        ({"description": {"parameters": {"accelerate": [1]}}}, r"parameter accelerate cannot be \[1\]"),
+        ({"description": {"parameters": {"m_step": "magic"}}}, "parameter m_step cannot be 'magic'"),
     ],
 )
 def test_descriptions_that_do_not_fit(saved: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         rarevote.load(rewritten(saved, **changes))
     assert str(saved) in str(caught.value)
+
+
+def test_negative_probabilities_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    DawidSkene().fit(([0, 0, 1, 1], ["a", "b"] * 2, ["x", "x", "y", "x"])).save(path)
+    rarevote.load(path)
+    with pytest.raises(InputError, match="worker_votes is out of range"):
+        rarevote.load(rewritten(path, worker_votes=-np.ones((2, 2))))
+
+
+def test_a_description_nested_without_end_is_no_model(saved: Path) -> None:
+    with np.load(saved) as file:
+        arrays = dict(file)
+    arrays["description"] = np.frombuffer(b'{"format": ' + b"[" * 100_000, dtype=np.uint8)
+    with saved.open("wb") as handle:
+        np.savez(handle, **arrays)
+    with pytest.raises(InputError, match="is no model of rarevote"):
+        rarevote.load(saved)
 
 
 def test_an_older_file_survives_a_failure(saved: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rarevote import CCRasch
-from rarevote.meaning.calibrate import calibrated
 from rarevote.page.report import write_report
 from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
 
@@ -22,7 +20,8 @@ if TYPE_CHECKING:
 def short_chains() -> Iterator[None]:
     """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rarevote.meaning.calibrate.calibrated", partial(calibrated, n_sweeps=300))
+        for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
+            patch.setattr(f"rarevote.meaning.calibrate.{limit}", 300)
         yield
 
 

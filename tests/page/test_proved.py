@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import rarevote
+from rarevote import simulate_crowd
 from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.source import files_sha256
 from rarevote.page.proved import proved_section, write_proved_page
+from tests.command import rarevote as command
 from tests.meaning.audit.worlds import finished, started
 from tests.page.conftest import Watched
 
@@ -91,6 +95,26 @@ def hostile_page(path: Path) -> Path:
 
 def test_names_are_text(tmp_path: Path) -> None:
     assert HOSTILE not in hostile_page(tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_section_of_the_page_of_the_fit(tmp_path: Path) -> None:
+    crowd = simulate_crowd(80, 12, imbalance=3, random_state=2)
+    rows = [f"t{t},w{w},{'yes' if c else 'no'}" for t, w, c in zip(*crowd.arrays, strict=True)]
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(["task,worker,label", *rows]), encoding="utf-8")
+    fitted = rarevote.fit(labels)
+    audit = Audit.start(
+        fitted.annotations.tasks.tolist(), [0.25] * 80, name="yes", target=0.9, labels_sha256=files_sha256([labels])
+    )
+    audit.save(tmp_path / "audit.json")
+    command("report", labels, "--audit", tmp_path / "audit.json", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '<section id="proved">' in page
+    assert '<a href="#proved">What was proved</a>' in page
+    labels.write_text("\n".join(["task,worker,label", *rows[:-1]]), encoding="utf-8")
+    said = command("report", labels, "--audit", tmp_path / "audit.json", "--out", tmp_path / "other.html", code=1)
+    assert "audit.json: the labels have changed since the audit started" in said.stderr
+    assert not (tmp_path / "other.html").exists()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])

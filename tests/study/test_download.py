@@ -400,11 +400,11 @@ def test_a_folder_that_lost_a_file_is_fetched_anew(small: DatasetInfo, cache: Pa
 
 def test_what_killed_processes_left_is_removed_after_a_day(small: DatasetInfo, cache: Path) -> None:
     for name, age in (("old", 2 * 86_400), ("new", 60)):
-        desk = cache / "datasets" / f".rte-{name}.tmp"
+        desk = cache / "datasets" / f".rte.rarevote-{name}"
         desk.mkdir(parents=True)
         os.utime(desk, (time.time() - age,) * 2)
     fetch(small)
-    assert left_behind(cache) == [".rte-new.tmp", *WHOLE]
+    assert left_behind(cache) == [".rte.rarevote-new", *WHOLE]
 
 
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,7 +271,8 @@ def test_a_paper_study_joins_the_page(tmp_path: Path) -> None:
     publish_paper(study, out, command="rarevote study paper", begin=time.perf_counter())
     page = (out / PAGE).read_text(encoding="utf-8")
     assert "Performance on binary datasets" in page
-    assert page.count("<svg ") == 1
+    assert page.count("<svg ") == 2
+    assert "Ranking, calibration and decision: all datasets" in page
     # The same means in the page, the headline and results.csv.
     recall = np.mean(
         [

@@ -73,6 +73,84 @@ def test_results_and_tables(data: Path, tmp_path: Path) -> None:
     assert not [name for name in written if name.startswith(".")]
 
 
+def test_ranking_columns_equal_plain_loops_over_the_votes(data: Path, tmp_path: Path) -> None:
+    """A majority vote's ranking is the share of votes for the class, which the files themselves tell."""
+    study_of(data, tmp_path / "out", ["majority-vote", "dawid-skene"])
+    rows = {(row["dataset"], row["method"]): row for row in read_rows(tmp_path / "out" / "results.csv")}
+    for slug in SLUGS:
+        truth = {row["task"]: row["label"] for row in read_rows(data / slug / "truth.csv")}
+        votes: dict[str, list[str]] = {}
+        for row in read_rows(data / slug / "labels.csv"):
+            votes.setdefault(row["task"], []).append(row["label"])
+        true = [truth[task] for task in votes]
+        rare = min(sorted(set(true)), key=true.count)
+        pairs = [(labels.count(rare) / len(labels), truth[task] == rare) for task, labels in votes.items()]
+        found, total = rows[slug, "majority-vote"], true.count(rare)
+        before = hits = 0
+        precision = wins = 0.0
+        reached: list[tuple[int, int]] = [(0, 0)]
+        for level in sorted({share for share, _ in pairs}, reverse=True):
+            tied = [own for share, own in pairs if share == level]
+            p, n = sum(tied), len(tied) - sum(tied)
+            precision += sum((hits + t) / (before + t + n * t / p) for t in range(1, p + 1))
+            wins += n * (hits + p / 2)
+            before, hits = before + len(tied), hits + p
+            reached.append((before, hits))
+
+        def at(flags: int, reached: list[tuple[int, int]] = reached) -> float:
+            low = max(pair for pair in reached if pair[0] <= flags)
+            high = min(pair for pair in reached if pair[0] >= flags)
+            width = high[0] - low[0]
+            return low[1] + ((high[1] - low[1]) * (flags - low[0]) / width if width else 0)
+
+        flagged = int(float(rows[slug, "dawid-skene"]["flagged"]))
+        expected = {
+            "minority_items": total,
+            "average_precision": precision / total,
+            "roc_auc": wins / (total * (len(pairs) - total)),
+            "r_precision": at(total) / total,
+            "recall_at_ds": at(flagged) / total,
+            "flags_90": next(flags for flags, n in reached if n >= 0.9 * total),
+            "flags_95": next(flags for flags, n in reached if n >= 0.95 * total),
+        }
+        for name, value in expected.items():
+            assert float(found[name]) == pytest.approx(value, abs=1e-5), (slug, name)
+
+
+def test_without_dawid_skene_nothing_is_said_of_its_flags(data: Path, tmp_path: Path) -> None:
+    study_of(data, tmp_path / "out")
+    assert not any(row["recall_at_ds"] for row in read_rows(tmp_path / "out" / "results.csv"))
+
+
+def test_operating_points_start_at_nothing_and_end_with_what_labels_find(data: Path, tmp_path: Path) -> None:
+    study = study_of(data, tmp_path / "out")
+    points = read_rows(tmp_path / "out" / "operating_points.csv")
+    binary = [row for row in points if (row["sets_of"], row["method"]) == ("binary", "cc-rasch")]
+    curve = [float(row["recall"]) for row in binary if row["kind"] == "ranking"]
+    assert curve[0] == 0
+    assert curve == sorted(curve)
+    (own,) = (row for row in binary if row["kind"] == "own")
+    results = [study.results[slug, "cc-rasch"] for slug, n_classes in SLUGS.items() if n_classes == 2]
+    recalls = [row.minority_recall or 0.0 for row in results]
+    assert float(own["recall"]) == pytest.approx(sum(recalls) / 3, abs=1e-6)
+    flags = [(row.flagged or 0.0) / (row.minority_items or 1) for row in results]
+    assert float(own["flags_per_item"]) == pytest.approx(sum(flags) / 3, abs=1e-6)
+
+
+def test_the_ablation_decides_everything_by_one_rule_too(data: Path, tmp_path: Path) -> None:
+    study_of(data, tmp_path / "out", ["majority-vote", "cc-rasch", "anchored-rasch"])
+    rows = read_rows(tmp_path / "out" / "ablation.csv")
+    assert {row["method"] for row in rows} == {"majority-vote", "cc-rasch", "anchored-rasch"}
+    by_rule = {(row["method"], row["prior"], row["change"], row["sets_of"], row["decision"]): row for row in rows}
+    assert {place[-1] for place in by_rule} == {"own", "balanced"}
+    for place, row in by_rule.items():
+        other = by_rule[*place[:-1], "balanced"]
+        assert row["average_precision"] == other["average_precision"], "the ranking is the same whatever is decided"
+    # Anchored Rasch decides by the balanced rule itself.
+    ours = [by_rule["anchored-rasch", "", "", "binary", rule]["minority_recall"] for rule in ("own", "balanced")]
+    assert ours[0] == ours[1]
+
+
 def test_absent_datasets_appear_as_absent(data: Path, tmp_path: Path) -> None:
     study = study_of(data, tmp_path / "out")
     assert study.absent["jigsaw"] == "rarevote datasets import jigsaw FILE"

@@ -6,7 +6,8 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +29,7 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
-from rarevote.errors import ParameterError, RarevoteError
+from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 
 EXAMPLES = """Examples:
 
@@ -82,8 +83,26 @@ def _common(
     """One answer per item from many annotators, without losing the rare class."""
 
 
+def _hide_flag_types(command: Any) -> None:
+    """A flag takes no value, so the help shows no type beside it."""
+    options = [*command.params, command.get_help_option(typer.Context(command))]
+    for option in options:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    for child in getattr(command, "commands", {}).values():
+        _hide_flag_types(child)
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(message)
+
+
+@cache
+def _command() -> Any:
+    """All verbs with their options, which takes typer a tenth of a second to put together: once a process."""
+    command = typer.main.get_command(app)
+    _hide_flag_types(command)
+    return command
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -92,11 +111,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: The words after ``rarevote``; those of the process if None.
     """
-    command = typer.main.get_command(app)
     try:
-        with warnings.catch_warnings():  # which also restores how warnings are shown
+        with speaking_flags(), warnings.catch_warnings():  # which also restores how warnings are shown
             warnings.showwarning = _show_warning
-            command.main(argv, prog_name="rarevote")
+            _command().main(argv, prog_name="rarevote")
     except ParameterError as error:
         return _complain(error, 2)
     except RarevoteError as error:
@@ -109,6 +127,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", 130)
     except MemoryError:
         return _complain("not enough memory for these data", 1)
+    except OSError as error:
+        # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
+        if error.errno is None:
+            return _complain(f"the machine refuses: {error}; where memory is limited, allow at least 2 GB", 1)
+        place = str(error.filename or "standard output")
+        shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
+        return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
     except Exception as error:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise

@@ -23,9 +23,11 @@ from rarevote.cli.options.common import (
 from rarevote.cli.options.decide import DecisionArguments
 from rarevote.cli.options.fit import CheckpointEvery, CheckpointFolder, EngineName, FitOptions, Scheduler, check_engine
 from rarevote.cli.options.read import Reading
-from rarevote.cli.show import aligned, decision_words, review_words, say, share
-from rarevote.crowd.words import percent
+from rarevote.cli.show import aligned, decision_words, review_words, say, share, told_classes
+from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
+from rarevote.io.platforms.questions import ALL
+from rarevote.io.platforms.registry import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
@@ -38,9 +40,14 @@ rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --
 
 rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet
 
+rarevote aggregate Batch_42_results.csv --question all --out results/
+
 rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv
 
 zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson"""
+
+
+_TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
 
 
 @takes(Reading, FitOptions, DecisionArguments)
@@ -51,7 +58,7 @@ def aggregate(
     out: ResultFile = None,
     rare: Rare = None,
     truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Known labels to score against; never used in the fit.")
+        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against; never used in the fit.")
     ] = None,
     model_out: Annotated[
         Path | None,
@@ -60,7 +67,15 @@ def aggregate(
     back_out: Annotated[
         Path | None,
         typer.Option(
-            "--back-out", help="Labels as predictions that Label Studio or Argilla imports, for an export of theirs."
+            "--back-out",
+            metavar="FILE",
+            help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
+        ),
+    ] = None,
+    soft_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--soft-out", metavar="FILE", help="Probabilities of all classes to train on: .npz (NumPy) or .parquet."
         ),
     ] = None,
     calibrate: Annotated[
@@ -96,6 +111,7 @@ def aggregate(
             rare=rare,
             model_out=model_out,
             back_out=back_out,
+            soft_out=soft_out,
             spreadsheet_safe=spreadsheet_safe,
             decisions=decisions.active or calibrate or decisions.allow_unvoted,
         )
@@ -113,13 +129,36 @@ def aggregate(
         if strict and code:
             raise typer.Exit(code)
         return
+    if reading.question == ALL:
+        from rarevote.cli.all_questions import aggregate_all
+
+        sound = aggregate_all(
+            reading,
+            fit_options,
+            options,
+            out=out,
+            spreadsheet_safe=spreadsheet_safe,
+            quiet=quiet,
+            as_json=as_json,
+            rare=rare,
+            truth=truth,
+            gold=fit_options.gold,
+            model_out=model_out,
+            back_out=back_out,
+            soft_out=soft_out,
+            checkpoint=checkpoint,
+            max_review=decisions.max_review,
+        )
+        if strict and not sound:
+            raise typer.Exit(3)
+        return
     check_result_file(out, as_json=as_json)
-    _check_model_file(estimator, model_out, out)
+    _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
     clock = Clock()
     crowd = reading.read(quiet=quiet)
     if back_out is not None:
         crowd.check_way_back(back_out)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     clock.lap("read")
     fitted = fit_options.fit(
         crowd,
@@ -136,8 +175,9 @@ def aggregate(
     if decisions.max_review is not None:
         plan = result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
     clock.lap("decide")
-    write_result(result.columns(), out, spreadsheet_safe=spreadsheet_safe)
-    for path, write in ((model_out, fitted.save), (back_out, result.write_back)):
+    write_result(result.columns(), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    soft = result.soft_labels()
+    for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:
             write(path)
     clock.lap("write")
@@ -155,25 +195,31 @@ def aggregate(
             say(line)
         if plan is not None:
             say(review_words(plan, decisions.review_out))
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, "")):
+        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, ""), (soft_out, "")):
             if path is not None:
                 say(f"wrote {path}{what}")
     if strict and not (estimator.converged_ and not result.cannot_answer):
         raise typer.Exit(3)
 
 
-def _check_model_file(estimator: Estimator, path: Path | None, out: Path | None) -> None:
-    """Refuse, before the fit, a model that there cannot be or that could not be written."""
+def _check_further_files(
+    estimator: Estimator, *, out: Path | None, model_out: Path | None, soft_out: Path | None
+) -> None:
+    """Refuse, before the fit, a model that there cannot be, and files that could not be written."""
     from rarevote.io.write.columns import check_place
+    from rarevote.meaning.soft_labels import check_soft_file
     from rarevote.methods.new_tasks import PredictsNewTasks
 
-    if path is None:
-        return
-    if not isinstance(estimator, PredictsNewTasks):
-        raise ParameterError(f"--model-out: {estimator.method_name} cannot label new tasks; cc-rasch and others can")
-    if out is not None and out.resolve() == path.resolve():
-        raise ParameterError(f"--out and --model-out are the same file, {out}")
-    check_place(path)
+    for option, path in (("--model-out", model_out), ("--soft-out", soft_out)):
+        if path is not None and out is not None and out.resolve() == path.resolve():
+            raise ParameterError(f"--out and {option} are the same file, {out}")
+    if soft_out is not None:
+        check_soft_file(soft_out)
+    if model_out is not None:
+        if not isinstance(estimator, PredictsNewTasks):
+            name = estimator.method_name
+            raise ParameterError(f"--model-out: {name} cannot label new tasks; cc-rasch and others can")
+        check_place(model_out)
 
 
 class Clock:
@@ -206,17 +252,16 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     if "scores" in summary:
         _tell_scores(summary["scores"])
     say()
-    ordered = sorted(summary["classes"].items(), key=lambda entry: entry[0] != rare["class"])
-    say(
-        aligned(
-            ["class", "tasks", "of tasks", "of votes"],
-            [
-                [name, f"{entry['tasks']:,}", share(entry["share_of_tasks"]), share(entry["share_of_votes"])]
-                for name, entry in ordered
-            ],
-        )
-    )
-    say()
+    classes = summary["classes"]
+    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare["class"])
+    rows = [
+        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
+        for name, one in ((name, classes[name]) for name in told)
+    ]
+    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
+    say(left_out)
+    if left_out:
+        say()
     seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
     say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
     say(f"decided by {summary['decided_by']}")

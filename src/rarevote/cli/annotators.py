@@ -12,7 +12,7 @@ from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_
 from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, warn_user
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,18 +73,28 @@ def annotators(
         if not quiet:
             say()
         _tell(found, order, top, has_file=out is not None)
+        _tell_agreement(found)
+    for warning in found.alike.warnings:
+        warn_user(warning)
     if out is not None and not quiet:
         say(f"wrote {out}: {len(order):,} annotators")
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
+    from rarevote.crowd.words import short_names
     from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
-    header = ["annotator", "votes", *(f"recognises {names[k]}" for k in told), "agrees", "profile"]
+    header = [
+        "annotator",
+        "votes",
+        *(f"recognises {name}" for name in short_names([str(names[k]) for k in told])),
+        "agrees",
+        "profile",
+    ]
     rows = [
         [
             str(workers.names[r]),
@@ -100,9 +110,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         tell(
             f"... {len(order) - top:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)")
         )
-    tell(
-        "\nrecognises: share of the class that the person labels so, with its 95 % interval; one half is a coin's toss"
-    )
+    tell("\nrecognises: share of the class that the person labels so, with its 95% interval; one half is a coin's toss")
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])
     n_workers = len(workers.names)
@@ -121,4 +129,19 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
     )
     tell()
     for sentence in jury_sentences(found.classes.jury, names):
+        tell(sentence)
+
+
+def _tell_agreement(found: Diagnosis) -> None:
+    from rarevote.meaning.agreement import COEFFICIENTS
+
+    agreement = found.agreement
+    tell()
+    rows = []
+    for name, words in COEFFICIENTS.items():
+        value, (low, high) = getattr(agreement, name), agreement.intervals[name]
+        rows.append([words, f"{value:.3f}", "" if low != low else f"{low:.3f} to {high:.3f}"])
+    tell(aligned(["agreement", "value", "95 % interval"], rows))
+    tell()
+    for sentence in found.alike.sentences():
         tell(sentence)

@@ -28,7 +28,7 @@ def review(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Answer what the audit asks in the browser, item by item; every answer is on the disk before the next one shows."""
+    """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
     from rarevote.meaning.audit.journal import writing
     from rarevote.workbench.audits import AuditSitting, check_plan
 

@@ -35,7 +35,7 @@ _SHOWN_CLASSES = 8
 def compare(
     reading: Reading,
     truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")
+        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")
     ] = None,
     methods: Annotated[
         str | None,
@@ -45,7 +45,7 @@ def compare(
     gold: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Known labels that methods may learn from; these items are left out of the scores."
+            metavar="FILE", help="Gold: labels that methods may learn from; these items are left out of the scores."
         ),
     ] = None,
     out: Annotated[
@@ -67,7 +67,7 @@ def compare(
     if out is not None:
         check_output(out)
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
     rare_name = str(crowd.annotations.classes[rare_class(crowd.annotations, rare)])
     if not quiet:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Show, one_of
-from rarevote.cli.show import aligned, say, share
+from rarevote.cli.options.common import Json, Quiet, Show, SpreadsheetSafe, one_of, write_result
+from rarevote.cli.show import aligned, say, share, told_classes, warn
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.io.platforms.registry import PLATFORMS
 
@@ -36,7 +37,12 @@ From = Annotated[
 ]
 Question = Annotated[
     str | None,
-    typer.Option(help="Which question, if several were asked; with or without the platform's prefix."),
+    typer.Option(
+        metavar="NAME", help="Which question, if several were asked; with aggregate, all answers every one of them."
+    ),
+]
+FreeText = Annotated[
+    bool, typer.Option("--free-text", help="Take a question although its answers are free text, each a class.")
 ]
 Multilabel = Annotated[
     bool, typer.Option("--multilabel", help="Several choices per answer: make one yes/no problem per choice.")
@@ -50,11 +56,12 @@ PredictionColumns = Annotated[
     typer.Option(
         "--prediction-column",
         metavar="COLUMN",
-        help="A column that holds what a model says, such as an LLM judge; a further worker. Repeatable.",
+        help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
+        "model in a wide table. Repeatable.",
     ),
 ]
 GoldColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with known answers, where the format names none.")
+    str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
 ]
 
 
@@ -67,16 +74,18 @@ def convert(
     prediction_columns: PredictionColumns = None,
     show: Show = None,
     gold_column: GoldColumn = None,
+    free_text: FreeText = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
     ] = None,
-    gold_out: Annotated[Path | None, typer.Option(help="File for the known answers (task, label).")] = None,
+    gold_out: Annotated[Path | None, typer.Option(help="File for the gold (task, label).")] = None,
+    spreadsheet_safe: SpreadsheetSafe = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
-    from rarevote.io.write.columns import check_ending, write_columns, write_rows
+    from rarevote.io.write.columns import check_ending, write_columns
 
     for path in (out, gold_out):
         if path is not None:
@@ -94,21 +103,23 @@ def convert(
         prediction_columns=prediction_columns or (),
         show=[name for names in show or () for name in names.split(",")],
         gold_column=gold_column,
+        free_text=free_text,
     )
+    for caution in found.cautions:
+        warn(f"{export}: {caution}")
     if gold_out is not None and not found.gold:
-        raise InputError(f"{export}: no known answers were found, so there is nothing for --gold-out")
+        raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
-    if out is None:
-        write_rows(rows, sys.stdout)
-    else:
-        write_columns(rows, out)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet, example="labels.csv")
     if gold_out is not None:
-        write_columns(_as_arrays({"task": list(found.gold), "label": list(found.gold.values())}), gold_out)
+        gold = _as_arrays({"task": list(found.gold), "label": list(found.gold.values())})
+        write_columns(gold, gold_out, spreadsheet_safe=spreadsheet_safe)
     summary = export_summary(found)
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
         tell_export(summary)
+        tell_notes(found.notes)
         for path in (out, gold_out):
             if path is not None:
                 say(f"wrote {path}")
@@ -140,8 +151,14 @@ def export_summary(export: Export) -> dict[str, Any]:
         "multilabel": export.multilabel,
         "choices": list(export.choices),
         "left_out": export.left_out,
-        "notes": list(export.notes),
+        "notes": [*export.cautions, *export.notes],
     }
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """What a person should know about how something was read."""
+    for note in notes:
+        say(f"rarevote: note: {note}")
 
 
 def tell_export(summary: dict[str, Any]) -> None:
@@ -150,8 +167,9 @@ def tell_export(summary: dict[str, Any]) -> None:
     beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
     say(
-        f"{summary['n_records']:,} records: {summary['n_rows']:,} rows, {summary['n_tasks']:,} tasks, "
-        f"{summary['n_workers']:,} workers" + (f", {summary['n_gold']:,} known answers" if summary["n_gold"] else "")
+        f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
+        f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
+        + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
         say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")
@@ -160,11 +178,14 @@ def tell_export(summary: dict[str, Any]) -> None:
     if summary["left_out"]:
         say()
         say(aligned(["left out", "answers"], [[why, f"{count:,}"] for why, count in summary["left_out"].items()]))
-    for note in summary["notes"]:
-        say(f"rarevote: note: {note}")
     say()
     total = max(summary["n_rows"], 1)
-    labels = list(summary["labels"].items())
-    say(aligned(["label", "rows", "of rows"], [[name, f"{n:,}", share(n / total)] for name, n in labels[:20]]))
-    if len(labels) > 20:
-        say(f"... {len(labels) - 20:,} more labels")
+    labels = summary["labels"]
+    told, left_out = told_classes(labels)
+    say(
+        aligned(
+            ["label", "rows", "of rows"], [[name, f"{labels[name]:,}", share(labels[name] / total)] for name in told]
+        )
+    )
+    if left_out:
+        say(left_out)

@@ -16,13 +16,13 @@ rarevote demo
 
 rarevote demo --report rails.html"""
 
-_METHODS = {
+METHOD_TITLES = {
     "majority-vote": "majority vote",
     "dawid-skene": "Dawid–Skene",
     "cc-rasch": "CC-Rasch, as published",
     "anchored-rasch": "the default",
 }
-_RARE = "defect"
+RARE = "defect"
 
 
 def demo(
@@ -39,25 +39,25 @@ def demo(
     crowd = read(files.labels)
     truth = crowd.known(files.truth)
     votes = crowd.annotations
-    defects = sum(label == _RARE for label in truth.values())
+    defects = sum(label == RARE for label in truth.values())
     typer.echo(
         f"Rail inspection (simulated): {votes.n_tasks:,} images, {defects} of them with a defect "
         f"({percent(defects / len(truth), fine=True)}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
         "Most inspectors overlook some defects.\n"
     )
-    results = {name: fit(crowd, name, rare=_RARE).decide(allow_unvoted=True) for name in _METHODS}
+    results = {name: fit(crowd, name, rare=RARE).decide(allow_unvoted=True) for name in METHOD_TITLES}
     default = list(results.values())[-1]
-    is_rare = [truth[task] == _RARE for task in default.tasks.tolist()]
+    is_rare = [truth[task] == RARE for task in default.tasks.tolist()]
     needed = flags_needed(default.fitted.probabilities[:, default.fitted.rare], is_rare, (0.9, 0.95))
     typer.echo(
-        "To find 90 % of the defects, look at the {:,} most suspicious images; for 95 %, at {:,}.\n".format(*needed)
+        "To find 90% of the defects, look at the {:,} most suspicious images; for 95%, at {:,}.\n".format(*needed)
     )
     rows = []
     for name, result in results.items():
-        scores, flagged = result.score(truth), int((result.labels == _RARE).sum())
+        scores, flagged = result.score(truth), int((result.labels == RARE).sum())
         rows.append(
             [
-                _METHODS[name],
+                METHOD_TITLES[name],
                 f"{flagged:,}",
                 f"{round(scores['rare_recall'] * defects)} of {defects}",
                 share(scores["rare_recall"]),

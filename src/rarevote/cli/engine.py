@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rarevote.cli.show import aligned, fitting, say, share
+from rarevote.cli.show import aligned, fitting, say, share, told_classes
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def aggregate_on_dask(
         reading: what the command line says about the labels.
         estimator: the method.
         out: folder for the results.
-        gold: file of known labels.
+        gold: file of gold labels.
         scheduler: address of a running cluster.
         checkpoint: folder to keep the fit in.
         every: iterations between two checkpoints.
@@ -90,12 +90,14 @@ def _tell(summary: dict[str, Any], out: Path) -> None:
         f"{len(summary['classes'])} classes in {summary['n_shards']:,} shards"
     )
     say()
+    classes = summary["classes"]
+    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()})
     rows = [
-        [name, f"{entry['tasks']:,}", share(entry["share_of_tasks"]), share(entry["share_of_votes"])]
-        for name, entry in summary["classes"].items()
+        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
+        for name, one in ((name, classes[name]) for name in told)
     ]
     say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
-    say()
+    say(left_out)
     seconds = summary["seconds"]
     say(
         f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "

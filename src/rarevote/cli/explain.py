@@ -96,7 +96,7 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
     from rarevote.crowd.words import listed
 
     label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
-    tell(f"{one.task}: {label}" + (" (given as a known label)" if one.is_gold else f", by {method}"))
+    tell(f"{one.task}: {label}" + (" (given as gold)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
     votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
@@ -115,7 +115,7 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
 
 def _tell_votes(one: Explanation, method: str) -> None:
     if one.is_gold:
-        tell("A known label is not weighed. The votes were:")
+        tell("Gold is not weighed. The votes were:")
     elif len(one.classes) == 1:
         tell("There is only one class, so there is nothing to weigh. The votes:")
     else:

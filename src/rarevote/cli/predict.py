@@ -10,7 +10,7 @@ import typer
 
 from rarevote.cli.options.common import Json, Quiet, ResultFile, SpreadsheetSafe, check_result_file, takes, write_result
 from rarevote.cli.options.read import Reading
-from rarevote.cli.show import aligned, say, share
+from rarevote.cli.show import aligned, say, share, told_classes
 
 EXAMPLES = """Examples:
 
@@ -40,7 +40,7 @@ def predict(
     fitted = load(model)
     crowd = reading.read(quiet=quiet)
     found, rows = predict_new(fitted, crowd)
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
     votes = found.annotations
     counts = {str(name): int((found.codes == k).sum()) for k, name in enumerate(votes.classes.tolist())}
     summary = {
@@ -61,12 +61,10 @@ def predict(
 def _tell(summary: dict[str, Any], out: Path | None) -> None:
     total = summary["n_tasks"]
     say()
-    say(
-        aligned(
-            ["class", "tasks", "of tasks"], [[n, f"{c:,}", share(c / total)] for n, c in summary["classes"].items()]
-        )
-    )
-    say()
+    counts = summary["classes"]
+    told, left_out = told_classes(counts)
+    say(aligned(["class", "tasks", "of tasks"], [[n, f"{counts[n]:,}", share(counts[n] / total)] for n in told]))
+    say(left_out)
     unseen = summary["n_unknown_workers"]
     if unseen:
         say(

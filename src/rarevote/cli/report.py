@@ -23,7 +23,9 @@ rarevote report labels.csv --rare defect --show image --truth truth.csv --out ra
 
 rarevote report project-3.json --from label-studio --question quality --charts figures/
 
-rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html"""
+rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html
+
+rarevote report labels.csv --audit audit.json --out rails.html"""
 
 
 @takes(Reading, FitOptions, DecisionArguments)
@@ -35,15 +37,19 @@ def report(
     rare: Rare = None,
     truth: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Known labels to check the result against; never used in the fit."),
+        typer.Option(metavar="FILE", help="Truth: labels to check the result against; never used in the fit."),
     ] = None,
     charts: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option(metavar="PLAN", help="Also show what an audit of these labels proved.")
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
+    from rarevote.meaning.audit.source import audit_of_labels
     from rarevote.page.report import check_page_path
 
     options = decisions.options(has_gold=fit_options.may_have_gold, out=out)
@@ -51,15 +57,16 @@ def report(
     check_page_path(out)
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
+    audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read(quiet=quiet)
-    known = None if truth is None else crowd.known(truth)
+    known = None if truth is None else crowd.truth(truth)
     fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")
     result = fitted.decide(**{**options, "calibrate": True})
     if decisions.max_review is not None:
         result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
-    made = result.report(out, truth=known, charts=charts, source=source_name(reading))
+    made = result.report(out, truth=known, charts=charts, source=source_name(reading), audit=audited)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
         summary["charts"] = [str(path) for path in made.charts]

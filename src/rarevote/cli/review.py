@@ -44,7 +44,7 @@ def review(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Answer a review list in the browser, item by item; every answer is on the disk before the next one shows."""
+    """Answer a review list in the browser; every answer is on the disk before the next item shows."""
     from rarevote.io.read.review_list import read_review_list
     from rarevote.io.write.columns import check_output
     from rarevote.meaning.audit.journal import writing

@@ -1,4 +1,4 @@
-"""``rarevote score``: a result that is there already, against known answers."""
+"""``rarevote score``: a result that is there already, against the truth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rarevote.cli.options.common import Columns, Json, Quiet, parse_columns
-from rarevote.cli.show import aligned, say, share, tell
+from rarevote.cli.show import aligned, say, share, tell, told_classes
 
 if TYPE_CHECKING:
     pass
@@ -21,12 +21,10 @@ rarevote score result.parquet --truth truth.csv --rare defect --json
 
 rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv"""
 
-_SHOWN_CLASSES = 20
-
 
 def score(
     result: Annotated[str, typer.Argument(help="The result: task, label and, if there, p:<class>.", metavar="RESULT")],
-    truth: Annotated[str, typer.Option(metavar="FILE", help="Known labels to score against (task, label).")],
+    truth: Annotated[str, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")],
     rare: Annotated[
         str | None,
         typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent true class."),
@@ -35,7 +33,7 @@ def score(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """A result against known answers: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
+    """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.meaning.score_result import score_result
 
     summary = score_result(result, truth, rare=rare, columns=parse_columns(columns))
@@ -54,7 +52,7 @@ def _tell(summary: dict[str, Any]) -> None:
         return "-" if value is None else share(value)
 
     tell(f"against the truth of {summary['n_items']:,} tasks")
-    names = sorted(summary["n_true"], key=lambda name: (name != rare, -summary["n_true"][name]))
+    names, left_out = told_classes(summary["n_true"], rare)
     rows = [
         [
             f"{name} (rare)" if name == rare else name,
@@ -63,11 +61,11 @@ def _tell(summary: dict[str, Any]) -> None:
             figure(summary["recall"].get(name)),
             figure(summary["precision"].get(name)),
         ]
-        for name in names[:_SHOWN_CLASSES]
+        for name in names
     ]
     tell(aligned(["class", "true", "labelled", "recall", "precision"], rows))
-    if len(names) > _SHOWN_CLASSES:
-        tell(f"... {len(names) - _SHOWN_CLASSES:,} more classes (--json has them all)")
+    if left_out:
+        tell(left_out)
     tell()
     figures = [[name, share(summary[key])] for name, key in (
         ("balanced accuracy", "balanced_accuracy"), ("macro-F1", "macro_f1"), ("accuracy", "accuracy"))]  # fmt: skip
@@ -84,6 +82,6 @@ def _tell_left_out(summary: dict[str, Any]) -> None:
     if summary["truth_without_result"]:
         say(f"{summary['truth_without_result']:,} tasks of the truth have no result and were not scored")
     if summary["result_without_truth"]:
-        say(f"{summary['result_without_truth']:,} tasks of the result have no known answer and were not scored")
+        say(f"{summary['result_without_truth']:,} tasks of the result have no truth and were not scored")
     if not summary["probabilities"]:
         say("no log loss or calibration: the result has no columns p:<class>")

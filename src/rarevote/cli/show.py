@@ -6,16 +6,20 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.em.loop import Callback, Progress
     from rarevote.meaning.review import ReviewPlan
 
+# Of more classes a table shows the largest and the rarest.
+_MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
 # Without a terminal to draw on, how often a line tells the progress.
 _SECONDS_BETWEEN_LINES = 15.0
 
@@ -73,6 +77,22 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
 
 
+def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[list[str], str]:
+    """Which classes a table shows: all if they are few, else the rare ones and the ten largest; and what is left out.
+
+    Args:
+        sizes: how large each class is, such as its votes.
+        rare: the class that matters, which comes first.
+    """
+    largest = sorted(sizes, key=lambda name: -sizes[name])
+    told = [name for name in sizes if name == rare]
+    if len(sizes) <= _MAX_CLASSES:
+        return [*told, *(name for name in sizes if name != rare)], ""
+    told += [name for name in (*largest[:_LARGEST], *largest[-_RAREST:]) if name != rare]
+    more = counted(len(sizes) - len(told), "more class", "more classes")
+    return told, f"... {more} between the largest and the rarest (--json has all)"
+
+
 def share(value: float) -> str:
     """A share with three decimals."""
     return f"{value:.3f}"
@@ -110,7 +130,7 @@ def fitting(title: str, *, quiet: bool, verbose: bool = False) -> Iterator[Callb
         yield _Lines(title, every=0.0 if verbose else _SECONDS_BETWEEN_LINES).report
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as ProgressBar
 
     columns = (
@@ -118,17 +138,46 @@ def fitting(title: str, *, quiet: bool, verbose: bool = False) -> Iterator[Callb
         BarColumn(),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0, state="")
-        first: list[float] = []
+        task = bar.add_task(title, total=1.0, state="", left="")
+        estimate = TimeLeft()
 
         def report(progress: Progress) -> None:
             state = f"iteration {progress.iteration}, change {progress.change:.1e}"
-            bar.update(task, completed=_share_done(progress, first), state=state)
+            left = estimate.after(progress)
+            bar.update(task, completed=estimate.done, state=state, left=left)
 
         yield report
+
+
+class TimeLeft:
+    """How far a fit is and how long it will take, from its iterations.
+
+    Nothing is said before the second: the first also loads and compiles what it needs, and would promise hours.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._first_change: list[float] = []
+        self._first: tuple[int, float, float] | None = None
+        self.done = 0.0
+
+    def after(self, progress: Progress) -> str:
+        """The time left in words, after an iteration; "" where it is not known."""
+        now = self._clock()
+        self.done = _share_done(progress, self._first_change)
+        if self._first is None:
+            self._first = (progress.iteration, self.done, now)
+            return ""
+        iteration, done, begin = self._first
+        seconds, iterations = now - begin, progress.iteration - iteration
+        if iterations < 1 or self.done >= 1.0:
+            return ""
+        # As the way goes so far, but no longer than all iterations that there may be.
+        by_way = seconds * (1.0 - self.done) / (self.done - done) if self.done > done else math.inf
+        return time_left(min(by_way, (progress.n_iter - progress.iteration) * seconds / iterations))
 
 
 class _Lines:
@@ -136,18 +185,17 @@ class _Lines:
 
     def __init__(self, title: str, every: float) -> None:
         self._title, self._every = title, every
-        self._begin = self._last = time.perf_counter()
-        self._first: list[float] = []
+        self._last = time.perf_counter()
+        self._left = TimeLeft()
 
     def report(self, progress: Progress) -> None:
         """Say how far it is, if the last line is a while ago."""
-        done = _share_done(progress, self._first)
+        left = self._left.after(progress)
         now = time.perf_counter()
         if now - self._last < self._every:
             return
         self._last = now
-        left = (now - self._begin) * (1 - done) / done if done > 0 else math.inf
-        rest = f", {time_left(left)}" if 0 < left < 1e6 else ""
+        rest = f", {left}" if left else ""
         say(f"{self._title}: iteration {progress.iteration}, change {progress.change:.1e}{rest}")
 
 
@@ -183,19 +231,24 @@ def decision_words(result: Result) -> list[str]:
     if decision is None or found is None:
         return []
     counts = np.bincount(decision.codes[decision.codes >= 0], minlength=len(found.classes))
-    header = ["class", "share", "95 % interval", "decided", "recall", "precision"]
+    header = ["class", "share", "95% interval", "decided", "recall", "precision"]
+    names = [str(name) for name in found.classes.tolist()]
+    shares = dict(zip(names, found.prevalence.tolist(), strict=True))
+    told, left_out = told_classes(shares, str(result.fitted.rare_name))
     rows = [
         [
-            str(name),
+            names[k],
             f"{found.prevalence[k]:.4f}",
             "-" if found.low[k] != found.low[k] else f"{found.low[k]:.4f} to {found.high[k]:.4f}",
             f"{counts[k]:,}",
             _range(decision.recall.mean[k], decision.recall.low[k], decision.recall.high[k]),
             _range(decision.precision.mean[k], decision.precision.low[k], decision.precision.high[k]),
         ]
-        for k, name in enumerate(found.classes.tolist())
+        for k in map(names.index, told)
     ]
     words = [f"decided by: {decision.rule}; class shares {found.how}", *aligned(header, rows).split("\n")]
+    if left_out:
+        words.append(left_out)
     if decision.n_abstained:
         words.append(f"{decision.n_abstained:,} tasks have no answer")
     if result.rule.name == "cost":
@@ -204,7 +257,7 @@ def decision_words(result: Result) -> list[str]:
         begin = "target met as far as the data can tell" if decision.target.promised else "warning"
         words.append(f"{begin}: {decision.target.words}")
     words.append(f"recall and precision are expected values, {decision.how};")
-    words.append("they hold if annotators err independently, which only a random sample of known labels can check")
+    words.append("they hold if annotators err independently, which only gold that is a random sample can check")
     return words
 
 

@@ -29,6 +29,7 @@ from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
 from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import make_folder, replacing
 
 # As many annotations make a shard: enough to keep a core busy for some milliseconds, few enough to spread well.
@@ -87,7 +88,7 @@ class Staging:
         classes: classes that exist whether or not anybody voted for them.
         abstain: answers that are no votes.
         keep: which of repeated (task, worker) pairs count.
-        gold: known labels.
+        gold: labels that the method may learn from.
     """
 
     folder: Path
@@ -159,9 +160,9 @@ def staged(folder: Path) -> StagedCrowd | None:
     if not path.is_file():
         return None
     try:
-        return StagedCrowd(folder, **json.loads(path.read_text(encoding="utf-8")))
+        return StagedCrowd(folder, **parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: damaged ({error}); remove {folder} to begin anew") from None
+        raise InputError(f"{path}: damaged ({error}); remove {folder} to start again") from None
 
 
 def _workers_file(folder: Path) -> Path:
@@ -254,7 +255,7 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
 
 
 def _gold_in_kind(gold: Mapping[Any, Any], survey: Survey) -> dict[Any, Any]:
-    """Known labels with tasks and labels of the kind that the votes have."""
+    """Gold with tasks and labels of the kind that the votes have."""
     (kind,) = survey.task_kinds
     one_task = np.array([0]) if kind == "int64" else np.array([""], dtype=object)
     return dict(zip(in_kind(gold, one_task), in_kind(gold.values(), as_name_array(list(survey.labels))), strict=True))

@@ -357,9 +357,12 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
     if client is not None:
         yield client
     elif scheduler is not None:
+        before = import_module("dask").config.get("scheduler", None)
         try:
             made = distributed.Client(scheduler)
         except (OSError, ValueError) as error:
+            # Dask has already been told to use the client that did not come about.
+            import_module("dask").config.set(scheduler=before)
             raise RarevoteError(f"no dask scheduler answers at {scheduler} ({error})") from None
         with made:
             yield made
@@ -371,6 +374,7 @@ def connected(client: Any = None, scheduler: str | None = None) -> Iterator[Any]
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # nobody else on the network may look
+                security=True,  # a scheduler runs whatever it is sent: keys of this run alone, for this machine alone
                 silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as made,

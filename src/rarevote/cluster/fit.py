@@ -172,7 +172,7 @@ class Dask:
         if crowd.identity != identity:
             raise InputError(
                 f"{work.parent}: a checkpoint of other data, or read in another way. Choose another folder, or remove "
-                "this one to begin anew"
+                "this one to start again"
             )
         return crowd
 

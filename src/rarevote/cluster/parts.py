@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Missing
 from rarevote.crowd.names import as_name_array, in_kind
-from rarevote.errors import InputError, MissingValuesError, warn_user
+from rarevote.errors import InputError, MissingValuesError, how, warn_user
 from rarevote.io.read.columns import ALIASES, find_columns
 from rarevote.io.read.open import is_temporary, open_sources
 from rarevote.io.read.sources import partition_values
@@ -258,8 +258,8 @@ def _checked(frame: Any, title: str, first_row: int, missing: Missing) -> Rows:
         columns[role] = column
     if complaints and missing == "error":
         raise MissingValuesError(
-            f'{title}: {"; ".join(complaints)}. Fill them in, or leave those rows out with missing="drop" '
-            "(--missing drop)."
+            f"{title}: {'; '.join(complaints)}. Fill them in, or leave those rows out: "
+            + how('missing="drop"', "--missing drop")
         )
     read = pandas.DataFrame(columns)
     return Rows(read[~absent].reset_index(drop=True) if absent.any() else read, len(read))

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
 from rarevote.crowd.stored_names import StoredNames
-from rarevote.errors import InputError, MissingValuesError, ParameterError, warn_user
+from rarevote.errors import InputError, MissingValuesError, ParameterError, how, warn_user
 from rarevote.kernels import plain
 
 Keep = Literal["all", "first", "last", "error"]
@@ -409,7 +409,8 @@ def _missing_message(
             more = ", ..." if where.size > _SHOWN else ""
             noun = "row has" if where.size == 1 else "rows have"
             parts.append(f"{where.size:,} {noun} no {role} ({place_of_row(where[:_SHOWN])}{more})")
-    return "; ".join(parts) + '. Fill them in, or leave those rows out with missing="drop" (--missing drop).'
+    drop = how('missing="drop"', "--missing drop")
+    return f"{'; '.join(parts)}. Fill them in, or leave those rows out: {drop}"
 
 
 def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
@@ -496,7 +497,7 @@ def _chosen_of_repeats(
         raise InputError(
             f"{rows.size:,} rows repeat an earlier (task, worker) pair: "
             f"{named}{', ...' if rows.size > _SHOWN else ''}. "
-            'Choose keep="all", "first" or "last".'
+            + how('Choose keep="all", "first" or "last".', "Choose --keep all, first or last.")
         )
     chosen = np.sort(pair.size - 1 - first if backwards else first)
     return chosen.astype(np.int64)

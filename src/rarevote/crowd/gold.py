@@ -1,4 +1,4 @@
-"""Known labels meet the crowd: class numbers per task, and classes that only they name."""
+"""Gold meets the crowd: class numbers per task, and classes that only it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rarevote.errors import InputError, warn_user
 
 
 def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annotations, NDArray[np.int32]]:
-    """Known labels as class numbers per task, and the crowd with any class that only the gold names.
+    """Gold as class numbers per task, and the crowd with any class that only the gold names.
 
     Gold for tasks without votes is an error if it names no task of the crowd at all, else a warning: it is mostly a
     sign of ids that do not match.

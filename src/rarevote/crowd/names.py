@@ -1,7 +1,7 @@
 """Names of tasks, workers and classes: missing ones, their order, and what is meant by one that is given by hand.
 
 A command line and a CSV file know text only; Parquet, JSON and frames know numbers and truth values. Whoever is named
-by hand (a class, an answer that is no vote, a task, a worker, a known label) is looked up here, and nowhere else.
+by hand (a class, an answer that is no vote, a task, a worker, a gold label) is looked up here, and nowhere else.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
 #: what stands in place of a label where none is probable enough
@@ -60,6 +61,21 @@ def listed(names: list[str], limit: int = 4) -> str:
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def short_names(names: Sequence[str], limit: int = 24) -> list[str]:
+    """Names cut where they would not fit a header, but never so that two look the same.
+
+    >>> short_names(["damage of the left wing, upper side", "damage of the left wing, lower side", "sound"])
+    ['damage of t…, upper side', 'damage of t…, lower side', 'sound']
+    """
+    begins = [name if len(name) <= limit else name[: limit - 1] + "…" for name in names]
+    half = (limit - 1) // 2
+    ends = [name if len(name) <= limit else f"{name[:half]}…{name[half + 1 - limit :]}" for name in names]
+    for short in (begins, ends):
+        if len(set(short)) == len(set(names)):
+            return short
+    return list(names)
 
 
 def quoted(name: object) -> str:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.arrays import load_arrays, save_arrays
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import make_folder, replacing
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 Shared = TypeVar("Shared")
 
-_LAYOUT = 1  # of the files; another one cannot be read
+_LAYOUT = 2  # of the files; another one cannot be read
 _NOT_WHAT_IS_FITTED = ("n_iter", "n_jobs")  # a fit may be resumed for longer and on another number of cores
 
 
@@ -82,10 +83,12 @@ class Checkpoint:
             return None
         path = folder / "loop.json"
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            identity, state = saved["identity"], saved["state"]
+            saved = parse_json(path.read_text(encoding="utf-8"))
+            identity, state = dict(saved["identity"]), dict(saved["state"])
+            if saved["checksum"] != _checksum(identity, state):
+                raise ValueError("its checksum is another")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to begin anew") from None
+            raise InputError(f"{path}: a damaged checkpoint ({error}); remove {self.folder} to start again") from None
         self._refuse_others(identity)
         engine.load(folder)
         return LoopState(_read_shared(folder / "shared.npz", like), **state)
@@ -99,7 +102,7 @@ class Checkpoint:
         engine.save(folder)
         save_arrays(folder / "shared.npz", _shared_arrays(state.shared))
         loop = {name: value for name, value in vars(state).items() if name != "shared"}
-        text = json.dumps({"identity": self.identity, "state": loop})
+        text = json.dumps({"identity": self.identity, "state": loop, "checksum": _checksum(self.identity, loop)})
         with replacing(folder / "loop.json") as temporary:
             temporary.write_text(text, encoding="utf-8")
         for other in self.folder.glob("round-*"):
@@ -124,7 +127,7 @@ class Checkpoint:
             shown = "; ".join(f"{name} was {saved.get(name)!r}, is {wanted.get(name)!r}" for name in differ)
             raise InputError(
                 f"{self.folder}: a checkpoint of another fit ({shown}). Choose another folder, or remove this one to "
-                "begin anew"
+                "start again"
             )
 
 
@@ -147,6 +150,12 @@ def digest_of(annotations: Annotations, gold: NDArray[np.int32]) -> str:
     return digest.hexdigest()
 
 
+def _checksum(identity: Mapping[str, Any], state: Mapping[str, Any]) -> str:
+    """Of what stands in ``loop.json``; arrays have checksums of their own (:mod:`rarevote.io.arrays`)."""
+    text = json.dumps([identity, state], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 def _shared_arrays(shared: Any) -> dict[str, Any]:
     return shared._asdict() if hasattr(shared, "_asdict") else {"value": shared}
 
@@ -157,6 +166,10 @@ def _read_shared(path: Path, like: Any) -> Any:
     wanted = _shared_arrays(like)
     if set(found) != set(wanted):
         raise InputError(f"{path}: of another method or version: it holds {sorted(found)}, not {sorted(wanted)}")
+    for name, entry in wanted.items():
+        like_it = np.asarray(entry)
+        if (found[name].shape, found[name].dtype) != (like_it.shape, like_it.dtype):
+            raise InputError(f"{path}: of other data or another method: {name} is {found[name].shape} of another type")
     values = {
         name: found[name] if isinstance(entry, np.ndarray) else type(entry)(found[name].item())
         for name, entry in wanted.items()

@@ -131,6 +131,9 @@ def run_em(
     history: list[float] = []
     values: list[float] = []
     status = Status.LIMIT
+    if rule.n_iter == 0:  # the start, and the parameters that it gives
+        stats, _ = loop.evaluate(refresh=False)
+        return Outcome(shared, model.update(shared, stats, 0.0), [], [], 0, loop.n_passes, 0, status)
     saved = None if checkpoint is None else checkpoint.load(engine, shared)
     if saved is None:
         loop.maximise(refresh=False)

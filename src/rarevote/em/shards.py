@@ -135,15 +135,17 @@ class ShardState(Generic[Shared, Local, Stats]):
         Raises:
             ValueError: the arrays are of other shapes.
         """
+        if absent := {f"current.{number}" for number in range(len(self.current))} - set(arrays):
+            raise ValueError(f"{', '.join(sorted(absent))} is not there")
         if "saved.0" in arrays:
             self._saved = _like(self.current)
         states = {"current": self.current, "previous": self._previous, "saved": self._saved}
         for key, array in arrays.items():
             name, _, number = key.partition(".")
             state = states.get(name)
-            place = None if state is None else state[int(number)]
-            if place is None or place.shape != array.shape:
-                raise ValueError(f"{key} has shape {array.shape}, which fits nothing here")
+            place = state[int(number)] if state is not None and number in map(str, range(len(state))) else None
+            if place is None or (place.shape, place.dtype) != (array.shape, array.dtype):
+                raise ValueError(f"{key} has shape {array.shape} and type {array.dtype}, which fits nothing here")
             place[...] = array
 
 

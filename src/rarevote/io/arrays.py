@@ -5,11 +5,12 @@ Whoever sends a file may send anything, so reading trusts nothing: what is not w
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 
+# What the readers of zip files and arrays raise where bytes are not what they should be.
+_DAMAGE = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError,
+           RuntimeError, SyntaxError, OverflowError, IndexError, struct.error)  # fmt: skip
 _BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second where there is no array at all
 
 
@@ -55,11 +59,33 @@ def load_arrays(path: Path, damaged: Callable[[Path, str], InputError] = damaged
             if not handle.read(4).startswith(_BEGINS_WITH):
                 raise NotArraysError(f"{path}: damaged (it is no file of arrays)")
             handle.seek(0)
+            _check_members(handle, path.stat().st_size)
             with np.load(handle, allow_pickle=False) as file:
-                return dict(file)
+                found = dict(file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     except NotArraysError:
         raise
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError) as error:
+    except _DAMAGE as error:
         raise damaged(path, str(error) or type(error).__name__) from None
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # NumPy gives the bytes of a member that is no array
+            raise damaged(path, f"{name!r} is no array")
+    return found
+
+
+def _check_members(handle: BinaryIO, size: int) -> None:
+    """Refuse what would become larger than the file is (we write arrays as they are), and what has been altered."""
+    with zipfile.ZipFile(handle) as file:
+        members = file.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
+            raise ValueError("arrays in it are compressed or encrypted")
+        if sum(member.file_size for member in members) > size:
+            raise ValueError("arrays in it claim to be larger than the file")
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if not all(names) or len(set(names)) < len(names):
+            raise ValueError("arrays without a name, or two of one name")
+        # NumPy reads as much as an array's own header says, so that the checksum may never be looked at.
+        if (altered := file.testzip()) is not None:
+            raise ValueError(f"the checksum of {altered} is another")
+    handle.seek(0)

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError
+from rarevote.io.duck import first_line
 from rarevote.io.read.detect import Found
 
 _numbers = count()
@@ -30,15 +31,23 @@ def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
     if not found.head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         # Taken for a stream, any four bytes would be the length of a message, and as much would be read.
         raise InputError(f"{found.title}: not a readable Arrow file")
+    ipc = import_module("pyarrow.ipc")
     try:
+        mapped = pyarrow.memory_map(str(found.path))
         if found.head.startswith(b"ARROW1"):
+            file = ipc.open_file(mapped)
+            # Nobody else checks what a batch says of itself, and an offset that leads out of it ends the process.
+            for number in range(file.num_record_batches):
+                file.get_batch(number).validate(full=True)
             opened = import_module("pyarrow.dataset").dataset(str(found.path), format="ipc")
         else:
             # A stream has no index to go back by; mapped into memory it is read again without being loaded.
-            opened = import_module("pyarrow.ipc").open_stream(pyarrow.memory_map(str(found.path))).read_all()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{found.title}: not a readable Arrow file ({str(error).splitlines()[0][:200]})") from None
-    return f"arrow_{next(_numbers)}", opened, list(opened.schema.names)
+            opened = ipc.open_stream(mapped).read_all()
+            opened.validate(full=True)
+        names = list(opened.schema.names)
+    except (pyarrow.ArrowException, OSError, UnicodeError, ValueError) as error:
+        raise InputError(f"{found.title}: not a readable Arrow file ({first_line(error)})") from None
+    return f"arrow_{next(_numbers)}", opened, names
 
 
 def write_arrow(columns: Mapping[str, NDArray[Any]], path: Path) -> None:

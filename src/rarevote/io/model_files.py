@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.arrays import NotArraysError, load_arrays, save_arrays
+from rarevote.io.json_text import parse_json
 from rarevote.io.read.remote import refuse_address
 
 FORMAT = "rarevote model"
@@ -95,7 +96,7 @@ def read_model(path: str | Path) -> SavedModel:
     except NotArraysError:
         found = {}
     try:
-        description = json.loads(found.pop(_DESCRIPTION).astype(np.uint8).tobytes().decode())
+        description = parse_json(found.pop(_DESCRIPTION).astype(np.uint8).tobytes().decode())
         is_model = description["format"] == FORMAT
         version = description["version"]
     except (KeyError, ValueError, TypeError, AttributeError):

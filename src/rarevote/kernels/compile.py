@@ -2,7 +2,7 @@
 
 numba looks for a writable cache folder when a function is decorated and raises if it finds none. That must not
 stop anybody who runs from a read-only installation without a home, so a private temporary folder is tried next,
-and after that the code is compiled anew in each process.
+and after that the code is compiled again in each process.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.meaning.agreement import agreement_figures
 from rarevote.meaning.diagnose import Diagnosis, Profile
 from rarevote.meaning.words import PROFILE_WORDS
 
@@ -78,5 +79,7 @@ def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) ->
             }
             for k, name in enumerate(names.tolist())
         },
+        "agreement": agreement_figures(found.agreement),
+        "errors_alike": found.alike.figures(),
         "annotators": [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)],
     }

@@ -1,13 +1,13 @@
 """Honest probabilities: how likely is each class of each task, and how many tasks of each class are there?
 
-CC-Rasch is fitted under a uniform class prior, which finds the rare class but gives no probabilities: where 3 % of the
-tasks are positive, its posteriors average 49 %. Two ways lead from there to probabilities.
+CC-Rasch is fitted under a uniform class prior, which finds the rare class but gives no probabilities: where 3% of the
+tasks are positive, its posteriors average 49%. Two ways lead from there to probabilities.
 
 *Held*: abilities and difficulties stay as fitted and only the class prior moves, ``q'_ik ~ q_ik pi'_k / pi_k``, until
 ``pi'`` is the mean of ``q'`` (EM on ``pi`` alone). This needs nothing but the posterior. It cannot undo that abilities
-were fitted under the wrong prior: the 3 % become 46 %. It is right for a method that was fitted with the right one.
+were fitted under the wrong prior: the 3% become 46%. It is right for a method that was fitted with the right one.
 
-*Refitted* (the default wherever the votes are at hand): the votes are explained anew by a relative of CC-Rasch in
+*Refitted* (the default wherever the votes are at hand): the votes are explained again by a relative of CC-Rasch in
 which nothing is maximised and everything uncertain stays uncertain (:mod:`rarevote.meaning.vote_sampler`). Each draw
 is one way in which the crowd may have come about; intervals, expected recall and the promise of a recall target all
 count draws.
@@ -59,7 +59,7 @@ class CalibratedPosterior:
         posterior: calibrated probability of every class, (n, K); known tasks have 0 and 1.
         score: the same from the votes alone, known tasks not imposed, (n, K).
         prevalence: expected share of tasks of each class, (K).
-        low: lower end of the 95 % interval of each share, (K).
+        low: lower end of the 95% interval of each share, (K).
         high: upper end, (K).
         how: how the shares were obtained, in words.
         gold: known class of each task or -1, (n).
@@ -117,9 +117,9 @@ def calibrated(
             tasks are no longer in doubt.
         classes: names of the classes; their numbers if not given.
         annotations: the votes behind the posterior; needed for "refitted".
-        abilities: "refitted" explains the votes anew (default where ``annotations`` are given and workers times classes
-            squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the
-            module for what that costs).
+        abilities: "refitted" explains the votes again (the default where ``annotations`` are given and workers times
+            classes squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone
+            (see the module for what that costs).
         n_sweeps: sweeps of the sampler; by default 2000, fewer for large crowds.
         random_state: seed of the sampler.
 
@@ -167,11 +167,11 @@ def calibrate_fit(
     """Probabilities for a fitted method, with the class prior that it was fitted with.
 
     A method that reports calibrated probabilities itself (``reported_``) is taken at its word unless ``sampled``; any
-    other method's votes are explained anew, or with very many workers and classes its posterior is reweighted.
+    other method's votes are explained again, or with very many workers and classes its posterior is reweighted.
 
     Args:
         estimator: the fitted method.
-        gold: known labels that the fit was given, by task.
+        gold: labels that the fit was given, by task.
         prevalence: as in :func:`calibrated`.
         sampled: whether draws are wanted, for intervals and recall targets, whatever the method reports.
         n_sweeps: as in :func:`calibrated`.
@@ -265,7 +265,7 @@ def _fixed_prevalence(prevalence: Shares, names: NDArray[Any], counts: FloatArra
         if prevalence != "gold":
             raise ParameterError(f'prevalence must be "estimate", "gold" or shares of the classes, got {prevalence!r}')
         if not n_gold:
-            raise ParameterError("prevalence from gold, but no task has a known label")
+            raise ParameterError("prevalence from gold, but no task has a gold label")
         return None, f"from {n_gold:,} known tasks, taken as a random sample of all tasks"
     if isinstance(prevalence, Mapping):
         unknown = unmatched(list(prevalence), names)

@@ -114,7 +114,7 @@ class Comparison:
         return differing_tasks(self.labels)
 
     def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, MethodScores]:
-        """Every method against known answers; items that any method may have learned from do not count."""
+        """Every method against the truth; items that any method may have learned from do not count."""
         position = {name: number for number, name in enumerate(self.annotations.tasks.tolist())}
         truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
         if not truth:

@@ -1,7 +1,7 @@
 """From probabilities to decisions: what each task is called, and what to expect of that.
 
 How to decide is a rule (:mod:`rarevote.meaning.rules`). A decision says what it expects: recall and precision of every
-class, counted over the draws of :mod:`rarevote.meaning.calibrate`, with 95 % intervals.
+class, counted over the draws of :mod:`rarevote.meaning.calibrate`, with 95% intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """A figure per class with its 95 % interval; the ends are NaN where there are no draws to count.
+    """A figure per class with its 95% interval; the ends are NaN where there are no draws to count.
 
     Attributes:
         mean: expected value, (K).
@@ -92,7 +92,7 @@ def decide(
 ) -> Decision:
     """Decide on every task. Without further arguments: the label of the method, as in the paper.
 
-    Known tasks always get their known label.
+    Tasks with gold always get their gold label.
 
     Args:
         calibrated: the probabilities.
@@ -180,7 +180,7 @@ def with_expectations(
 
 
 def _intervals(calibrated: CalibratedPosterior, codes: IntArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Ends of the 95 % intervals of recall and of precision, per class."""
+    """Ends of the 95% intervals of recall and of precision, per class."""
     K = len(calibrated.classes)
     mine = codes[calibrated.drawn_tasks]
     place = (mine + 1) * K

@@ -8,7 +8,7 @@ comes from :mod:`rarevote.meaning.calibrate` instead; what the method itself say
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError
+from rarevote.meaning.agreement import Agreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
 from rarevote.meaning.classes import (
     Classes,
@@ -28,6 +29,7 @@ from rarevote.meaning.classes import (
     describe_overruled,
     trade_off,
 )
+from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.items import Items, describe_items
 from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
 from rarevote.meaning.workers import Profile, Workers, describe_workers
@@ -74,6 +76,8 @@ class Diagnosis:
         n_iter: iterations done.
         converged: whether the stopping rule was met.
         status: how the fit ended, in words.
+        agreement: how far annotators agree.
+        alike: who errs alike.
     """
 
     crowd: Annotations
@@ -91,6 +95,8 @@ class Diagnosis:
     n_iter: int
     converged: bool
     status: str
+    agreement: Agreement
+    alike: ErrorsAlike
 
 
 def diagnose(
@@ -101,6 +107,7 @@ def diagnose(
     rare: Any = None,
     truth: Mapping[Any, Any] | None = None,
     gold: Mapping[Any, Any] | None = None,
+    models: Iterable[Any] = (),
 ) -> Diagnosis:
     """Describe annotators, items and classes of a fitted crowd.
 
@@ -111,6 +118,7 @@ def diagnose(
         rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.rare`).
         truth: true labels to check the result against.
         gold: true labels that the fit was given.
+        models: names of the workers that are models.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
@@ -160,6 +168,10 @@ def diagnose(
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,
         status=estimator.status_,
+        agreement=agreement_of(crowd),
+        alike=errors_alike(
+            crowd, calibration.posterior, workers.accuracy, gold=calibration.gold.astype(np.int64), models=models
+        ),
     )
 
 

@@ -66,7 +66,7 @@ OF_LABELS = Curve((0.0, -0.7), (0.4, 0.0, 0.3))
 
 @dataclass(frozen=True)
 class Expected:
-    """A figure that is expected, with its 90 % interval; NaN where there is nothing to speak of.
+    """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
 
     Attributes:
         value: the median.

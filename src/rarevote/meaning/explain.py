@@ -105,7 +105,7 @@ def explain(
     Args:
         estimator: the fitted method.
         task: name of the item, as it is in the data.
-        gold: known labels that the fit was given.
+        gold: labels that the fit was given.
         calibration: probabilities (:func:`rarevote.meaning.calibrate.calibrate_fit`), if they are wanted.
         label: number of the class that it got, where that is not the method's own label.
 

@@ -12,6 +12,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import listed
 from rarevote.crowd.rare import is_rare
 from rarevote.crowd.words import percent
+from rarevote.errors import how
 from rarevote.meaning.recall_targets import RecallTarget
 from rarevote.meaning.rules import Basis, Rule
 from rarevote.methods.registry import DEFAULT_METHOD
@@ -22,7 +23,7 @@ _ALMOST_ALL = 0.95
 _MANY_UNVOTED = 0.01
 _MIN_UNVOTED = 3
 # Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
-# simulated ones of 0.5 % do, and 2 % of their labels or fewer are right (benchmarks/deciding.py).
+# simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
@@ -109,7 +110,7 @@ def guarded_choice(
         codes, words = votes.argmax(axis=1), "the votes themselves"
         warnings.append(
             f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
-            "annotator on the same items, or known labels, would help"
+            "annotator on the same items, or gold, would help"
         )
     else:
         chosen = rule.choose(basis)
@@ -141,7 +142,8 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
     """
     said = []
     votes_per_task = crowd.n_annotations / max(crowd.n_tasks, 1)
-    instead = "" if method == DEFAULT_METHOD else f" Compare with the default (--method {DEFAULT_METHOD})."
+    default = how(f"method={DEFAULT_METHOD!r}", f"--method {DEFAULT_METHOD}")
+    instead = "" if method == DEFAULT_METHOD else f" Compare with the default ({default})."
     if n_unvoted >= max(_MIN_UNVOTED, _MANY_UNVOTED * crowd.n_tasks):
         said.append(
             f"{method} would give {n_unvoted:,} of {crowd.n_tasks:,} items a label that nobody voted for there: with "
@@ -213,5 +215,5 @@ def silence_note(classes: NDArray[Any]) -> str | None:
     found = silences(classes)
     if not found or len(found) == len(classes):
         return None
-    options = " ".join(f'--abstain "{name}"' for name in found[:3])
+    options = how(f"abstain={found[:3]}", " ".join(f'--abstain "{name}"' for name in found[:3]))
     return f"{listed(found)} looks like no vote, but counts as a class: {options} leaves it out"

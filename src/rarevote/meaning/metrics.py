@@ -1,6 +1,6 @@
 """How good a set of answers is when the truth is known, with the rare class in view.
 
-Accuracy says little where one class is rare: answering "sound" for every rail is 96 % accurate if 4 % are
+Accuracy says little where one class is rare: answering "sound" for every rail is 96% accurate if 4% are
 broken. Hence *minority recall*, the share of the least frequent true class that was found, stands first here;
 balanced accuracy and macro-F1 weigh all classes alike.
 

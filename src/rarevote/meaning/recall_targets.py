@@ -1,9 +1,9 @@
 """How many tasks to flag for a recall of one class, and what can be said about it.
 
 A recall target asks for the fewest tasks to flag. Every draw says how many of the highest-ranked tasks would have been
-needed in its world; flagging the 80 % quantile of these numbers meets the target in 80 % of the worlds. How far the
-numbers differ tells whether the votes can answer at all: where the 90 % quantile is more than 1.7 times the 10 %
-quantile, nothing is promised without more gold. Known labels that are a *random sample* of the tasks can promise on
+needed in its world; flagging the 80% quantile of these numbers meets the target in 80% of the worlds. How far the
+numbers differ tells whether the votes can answer at all: where the 90% quantile is more than 1.7 times the 10%
+quantile, nothing is promised without more gold. Gold that is a *random sample* of the tasks can promise on
 their own: with ``g`` of them of the class, flagging all tasks that score at least as high as the ``(r + 1)``-th lowest
 of them misses the target with probability at most ``P(Binomial(g, 1 - target) <= r)``.
 """
@@ -27,7 +27,7 @@ IntArray = NDArray[np.int64]
 
 #: Share of the draws in which a recall target must be met.
 CONFIDENCE = 0.8
-#: How far the draws may differ on the number of tasks to flag (90 % over 10 % quantile) for a promise to be made.
+#: How far the draws may differ on the number of tasks to flag (90% over 10% quantile) for a promise to be made.
 WIDEST_SPREAD = 1.7
 #: A random gold sample that the threshold serves worse than this would be by chance contradicts the votes.
 CONTRADICTION = 0.05
@@ -121,7 +121,7 @@ def flag(
     of_gold = score[calibrated.gold == number] if random_gold else np.empty(0)
     bound = gold_threshold(of_gold, target, confidence) if random_gold else None
     fewest = most = 0
-    name, percent = calibrated.classes[number], f"{100 * confidence:g} %"
+    name, percent = calibrated.classes[number], f"{100 * confidence:g}%"
     if len(calibrated.draws):
         needed = needed_flags(calibrated, number, target)
         fewest, middle, most = (int(needed[ceil(share * needed.size) - 1]) for share in (0.1, confidence, 0.9))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError
 from rarevote.meaning.calibrate import CalibratedPosterior
@@ -60,11 +61,27 @@ def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dic
     }
 
 
+def figures_html(summary: Mapping[str, Any]) -> str:
+    """The figures of a result as a notebook shows them: the class that matters first, then the largest."""
+    rare = summary["rare"]["class"]
+    ordered = sorted(summary["classes"].items(), key=lambda entry: (entry[0] != rare, -entry[1]["tasks"]))
+    rows = [[name, *entry.values()] for name, entry in ordered]
+    facts = {
+        "tasks": summary["n_tasks"],
+        "workers": summary["n_workers"],
+        "votes": summary["n_annotations"],
+        "decided by": summary["decided_by"],
+        "fit": f"{summary['n_iter']} iterations, {summary['status']}",
+    } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
+    header = ["class", "tasks", "of tasks", "of votes"]
+    return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
+
+
 def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
-    """Labels against known answers, the rare class first.
+    """Labels against the truth, the rare class first.
 
     Raises:
-        InputError: the known answers name none of the tasks.
+        InputError: the truth names none of the tasks.
     """
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():

@@ -1,4 +1,4 @@
-"""A result that was written to a file, against known answers."""
+"""A result that was written to a file, against the truth."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rarevote.meaning.metrics import score as score_labels
 def score_result(
     result: str | Path, truth: Any, *, rare: str | None = None, columns: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A result file against known answers, in figures; ids and labels are compared as text.
+    """A result file against the truth, in figures; ids and labels are compared as text.
 
     Args:
         result: a file with columns task and label, and perhaps ``p:<class>``.
-        truth: known answers: a file, a mapping, a Series or a frame.
+        truth: the labels to score against: a file, a mapping, a Series or a frame.
         rare: the class that matters; the least frequent true one if not given.
         columns: which column of the result is which.
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
+from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.numerics import Chooser, first_of_best
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
@@ -29,7 +30,7 @@ from rarevote.em.loop import Callback, Status, StoppingRule
 from rarevote.em.model import CrowdFacts, Model
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read
-from rarevote.io.read.frames import Origin, read_truth
+from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
 
 FloatArray = NDArray[Any]
@@ -47,6 +48,7 @@ class Request:
         checkpoint: folder in which to save the fit now and then, and the iterations between two times.
         initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).
+        more_gold: further known labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
     """
 
     crowd: CrowdFacts
@@ -56,6 +58,7 @@ class Request:
     checkpoint: tuple[str | Path, int] | None = None
     initial_error: Any = None
     skills: Any = None
+    more_gold: tuple[tuple[Any, Any], ...] = ()
 
     @property
     def annotations(self) -> Annotations:
@@ -141,7 +144,7 @@ class Estimator:
 
     #: name on the command line
     method_name: ClassVar[str] = ""
-    #: whether the method can use known labels in the fit
+    #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
     own_decision: str = "argmax"
@@ -173,7 +176,7 @@ class Estimator:
             data: whatever :func:`rarevote.read` takes: a pandas, polars or pyarrow frame with columns task, worker,
                 label; anything with ``__arrow_c_stream__``; a tuple of three arrays; a mapping of columns; rows; a
                 file, several, a folder, a platform's export; a crowd or Annotations.
-            true_labels: known labels (gold): a Series indexed by task, a mapping, a frame, or a path. By default those
+            true_labels: gold: a Series indexed by task, a mapping, a frame, or a path. By default those
                 that came with the data, where the method uses any.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
@@ -183,7 +186,7 @@ class Estimator:
 
     def _fit_data(self, data: Any, true_labels: Any, options: Mapping[str, Any], **asked: Any) -> Self:
         """Read the data and fit; ``asked`` are fields of the :class:`Request`."""
-        truth = None if true_labels is None else read_truth(true_labels)
+        truth, also = (None, []) if true_labels is None else read_truths(true_labels)
         if truth is not None and not self.uses_gold:
             raise ParameterError(f"{type(self).__name__} cannot use true_labels")
         crowd = read(data, **options)
@@ -192,6 +195,9 @@ class Estimator:
             truth = crowd.gold
         if truth is not None:
             annotations, gold = with_gold(annotations, truth)
+        if also:
+            warn_user(f"{len({task for task, _ in also}):,} tasks have several gold labels (first: {also[0][0]!r})")
+            asked["more_gold"] = tuple(also)
         self._validate(annotations)
         vars(self).pop("_fitted", None)
         if annotations.n_annotations:
@@ -331,11 +337,13 @@ class Estimator:
         source = self._fitted.source
         return source.deliver(Table(index, columns, columns_name=columns_name, dtypes=source.dtypes))
 
-    def _series(self, role: str, values: FloatArray, name: str) -> Any:
+    def _series(self, role: str, values: FloatArray, name: str, shown: NDArray[np.bool_] | None = None) -> Any:
         crowd, source = self.annotations_, self._fitted.source
         names = crowd.task_names() if role == "task" else crowd.workers if role == "worker" else crowd.classes
         if not len(values):
             values = np.full(len(names), np.nan)  # classes may be known although nobody voted
+        if shown is not None:
+            names, values = names[shown], values[shown]
         return source.deliver(Table({role: names}, {name: values}, series=True, dtypes=source.dtypes))
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -386,6 +394,14 @@ class Estimator:
         }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
+    def _repr_html_(self) -> str:
+        facts: dict[str, Any] = {name: repr(value) for name, value in self.get_params().items()}
+        if not self.__sklearn_is_fitted__():
+            return facts_html(f"{type(self).__name__}, not fitted", facts)
+        crowd = self.annotations_
+        facts |= {"tasks": crowd.n_tasks, "workers": crowd.n_workers, "votes": crowd.n_annotations}
+        return facts_html(f"{type(self).__name__}, {self.status_} in {self.n_iter_} iterations", facts)
+
 
 def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
@@ -428,8 +444,8 @@ class EMEstimator(Estimator):
 
     def _em(self, request: Request, model: Model[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
         """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
-        if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 1):
-            raise ParameterError(f"n_iter must be a whole number of at least 1, got {rule.n_iter!r}")
+        if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 0):
+            raise ParameterError(f"n_iter must be a whole number of at least 0, got {rule.n_iter!r}")
         crowd, gold, runner = request.crowd, request.gold, request.runner
         checkpoint = None
         if request.checkpoint is not None:
@@ -438,7 +454,7 @@ class EMEstimator(Estimator):
         return runner.run(model, crowd, gold, rule, checkpoint=checkpoint, callback=request.callback, **options)
 
     def _warn_unless_converged(self, fit: Fit, tol: float) -> None:
-        if not fit.converged and tol > 0:
+        if not fit.converged and tol > 0 and fit.n_iter > 0:  # nobody who asks for the start expects more
             warn_user(
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,

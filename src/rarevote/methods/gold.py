@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import find_name
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.model import CrowdFacts
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
@@ -24,11 +25,14 @@ Toward = Literal["crowd", "uniform"]
 
 
 def require_gold(method: Estimator, gold: Gold) -> None:
-    """Refuse to fit without any known label."""
+    """Refuse to fit without any gold."""
     if not (gold >= 0).any():
         raise ParameterError(
-            f"{type(method).__name__} learns from known labels: give some as fit(data, true_labels), "
-            "a mapping or Series from task to label"
+            how(
+                f"{type(method).__name__} learns from gold: give some as fit(data, true_labels), "
+                "a mapping or Series from task to label",
+                f"{method.method_name} learns from gold: give some with --gold FILE (columns task and label)",
+            )
         )
 
 
@@ -49,7 +53,7 @@ class GoldMajorityVote(PredictsNewTasks):
         score of class k for a task = sum of the skills of those who voted k
 
     ``probas_`` are the scores divided by their sum, uniform where every voter has skill 0. Gold tasks get their known
-    label. Needs ``fit(data, true_labels)``.
+    label. Needs ``fit(data, true_labels)``; of a task with several known labels each is right.
 
     Args:
         default_skill: the skill of workers without an answer on a gold task, and in :meth:`predict` of workers that
@@ -69,7 +73,7 @@ class GoldMajorityVote(PredictsNewTasks):
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w", "default_skill": ""}
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     def __init__(self, *, default_skill: float | None = None) -> None:
         self.default_skill = default_skill
@@ -83,8 +87,12 @@ class GoldMajorityVote(PredictsNewTasks):
         require_gold(self, gold)
         answers = Answers.of(annotations)
         truth = gold[answers.task]
+        is_right = truth == answers.label
+        for task, label in request.more_gold:
+            place, code = find_name(task, annotations.task_names()), find_name(label, annotations.classes)
+            is_right |= (answers.task == place) & (answers.label == code)
         given = np.bincount(answers.worker[truth >= 0], minlength=annotations.n_workers)
-        right = np.bincount(answers.worker[truth == answers.label], minlength=annotations.n_workers)
+        right = np.bincount(answers.worker[is_right], minlength=annotations.n_workers)
         seen = given > 0
         skills = right / np.maximum(given, 1)
         default = float(skills[seen].mean()) if self.default_skill is None else float(self.default_skill)
@@ -133,7 +141,7 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     method_name: ClassVar[str] = "gold-dawid-skene"
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk", "prior_mean": "kk", "priors": "k"}
+    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 
     def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
         self.smoothing = smoothing

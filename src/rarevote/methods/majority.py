@@ -107,9 +107,11 @@ class MajorityVote(Estimator):
     def _fit(self, request: Request) -> Fit:
         if request.skills is None:
             return Fit(request.runner.start(VoteShares(request.crowd.n_classes), request.crowd, request.gold))
-        return Fit(normalise_rows(self._weighted_votes(request.annotations, request.skills)))
+        votes, ignored = self._weighted_votes(request.annotations, request.skills)
+        return Fit(normalise_rows(votes), {"ignored": ignored})
 
-    def _weighted_votes(self, annotations: Annotations, given: Any) -> NDArray[np.float64]:
+    def _weighted_votes(self, annotations: Annotations, given: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Sums of skills by task and class, and which workers' votes do not count."""
         items = dict(given) if isinstance(given, Mapping) else dict(given.items())
         known = {name: float(skill) for name, skill in items.items() if not np.isnan(skill)}
         names = annotations.workers.tolist()
@@ -119,19 +121,22 @@ class MajorityVote(Estimator):
                 f"{lacking.sum():,} workers have no skill (first: {names[int(lacking.argmax())]!r}): give them one, or "
                 'set on_missing_skill to "ignore" or "value"'
             )
+        ignored = lacking & (self.on_missing_skill == "ignore")
         default = 0.0 if self.default_skill is None else self.default_skill
         weight = np.array([known.get(name, default) for name in names])[annotations.worker]
-        if lacking.any() and self.on_missing_skill == "ignore":
-            counted = (~lacking)[annotations.worker]
+        if ignored.any():
+            counted = (~ignored)[annotations.worker]
             left = np.bincount(annotations.task_of_annotation(), counted, minlength=annotations.n_tasks)
             if not left.all():
                 raise InputError(
                     f"{(left == 0).sum():,} tasks have only votes of workers without a skill "
                     f"(first: {annotations.tasks.tolist()[left.argmin()]!r})"
                 )
-        return annotations.votes(weight)
+        return annotations.votes(weight), ignored
 
     @property
     def skills_(self) -> Any:
-        """Share of a worker's answers that equal the result."""
-        return self._series("worker", Answers.of(self.annotations_).agreement(self.label_codes()), "skill")
+        """Share of a worker's answers that equal the result; workers that were ignored have none."""
+        skills = Answers.of(self.annotations_).agreement(self.label_codes())
+        ignored = self.fitted_parameters.get("ignored")
+        return self._series("worker", skills, "skill", None if ignored is None else ~ignored)

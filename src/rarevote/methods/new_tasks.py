@@ -6,7 +6,7 @@ reading the data, matching names and giving results back in kind is done here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing, smallest_unsigned
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.errors import InputError
 from rarevote.io.model_files import SavedModel, write_model
-from rarevote.io.read.frames import Origin, read_annotations
+from rarevote.io.read.crowd import read
+from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator
 
@@ -60,7 +61,9 @@ class PredictsNewTasks(Estimator):
     takes_unseen_workers: ClassVar[bool] = False
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
-    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1
+    #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
+    #: colon what they hold, where that is not just any number: p for probabilities, log for their logarithms, n for
+    #: counts
     remembers: ClassVar[Mapping[str, str]] = {}
 
     def save(self, path: str | Path) -> None:
@@ -98,25 +101,14 @@ class PredictsNewTasks(Estimator):
         """
         raise NotImplementedError
 
-    def predict_proba(
-        self,
-        data: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        abstain: Sequence[Any] = (),
-        keep: Keep = "all",
-        missing: Missing = "error",
-    ) -> Any:
+    def predict_proba(self, data: Any, **options: Any) -> Any:
         """Probability of every class for new tasks, with the workers as they were fitted.
 
-        Votes alone decide: known labels that the fit was given are not remembered.
+        Votes alone decide: gold that the fit was given is not remembered.
 
         Args:
             data: annotations, in any form that :meth:`fit` takes.
-            columns: as in :meth:`fit`.
-            abstain: as in :meth:`fit`.
-            keep: as in :meth:`fit`.
-            missing: as in :meth:`fit`.
+            **options: how to read them, as in :meth:`fit`.
 
         Returns:
             A frame task x class, of the kind that ``data`` is.
@@ -124,7 +116,7 @@ class PredictsNewTasks(Estimator):
         Raises:
             InputError: a label or a worker that the fit has not seen, unless the method has a use for them.
         """
-        found = self.label_new(data, columns=columns, abstain=abstain, keep=keep, missing=missing)
+        found = self.label_new(data, **options)
         crowd, source = found.annotations, found.source
         values = {name: found.posterior[:, k] for k, name in enumerate(crowd.classes.tolist())}
         return source.deliver(Table({"task": crowd.task_names()}, values, columns_name="label", dtypes=source.dtypes))
@@ -140,7 +132,8 @@ class PredictsNewTasks(Estimator):
     def label_new(self, data: Any, **options: Any) -> NewTasks:
         """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
         fitted = self.annotations_
-        crowd, source = read_annotations(data, **options)
+        found = read(data, **options)
+        crowd, source = found.annotations, found.source
         if not crowd.n_annotations:
             crowd = replace(crowd, classes=fitted.classes)
             return NewTasks(crowd, source, np.empty((0, fitted.n_classes)), np.empty(0, dtype=np.int64), 0)

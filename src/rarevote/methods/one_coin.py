@@ -20,7 +20,7 @@ class OneCoinDawidSkene(ConfusionEstimator):
         P(worker r says l | the truth is k) = s_r if l = k, else (1 - s_r)/(K - 1)
 
     The class prior is learned. Results are those of crowd-kit's class of this name, its start (the soft majority
-    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, known labels can be
+    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, gold can be
     given.
 
     Args:

@@ -61,10 +61,10 @@ def resolve_prior(prior: Any, classes: NDArray[Any], *, name: str = "prior") -> 
     return np.log(given / given.sum()), False
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse anything but a whole number of at least 1."""
-    if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= 1):
-        raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+def check_count(name: str, value: Any, *, at_least: int = 1) -> None:
+    """Refuse anything but a whole number of at least so much."""
+    if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= at_least):
+        raise ParameterError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
 
 
 def check_number(name: str, value: Any, *, above: float = -inf, at_least: float = -inf, at_most: float = inf) -> None:

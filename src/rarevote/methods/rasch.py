@@ -38,7 +38,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     keep workers who are always right (or wrong) at a finite ability. This is CC-Rasch with its latent class observed
     and one ability and one difficulty for all classes.
 
-    Needs ``fit(data, true_labels)``. Only tasks with a known label inform the fit, and they get that label. Workers
+    Needs ``fit(data, true_labels)``. Only tasks with gold inform the fit, and they get that label. Workers
     without an answer on them have the mean ability, other tasks the mean difficulty; those are labelled with the
     abilities, a uniform class prior and errors uniform over the other classes.
 
@@ -134,7 +134,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         n_classes = self.annotations_.n_classes
-        # Tasks without a known label are taken to be of mean difficulty.
+        # Tasks without gold are taken to be of mean difficulty.
         log_odds = (self._parameter("abilities")[worker] - self._parameter("mu_beta"))[:, None]
         return Evidence(
             log_prior=np.full(n_classes, -np.log(n_classes)),
@@ -150,12 +150,12 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
 
     @property
     def difficulties_(self) -> Any:
-        """Difficulty of every task on the logit scale; the mean for tasks without a known label."""
+        """Difficulty of every task on the logit scale; the mean for tasks without gold."""
         return self._series("task", self._parameter("difficulties"), "difficulty")
 
     @property
     def item_difficulty_(self) -> FloatArray:
-        """Difficulty of every task against their mean; 0 for tasks without a known label."""
+        """Difficulty of every task against their mean; 0 for tasks without gold."""
         return np.asarray(self._parameter("difficulties") - self._parameter("mu_beta"))
 
 

@@ -51,6 +51,7 @@ _LISTED = (
     ("crowdfm", "CrowdFM", "crowdfm", "a pretrained graph network; needs its weights file", "CrowdFM"),
     ("class-conditional", "ClassConditional", "class_conditional", "one accuracy per annotator and class"),
     ("mace", "MACE", "mace", "tells annotators who know from those who guess"),
+    ("kos", "KOS", "kos", "messages between tasks and annotators; two classes", "KOS"),
     ("wawa", "Wawa", "wawa", "votes weighed by agreement with the majority"),
     ("zero-based-skill", "ZeroBasedSkill", "zero_based_skill", "votes weighed by skills learned in turns"),
     ("gold-majority-vote", "GoldMajorityVote", "gold", "votes weighed by accuracy on known items; needs gold"),

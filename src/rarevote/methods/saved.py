@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from rarevote.io.model_files import SavedModel, damaged, read_model
 from rarevote.methods.base import Fit
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
+
+# What an array holds, and between which bounds; roundings of a logarithm may lead a little above 0.
+_RANGES = {"": (-np.inf, np.inf), "p": (0.0, 1.0 + 1e-9), "log": (-np.inf, 1e-9), "n": (0.0, np.inf)}
 
 
 def load(path: str | Path) -> PredictsNewTasks:
@@ -43,6 +48,10 @@ def load(path: str | Path) -> PredictsNewTasks:
     try:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
         fit = Fit(np.empty((0, len(saved.classes))), _checked(saved, kind), **notes)
+        hints = get_type_hints(kind.__init__)
+        for name, value in saved.parameters.items():
+            if name in hints and not _is_of(value, hints[name]):
+                raise ValueError(f"parameter {name} cannot be {value!r:.60}")
         model = kind().set_params(**saved.parameters)._about_workers(saved.workers, saved.classes, fit)
         model._validate(model.annotations_)
     except ParameterError as error:
@@ -56,12 +65,33 @@ def _checked(saved: SavedModel, kind: type[PredictsNewTasks]) -> dict[str, NDArr
     """The arrays that the method needs, each of the right shape and without anything that is no number."""
     size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
     arrays = {}
-    for name, axes in kind.remembers.items():
+    for name, declared in kind.remembers.items():
         if name not in saved.arrays:
             raise ValueError(f"{name} is missing")
         array = saved.arrays[name]
+        axes, _, holds = declared.partition(":")
         fits = array.ndim == len(axes) and all(n in size[axis] for n, axis in zip(array.shape, axes, strict=True))
         if not fits or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
             raise ValueError(f"{name} is not what {saved.method} has")
+        low, high = _RANGES[holds]
+        if array.size and not (low <= array.min() and array.max() <= high):
+            raise ValueError(f"{name} is out of range")
         arrays[name] = array
     return arrays
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a parameter from a file is of the type that the constructor declares."""
+    if hint is Any:
+        return True
+    origin, options = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, option) for option in options)
+    if origin is Literal:
+        return value in options
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    kind = origin or hint
+    return not isinstance(kind, type) or isinstance(value, kind)

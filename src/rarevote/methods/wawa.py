@@ -39,7 +39,7 @@ class Wawa(PredictsNewTasks):
 
     method_name: ClassVar[str] = "wawa"
     takes_new_labels: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:p"}
 
     def _fit(self, request: Request) -> Fit:
         annotations = request.annotations

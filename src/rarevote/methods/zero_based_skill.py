@@ -68,8 +68,8 @@ class ZeroBasedSkill(PredictsNewTasks):
         self.eps = eps
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        for name in ("n_iter", "lr_steps_to_reduce"):
-            check_count(name, getattr(self, name))
+        check_count("n_iter", self.n_iter, at_least=0)
+        check_count("lr_steps_to_reduce", self.lr_steps_to_reduce)
         for name in ("lr_init", "lr_reduce_factor"):
             check_number(name, getattr(self, name), above=0, at_most=1)
         check_number("eps", self.eps, at_least=0)

@@ -56,7 +56,7 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         lead=sentences.lead(found),
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
-        cautions=[*sentences.cautions(found), *about.cautions],
+        cautions=[*sentences.cautions(found), *found.alike.warnings, *about.cautions],
         classes=[str(name) for name in found.classes.names.tolist()],
         rare=found.rare,
     )

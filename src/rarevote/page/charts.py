@@ -27,7 +27,7 @@ from rarevote.charts.parts import (
     shapes,
     short,
 )
-from rarevote.crowd.words import count, percent
+from rarevote.crowd.words import count, percent, short_names
 from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
 from rarevote.meaning.words import PROFILE_WORDS
 from rarevote.meaning.workers import logit
@@ -182,8 +182,9 @@ def ability_map(found: Diagnosis) -> Chart:
         for i, r in enumerate(chosen.tolist())
     ]  # fmt: skip
     keys = tuple(key for profile, key in _PROFILE_KEYS.items() if workers.count(profile))
-    x = alt.X("x:Q", title=f"recognises {short(common_name)}", **ability_scale(ends["x"]))
-    y = alt.Y("y:Q", title=f"recognises {short(rare_name)}", **ability_scale(ends["y"]))
+    of_x, of_y = short_names([common_name, rare_name])
+    x = alt.X("x:Q", title=f"recognises {of_x}", **ability_scale(ends["x"]))
+    y = alt.Y("y:Q", title=f"recognises {of_y}", **ability_scale(ends["y"]))
     base = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=y, description=alt.Description("words:N"))
     middle = alt.Chart(alt.InlineData(values=[{"half": 0.0}])).mark_rule(strokeDash=[4, 3], color=light("soft"))
     layers: list[Any] = [middle.encode(x=alt.X("half:Q")), middle.encode(y=alt.Y("half:Q"))]

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +58,7 @@ def write_report(
     gold: Mapping[Any, Any] | None = None,
     rare: Any = None,
     shown: Shown | None = None,
+    models: Iterable[Any] = (),
     labels: NDArray[Any] | None = None,
     decision: str | None = None,
     calibration: CalibratedPosterior | None = None,
@@ -75,6 +76,7 @@ def write_report(
         gold: true labels that the fit was given.
         rare: the class that matters; the one with the fewest votes if not given.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
+        models: names of the annotators that are models.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
         decision: how these labels were decided on, in a sentence.
         calibration: probabilities of the classes, if they have been computed already.
@@ -87,7 +89,9 @@ def write_report(
         ParameterError: ``rare`` is no class.
     """
     page_path = check_page_path(Path(path))
-    found = diagnose(estimator, calibration=calibration, labels=labels, rare=rare, truth=truth, gold=gold)
+    found = diagnose(
+        estimator, calibration=calibration, labels=labels, rare=rare, truth=truth, gold=gold, models=models
+    )
     about = About(
         source=source,
         method=method_title(estimator.method_name),

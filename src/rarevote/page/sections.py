@@ -14,7 +14,7 @@ from typing import Any
 from rarevote.charts.parts import Chart
 from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.words import jury_sentences
-from rarevote.page import charts, sentences, small_tables
+from rarevote.page import agreement, charts, sentences, small_tables
 from rarevote.page.sentences import About
 from rarevote.page.small_tables import Matrix
 from rarevote.page.tables import ListTable, Shown, item_list, worker_list
@@ -53,6 +53,7 @@ def page_sections(
     return [
         _lost(found),
         _annotators(found),
+        _agreement(found),
         _trade_off(found),
         _look(found, shown or {}),
         _classes(found),
@@ -78,6 +79,10 @@ def _annotators(found: Diagnosis) -> Section:
         "jury": jury_sentences(found.classes.jury, found.classes.names),
     }
     return Section("annotators", "Annotators", values, _drawn(charts.ability_map(found)), [worker_list(found)])
+
+
+def _agreement(found: Diagnosis) -> Section:
+    return Section("agreement", "Agreement", agreement.agreement_values(found))
 
 
 def _trade_off(found: Diagnosis) -> Section:

@@ -23,7 +23,7 @@ class About:
         method: the method as people write it.
         parameters: those that differ from their defaults, in words.
         decision: how labels were decided on, in a sentence.
-        n_gold: known labels that the fit was given.
+        n_gold: gold labels that the fit was given.
         date: the day on which the page was made.
         version: of this package.
         cautions: what to know before relying on the page beside what the records say themselves.

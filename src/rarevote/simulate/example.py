@@ -1,6 +1,6 @@
 """The example data that comes with the package: simulated rail inspectors, many of whom overlook defects.
 
-3 000 images of rails, 120 of them (4 %) with the label ``defect`` and the rest ``sound``, labelled by 40
+3 000 images of rails, 120 of them (4%) with the label ``defect`` and the rest ``sound``, labelled by 40
 inspectors, five or six of them an image. A majority vote finds three defects out of five. The data are
 simulated; ``examples/make_rails.py`` in the source tree makes them.
 """

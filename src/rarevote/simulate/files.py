@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, literal
+from rarevote.io.write.atomic import cannot_write, make_folder, temporary_folder
 from rarevote.simulate.crowds import SimulatedCrowd
 
 #: A text with one replacement field for the number, or a function from the number to the name.
@@ -89,20 +89,21 @@ def write_crowd(
         raise ParameterError(f"format must be csv or parquet, not {format!r}")
     folder = Path(folder)
     is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     try:
         # Inside the folder, hence on the same disk, where moving a file is one step.
-        with tempfile.TemporaryDirectory(prefix=".crowd-", dir=folder) as name:
-            desk = Path(name)
+        with temporary_folder(folder, "crowd") as desk:
             n_tasks, n_annotations = _write_csv(desk, chunks, task_name, worker_name, class_names, progress)
             if format == "parquet":
                 _csv_to_parquet(desk, {"labels": ("task", "worker", "label"), "truth": ("task", "label")})
             names = (f"labels.{format}", f"truth.{format}", "workers.csv")
             labels, truth, workers = ((desk / name).replace(folder / name) for name in names)
-    except BaseException:
+    except BaseException as error:
         if is_new:
             with contextlib.suppress(OSError):  # what went wrong matters more than an empty folder
                 folder.rmdir()
+        if isinstance(error, OSError):
+            raise cannot_write(folder, error) from None
         raise
     return CrowdFiles(labels, truth, workers, n_tasks, n_annotations)
 

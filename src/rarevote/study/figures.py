@@ -246,7 +246,8 @@ def track_chart(
         layers.append(line.mark_line(strokeWidth=1.6, strokeDash=list(key.dash), clip=True))
     # Marks above all lines.
     marks = base.transform_filter("datum.is_own").mark_point(filled=True, size=110, opacity=1)
-    layers.append(marks.encode(shape=shapes("series", chosen), stroke=alt.value("white"), strokeWidth=alt.value(1)))
+    edge = {"stroke": alt.value(light("paper")), "strokeWidth": alt.value(1)}
+    layers.append(marks.encode(shape=shapes("series", chosen), **edge))
     small = alt.layer(*layers).properties(width=size[0], height=size[1])
     many = _facets(small, panels, columns=len(panels), spacing=24).resolve_axis(x="independent", y="independent")
     return _dressed(many, title, chosen)

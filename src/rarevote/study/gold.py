@@ -1,4 +1,4 @@
-"""Is gold needed? Methods that learn from known labels against CC-Rasch without any (Figure 2 of the paper).
+"""Is gold needed? Methods that learn from gold against CC-Rasch without any (Figure 2 of the paper).
 
 A share of the items has its truth revealed. Gold majority vote and gold Dawid–Skene learn about the workers from
 these items alone and then label the rest. CC-Rasch is fitted twice: without gold, on the rest only, as in the paper;

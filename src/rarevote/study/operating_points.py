@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 from statistics import fmean
 from typing import Literal
 
@@ -89,7 +90,11 @@ def operating_chart(points: Sequence[OperatingPoint]) -> Chart:
         for one in points
     ]
     title = "Operating point against ranking"
-    last = max([3.0, *(1.05 * one.flags_per_item for one in points if one.kind == "own")])
+    own = [one for one in points if one.kind == "own"]
+    # Near the own points, where the curves part.
+    flags = [one.flags_per_item for one in own]
+    x = (floor(2 * min(flags) - 1) / 2, max(3.0, 1.05 * max(flags)))
+    y = (floor(10 * min(one.recall for one in own) - 1.5) / 10, 1.0)
     return Chart(
         "operating_points",
         title,
@@ -101,7 +106,7 @@ def operating_chart(points: Sequence[OperatingPoint]) -> Chart:
         track_chart(
             tracks,
             title=title,
-            x=Axis("items flagged per item that has the rarest class", domain=(0, last)),
-            y=Axis("recall of the rarest class", domain=(0, 1)),
+            x=Axis("items flagged per item that has the rarest class", domain=(max(x[0], 0.0), x[1])),
+            y=Axis("recall of the rarest class", domain=(max(y[0], 0.0), y[1])),
         ),
     )

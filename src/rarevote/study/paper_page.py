@@ -18,7 +18,7 @@ from rarevote.study.tables import signed
 def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> StudySection:
     """Add a finished paper study to the page of its folder; the clock stood at ``begin`` when it began."""
     # The rows of all datasets, one by one against the paper's, are for the file and not for the page.
-    tables = [table for name, texts in study.texts().items() for table in texts[: 2 if name == "deviation" else 1]]
+    tables = [table for name, texts in study.texts().items() for table in (texts[:2] if name == "deviation" else texts)]
     account = Account(
         findings=_findings(study),
         charts=_charts(study),

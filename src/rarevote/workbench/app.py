@@ -36,7 +36,7 @@ from rarevote.page.style import asset, page_style
 from rarevote.workbench.guard import HOSTS, Guard, Headers
 from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES
-from rarevote.workbench.sitting import UNSURE, Overtaken, Sitting, SittingProgress
+from rarevote.workbench.sitting import UNSURE, OvertakenError, Sitting, SittingProgress
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
@@ -217,7 +217,7 @@ class Pages:
     def _do(self, action: Callable[[], int | None], number: int | None) -> Response:
         try:
             following = action()
-        except Overtaken as error:
+        except OvertakenError as error:
             shown = number if number is not None and self._sitting.task_of(number) is not None else None
             return self._current(note=str(error), status=409, item=shown)
         except InputError as error:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
-from rarevote.io.read.crowd import Crowd
+from rarevote.io.platforms.base import shown_text
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit import Audit
@@ -24,8 +24,9 @@ from rarevote.meaning.audit.of_fit import all_tasks, result_columns
 from rarevote.meaning.audit.plan_file import read_text, to_text
 from rarevote.meaning.audit.source import read_again
 from rarevote.meaning.audit.words import forecast_words, relative_to, status_sentences
+from rarevote.page.proved import write_proved_page
 from rarevote.workbench.shelf import Pictures, Shelf
-from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, Overtaken, Sitting
+from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, OvertakenError, Sitting
 
 
 class AuditSitting(Sitting):
@@ -36,7 +37,6 @@ class AuditSitting(Sitting):
         pictures: which texts are pictures.
         journal: where answers go at once.
         who: the expert.
-        write_page: writes the report of the audit to a file, if there is one to be had.
 
     Raises:
         InputError: plan, journal or labels cannot be read or contradict each other.
@@ -51,16 +51,15 @@ class AuditSitting(Sitting):
         pictures: Pictures,
         journal: Journal,
         who: str | None = None,
-        write_page: Callable[[Audit, Crowd, Path], None] | None = None,
     ) -> None:
-        self._path, self._write_page = path, write_page
+        self._path = path
         audit = self._audit = Audit.from_json(read_text(path))
         self._in_plan = self._answered()
         audit.take_journal(path)
         plan = audit.plan
         # A plan made in Python may name no labels: then there is nothing to see but the items' names.
         self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
-        shown = {} if self._crowd is None else self._crowd.shown
+        shown = {} if self._crowd is None else self._crowd.to_show
         # "No" is an answer too where the other classes are not known.
         labels = plan.classes if len(plan.classes or []) > 1 else [plan.name, False]
         super().__init__(
@@ -111,12 +110,12 @@ class AuditSitting(Sitting):
             worst_case: close what was left unsure with the answer that is worst for every claim.
 
         Raises:
-            Overtaken: there are open items.
+            OvertakenError: there are open items.
             InputError: the plan cannot be written; then nothing new is asked, and going on can be tried again.
         """
         if not self._unsaved:
             if self.next_open() is not None or (self._audit.pending and not worst_case):
-                raise Overtaken("There are open items; answer them first.")
+                raise OvertakenError("There are open items; answer them first.")
             if self._audit.pending:
                 self._audit.worst_case(who=self.who)
             self._audit.round()
@@ -129,16 +128,15 @@ class AuditSitting(Sitting):
     def files(self) -> dict[str, Made]:
         """What `rarevote audit finish` makes, beside the plan."""
         stem = self._path.with_suffix("")
-        made = {"certificate": Made("Certificate", Path(f"{stem}.certificate.json"))}
-        if self._crowd is not None:
-            made = {
-                "final-list": Made("Final list", Path(f"{stem}.final-list.csv")),
-                "labels": Made("All labels", Path(f"{stem}.labels.csv")),
-                **made,
-            }
-            if self._write_page is not None:
-                made["page"] = Made("Page", Path(f"{stem}.page.html"))
-        return made
+        lists = {
+            "final-list": Made("Final list", Path(f"{stem}.final-list.csv")),
+            "labels": Made("All labels", Path(f"{stem}.labels.csv")),
+        }
+        return {
+            **({} if self._crowd is None else lists),
+            "certificate": Made("Certificate", Path(f"{stem}.certificate.json")),
+            "page": Made("Page", Path(f"{stem}.certificate.html")),
+        }
 
     def make(self, name: str) -> Made:
         """Make the answers final, so that the plan's hash is that of the certificate, and write a file."""
@@ -148,11 +146,11 @@ class AuditSitting(Sitting):
             with replacing(made.path) as temporary:
                 temporary.write_text(to_text(self._audit.certificate()), encoding="utf-8")
             return made
-        assert self._crowd is not None
         if name == "page":
-            assert self._write_page is not None
-            self._write_page(self._audit, self._crowd, made.path)
+            source = self._path if self._crowd is None else Path(self._crowd.title)
+            write_proved_page(self._audit, made.path, source=source.name)
             return made
+        assert self._crowd is not None
         rows = result_columns(self._audit, all_tasks(self._crowd.annotations), self._crowd.shown)
         if name == "final-list":
             final = set(self._audit.final_list())
@@ -225,7 +223,7 @@ class AuditSitting(Sitting):
 
         def texts(task: Any) -> list[str]:
             i = row[task] if columns else 0
-            return [str(column[i]) if i < len(column) else "" for column in columns]
+            return [shown_text(one[i]) if i < len(one) else "" for one in columns]
 
         return texts
 

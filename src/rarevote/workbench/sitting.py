@@ -27,7 +27,7 @@ _MAX_SECONDS = 120.0
 _MEMORY = 20
 
 
-class Overtaken(InputError):
+class OvertakenError(InputError):
     """What was sent is about a state that has changed since, such as by another tab."""
 
 
@@ -206,7 +206,7 @@ class Sitting:
             seen: the choice that stood when the expert looked, so that no tab overwrites another unseen.
 
         Raises:
-            Overtaken: something else stands meanwhile, or the answer can no longer change.
+            OvertakenError: something else stands meanwhile, or the answer can no longer change.
             InputError: it cannot be written; nothing has changed.
         """
         place = self._place(number)
@@ -214,7 +214,9 @@ class Sitting:
         if before == choice:
             return  # sent twice
         if before != seen:
-            raise Overtaken(f"This item has meanwhile been answered: {self.name_of(before)}. Look again, then choose.")
+            raise OvertakenError(
+                f"This item has meanwhile been answered: {self.name_of(before)}. Look again, then choose."
+            )
         self._keep(place, choice)
         self._order.pop(place, None)
         self._order[place] = None
@@ -227,14 +229,14 @@ class Sitting:
             number: the item that was last when the expert looked.
 
         Raises:
-            Overtaken: another answer is the last one now.
+            OvertakenError: another answer is the last one now.
             InputError: it cannot be written; nothing has changed.
         """
         place = self._place(number)
         if self.said[place] is None:
             return  # sent twice
         if number != self.last:
-            raise Overtaken("Another item has been answered meanwhile; undo takes back the last answer only.")
+            raise OvertakenError("Another item has been answered meanwhile; undo takes back the last answer only.")
         self._keep(place, None)
         del self._order[place]
         self._front = min(self._front, place)
@@ -242,9 +244,9 @@ class Sitting:
     def _place(self, number: int) -> int:
         place = number - self.first
         if not 0 <= place < len(self.tasks):
-            raise Overtaken("That item is no longer asked; its answer stands.")
+            raise OvertakenError("That item is no longer asked; its answer stands.")
         if place in self._fixed:
-            raise Overtaken(
+            raise OvertakenError(
                 f"The answer to this item is part of the plan and stands: {self.name_of(self.said[place])}."
             )
         return place

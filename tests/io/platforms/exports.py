@@ -33,7 +33,16 @@ PLATFORM_OF: dict[str, str | None] = {
     "toloka.tsv": "toloka",
     "appen.csv": "appen",
     "appen_units.jsonl": "appen",
+    "label_studio_form.json": "label-studio",
+    "label_studio_one.json": "label-studio",
+    "prodigy_unnamed.jsonl": "prodigy",
+    "prodigy_some_unnamed.jsonl": "prodigy",
+    "mturk_form.csv": "mturk",
+    "toloka_outputs.tsv": "toloka",
+    "appen_comments.csv": "appen",
     "plain.csv": None,
+    "wide_judges.csv": None,
+    "wide_raters.csv": None,
 }
 
 #: One fixture per platform and a question of it.

@@ -47,7 +47,7 @@ def test_several_choices_of_units() -> None:
     ]  # fmt: skip
     assert export.gold == {"900:politics": "yes", "900:sport": "yes"}
     assert read_export(UNITS, question="relevant", multilabel=True).gold["900:Yes"] == "yes"
-    # No known answer is not the answer "none of them".
+    # No gold label is not the answer "none of them".
     assert not any(task.startswith("901") for task in read_export(UNITS, question="relevant", multilabel=True).gold)
 
 

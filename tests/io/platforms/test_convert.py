@@ -29,7 +29,7 @@ def test_rows_gold_and_summary(tmp_path: Path) -> None:
     assert len(rows(out)) == 6
     assert rows(gold) == [["task", "label"], ["t3", "cat"]]
     assert done.stdout == ""
-    for part in ("Toloka, question result (also asked: tags)", "8 records: 5 rows, 3 tasks, 2 workers, 1 known answers",
+    for part in ("Toloka, question result (also asked: tags)", "8 records: 5 rows, 3 tasks, 2 workers, 1 gold label",
                  "expired", "1 rows repeat", f"wrote {out}", f"wrote {gold}"):  # fmt: skip
         assert part in done.stderr
 
@@ -77,7 +77,7 @@ def test_several_choices(tmp_path: Path) -> None:
 def test_nothing_is_written_on_errors(tmp_path: Path) -> None:
     out = tmp_path / "x.csv"
     done = rarevote("convert", FIXTURES / "doccano", "--out", out, "--gold-out", tmp_path / "gold.csv", code=1)
-    assert "no known answers" in done.stderr
+    assert "no gold was found" in done.stderr
     done = rarevote("convert", FIXTURES / "doccano", "--out", tmp_path / "x.docx", code=1)
     assert "cannot write .docx" in done.stderr
     absent = tmp_path / "no" / "gold.csv"
@@ -88,3 +88,12 @@ def test_nothing_is_written_on_errors(tmp_path: Path) -> None:
     done = rarevote("convert", FIXTURES / "toloka.tsv", "--out", out, code=1)
     assert "2 questions were asked" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_formulas_in_cells_are_harmless_where_asked(tmp_path: Path) -> None:
+    path = tmp_path / "Batch_1.csv"
+    path.write_text("HITId,WorkerId,Input.text,Answer.x\nh,w,=1+1,yes\nh,v,=1+1,no\n")
+    plain = rarevote("convert", path, "--show", "text").stdout
+    safe = rarevote("convert", path, "--show", "text", "--spreadsheet-safe").stdout
+    assert [line.split(",")[3] for line in plain.splitlines()[1:]] == ["=1+1", "=1+1"]
+    assert [line.split(",")[3] for line in safe.splitlines()[1:]] == ["'=1+1", "'=1+1"]

@@ -40,7 +40,7 @@ def test_all_fixtures_are_in_the_matrix() -> None:
 def test_a_wrong_platform_is_named(platform: str, other: str) -> None:
     name, question = MAIN[platform]
     if platform != other:
-        with pytest.raises(InputError, match=f"this is an export of .*: --from {platform}"):
+        with pytest.raises(InputError, match=f"this is an export of .*: platform='{platform}'"):
             read_export(FIXTURES / name, platform=other, question=question)
 
 
@@ -111,7 +111,7 @@ def test_other_files_are_no_export(tmp_path: Path, text: str) -> None:
     path = tmp_path / "file"
     path.write_text(text)
     assert detect(path) is None
-    with pytest.raises(InputError, match=r"not recognised as an export of label-studio, .*rarevote aggregate"):
+    with pytest.raises(InputError, match=r"not recognised as an export of label-studio, .*rarevote.read"):
         read_export(path)
 
 

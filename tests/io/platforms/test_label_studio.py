@@ -76,7 +76,7 @@ def test_a_control_that_is_called_as_a_column_of_the_data(tmp_path: Path) -> Non
 def test_keys_in_another_order(tmp_path: Path) -> None:
     records = [dict(sorted(record(7, who, q=label).items())) for who, label in (("a", "x"), ("b", "y"))]
     assert rows(write(tmp_path / "x.json", records)) == [("7", "a", "x"), ("7", "b", "y")]
-    with pytest.raises(InputError, match=r"which column holds the answers\?.*--question .*there is 'q', 'text'"):
+    with pytest.raises(InputError, match=r"which column holds the answers\?.*question='...'; there is 'q', 'text'"):
         read_export(write(tmp_path / "x.json", records[:1]))
     assert rows(tmp_path / "x.json", question="q") == [("7", "a", "x")]
     # A task whose data has an id of its own.

@@ -69,7 +69,7 @@ def test_label_studio_several_choices() -> None:
     assert export.worker.count("ida@example.org") == 3
     assert export.gold == {"2:health": "yes", "2:money": "no", "2:sport": "no"}
     assert (export.shown["item"][0], export.shown["choice"][0], export.task[0]) == ("1", "health", "1:health")
-    with pytest.raises(InputError, match=r"record 1 \(task 1\): several choices .*'health', 'money'.*--multilabel"):
+    with pytest.raises(InputError, match=r"record 1 \(task 1\): several choices .*'health', 'money'.*multilabel=True"):
         read_export(FIXTURES / "label_studio_multi.json")
 
 
@@ -210,7 +210,7 @@ def test_prodigy() -> None:
         ("22", "news-12", "pos", "悪い", "Zeitung"),
     ]
     assert export.left_out == {"rejected": 1, "ignored": 1, "no answer": 1, "no annotator named": 1}
-    assert "?session=" in export.notes[0]
+    assert "?session=" in export.cautions[0]
     assert rows("prodigy.jsonl", question="user_input") == [
         ("-11", "news-anna@example.org", "sehr gut"),
         ("-11", "news-12", "schlecht"),
@@ -233,7 +233,7 @@ def test_prodigy_yes_or_no() -> None:
 def test_prodigy_without_annotators_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"_input_hash": 1, "_task_hash": 2, "answer": "accept", "_session_id": None}))
-    with pytest.raises(InputError, match=r"no answers .*1 no annotator named.*\?session=NAME"):
+    with pytest.raises(InputError, match=r"the only answer names no annotator, .*\?session=NAME"):
         read_export(path)
 
 
@@ -252,7 +252,7 @@ def test_prodigy_sessions_without_a_name(tmp_path: Path) -> None:
     path.write_text("\n".join(json.dumps({**line, "_annotator_id": name}) for name in names))
     export = read_export(path)
     assert export.worker == names
-    assert export.notes[0].startswith("2 annotators are called by the time at which the server was started")
+    assert export.cautions[0].startswith("2 annotators are called by the time at which the server was started")
 
 
 def test_spans_are_refused() -> None:
@@ -538,3 +538,39 @@ def test_only_cells_after_those_that_count_may_be_left_away(tmp_path: Path, row:
         read_export(path)
     path.write_text("HITId,WorkerId,Answer.q,Approve,Reject\nh,v,good\nh,w,bad,,\nh,u,bad,,,,\n")
     assert read_export(path).label == ["good", "bad", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "text", "rows"),
+    [
+        ("mturk", "HITId,WorkerId,Answer.x,Approve,Reject\nh,w,a\nh,v,b\n", [("h", "w", "a"), ("h", "v", "b")]),
+        (
+            "toloka",
+            "INPUT:a\tOUTPUT:x\tASSIGNMENT:worker_id\tASSIGNMENT:status\tACCEPT:verdict\nu\tx\tw\tAPPROVED\n",
+            [("u", "x", "w")],
+        ),
+        ("appen", "_unit_id,_worker_id,q,q_gold,text,reviewer\n1,w,a\n1,v,b\n", [("1", "w", "a"), ("1", "v", "b")]),
+        (
+            "label-studio",
+            "annotation_id,annotator,id,lead_time,mood,note\n1,3,7,2.0,good\n2,4,7,2.0,bad\n",
+            [("7", "3", "good"), ("7", "4", "bad")],
+        ),
+        (
+            "doccano",
+            "id,label,text,user,annotation_approver,meta\n1,pos,hello,ana,\n1,neg,hello,bo,\n",
+            [("1", "ana", "pos"), ("1", "bo", "neg")],
+        ),
+    ],
+)
+def test_short_rows_on_every_platforms_table(
+    tmp_path: Path, platform: str, text: str, rows: list[tuple[str, str, str]]
+) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text(text)
+    export = read_export(path, platform=platform)
+    found = set(zip(export.task, export.worker, export.label, strict=True))
+    assert found == ({("u", "w", "x")} if platform == "toloka" else set(rows))
+    mark = "\t" if platform == "toloka" else ","
+    path.write_text(text + mark.join(["x"] * 12) + "\n")
+    with pytest.raises(InputError, match=rf"line {text.count(chr(10)) + 1} has 12 cells, the header has \d"):
+        read_export(path, platform=platform)

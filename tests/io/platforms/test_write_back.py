@@ -11,9 +11,10 @@ import pytest
 
 from rarevote import MajorityVote
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms import Export, export_annotations, read_export
+from rarevote.io.platforms import PLATFORMS, Export, export_annotations, read_export
 from rarevote.io.platforms.write_back import check_way_back, write_back
-from tests.io.platforms.exports import FIXTURES
+from tests.command import rarevote, rows
+from tests.io.platforms.exports import FIXTURES, MAIN
 
 
 def aggregated(export: Export) -> dict[str, tuple[str, float]]:
@@ -138,7 +139,7 @@ def test_argilla_version_1_and_server_forms(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="labels can go back to label-studio and argilla, not to toloka"):
+    with pytest.raises(InputError, match="back to label-studio, argilla, prodigy and doccano, not to toloka"):
         check_way_back("toloka", tmp_path / "x.json")
     with pytest.raises(InputError, match="labels go back as JSON"):
         check_way_back("argilla", tmp_path / "x.csv")
@@ -156,3 +157,97 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"export.json", "back.json"}
     with pytest.raises(InputError, match="cannot be written"):
         write_back(export, ["101"], ["crack"], [1.0], tmp_path / "nowhere" / "x.json")
+
+
+# -- Prodigy and doccano: answers, not predictions -------------------------------------------------------------------
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_prodigy_round_trip(tmp_path: Path) -> None:
+    export = read_export(FIXTURES / "prodigy.jsonl")
+    results = aggregated(export)
+    labels, scores = zip(*results.values(), strict=True)
+    back = tmp_path / "back.jsonl"
+    assert write_back(export, results, labels, scores, back) == 2
+    original = {line["_input_hash"]: line for line in reversed(lines_of(FIXTURES / "prodigy.jsonl"))}
+    for line in lines_of(back):
+        before = original[line["_input_hash"]]
+        # What was shown, and the hashes by which Prodigy knows an item, are its own; who answered when is not.
+        for key in ("text", "options", "_input_hash", "_task_hash"):
+            assert line.get(key) == before.get(key)
+        assert "_timestamp" not in line
+        assert line["answer"] == "accept"
+        label, score = results[str(line["_input_hash"])]
+        assert line["accept"] == [label]
+        assert line["meta"]["score"] == pytest.approx(score, abs=1e-6)
+        assert line["_annotator_id"] == line["_session_id"] == "rarevote"
+    again = read_export(back)
+    assert dict(zip(again.task, again.label, strict=True)) == {task: label for task, (label, _) in results.items()}
+    assert set(again.worker) == {"rarevote"}
+
+
+def test_prodigy_round_trip_of_yes_and_no(tmp_path: Path) -> None:
+    back = tmp_path / "back.jsonl"
+    one = read_export(FIXTURES / "prodigy_binary.jsonl", question="SPORT")
+    assert write_back(one, ["1"], ["reject"], [0.75], back) == 1
+    (line,) = lines_of(back)
+    assert (line["label"], line["answer"], line["_input_hash"]) == ("SPORT", "reject", 1)
+    every = read_export(FIXTURES / "prodigy_binary.jsonl", multilabel=True)
+    results = aggregated(every)
+    labels, scores = zip(*results.values(), strict=True)
+    write_back(every, results, labels, scores, back)
+    again = read_export(back, multilabel=True)
+    assert dict(zip(again.task, again.label, strict=True)) == {task: label for task, (label, _) in results.items()}
+
+
+def test_prodigy_items_without_an_answer_are_left_away(tmp_path: Path) -> None:
+    # db-in takes a line without an answer as accepted.
+    export = read_export(FIXTURES / "prodigy.jsonl")
+    write_back(export, ["22"], ["neg"], [None], tmp_path / "back.jsonl")
+    (line,) = lines_of(tmp_path / "back.jsonl")
+    assert (line["_input_hash"], line["accept"]) == (22, ["neg"])
+    assert "score" not in line.get("meta", {})
+
+
+@pytest.mark.parametrize("name", ["doccano", "doccano_old.jsonl", "doccano_slots"])
+def test_doccano_round_trip(tmp_path: Path, name: str) -> None:
+    multilabel = name == "doccano_slots"
+    export = read_export(FIXTURES / name, multilabel=multilabel, question="cats" if multilabel else None)
+    back = tmp_path / "back.jsonl"
+    results = sent_back(export, back)
+    written = lines_of(back)
+    assert len({line["id"] for line in written}) == len(written)
+    for line in written:
+        assert isinstance(line.get("text", line.get("data")), str)
+        assert isinstance(line[export.question], list)
+        assert not {"Comments", "annotations", "annotation_approver", "user"} & line.keys()
+    again = read_export(back, platform="doccano", multilabel=multilabel, question=export.question)
+    told = dict(zip(again.task, again.label, strict=True))
+    assert told == {task: label for task, (label, _) in results.items() if task in told}
+    assert {task for task, (label, _) in results.items() if label != "no"} <= told.keys()
+
+
+@pytest.mark.parametrize("platform", [name for name, one in PLATFORMS.items() if one.takes_labels])
+def test_the_command_line_makes_the_round_trip(tmp_path: Path, platform: str) -> None:
+    name, question = MAIN[platform]
+    back, out = tmp_path / "back.jsonl", tmp_path / "result.csv"
+    chosen = ("--question", question, "--back-out", back, "--out", out)
+    rarevote("aggregate", FIXTURES / name, "-m", "majority-vote", *chosen)
+    models = PLATFORMS[platform].has_predictions
+    again = read_export(back, platform=platform, question=question, include_predictions=models)
+    told = {
+        task: label
+        for task, worker, label in zip(again.task, again.worker, again.label, strict=True)
+        if not models or worker == "model:majority-vote"
+    }
+    assert told == {row["task"]: row["label"] for row in rows(out.read_text(encoding="utf-8"))}
+
+
+def test_four_platforms_take_labels() -> None:
+    able = {name for name, one in PLATFORMS.items() if one.takes_labels}
+    assert able == {"label-studio", "argilla", "prodigy", "doccano"}
+    shown = " ".join(rarevote("aggregate", "--help").stdout.replace("│", " ").split())
+    assert "Label Studio, Argilla, Prodigy and doccano" in shown

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from typer.models import ArgumentInfo
 
+from rarevote.cli.show import say
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ ResultFile = Annotated[
         "--out",
         "-o",
         help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
-        "Without it rows go to stdout.",
+        "Without it rows go to stdout, if that is no terminal.",
     ),
 ]
 
@@ -244,11 +245,23 @@ def check_result_file(out: Path | None, *, as_json: bool) -> None:
         raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
 
 
-def write_result(rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool) -> None:
-    """Rows to the file, or to standard output."""
+def write_result(
+    rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, quiet: bool, example: str = "result.csv"
+) -> None:
+    """Rows to the file, or to standard output; a terminal, where they would bury the summary, is told how to get them.
+
+    Args:
+        rows: the columns by name.
+        out: the file.
+        spreadsheet_safe: whether formulas are made harmless.
+        quiet: whether only data are wanted, so that a terminal gets them too.
+        example: the name of a file, for the advice.
+    """
     from rarevote.io.write.columns import write_columns, write_rows
 
-    if out is None:
+    if out is None and sys.stdout.isatty() and not quiet:
+        say(f"rows are not shown on a terminal: write them with --out {example}, or look at them with | less")
+    elif out is None:
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
     else:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)

@@ -10,6 +10,7 @@ import typer
 
 from rarevote.cli.options.common import MethodName, Settings, make_method, one_of
 from rarevote.cli.show import fitting, say
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD
 
@@ -19,11 +20,9 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 GoldFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Known labels that the method may learn from (task, label).")
+    str | None, typer.Option(metavar="FILE", help="Gold: labels that the method may learn from (task, label).")
 ]
-UseGold = Annotated[
-    bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from known answers in an export.")
-]
+UseGold = Annotated[bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from gold in an export.")]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class FitOptions:
 
     @property
     def may_have_gold(self) -> bool:
-        """Whether there are known labels, or may be."""
+        """Whether there is gold, or may be."""
         return self.gold is not None or self.use_gold
 
     def make(self) -> Estimator:
@@ -63,8 +62,8 @@ class FitOptions:
         from rarevote.api import fit
 
         if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
-            count = f"{len(crowd.gold):,}"
-            say(f"{self.method} learns from {count} known answers in the export (--ignore-gold leaves them out)")
+            count = counted(len(crowd.gold), "gold label")
+            say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
             return fit(
                 crowd, estimator, gold=self.gold, use_gold=self.use_gold, rare=rare, callback=callback, **options

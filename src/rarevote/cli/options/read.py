@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rarevote.cli.convert import (
+    FreeText,
     From,
     GoldColumn,
     IncludePredictions,
@@ -19,6 +20,7 @@ from rarevote.cli.convert import (
     Question,
     export_summary,
     tell_export,
+    tell_notes,
 )
 from rarevote.cli.options.common import (
     Abstain,
@@ -35,6 +37,7 @@ from rarevote.cli.options.common import (
     parse_columns,
 )
 from rarevote.cli.show import reading_files, say
+from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
@@ -63,6 +66,7 @@ class Reading:
     include_predictions: IncludePredictions = False
     prediction_columns: PredictionColumns = None
     gold_column: GoldColumn = None
+    free_text: FreeText = False
 
     @property
     def title(self) -> str:
@@ -94,6 +98,7 @@ class Reading:
             "include_predictions": self.include_predictions,
             "prediction_columns": tuple(self.prediction_columns or ()),
             "gold_column": self.gold_column,
+            "free_text": self.free_text,
         }
 
     def read(self, *, quiet: bool = False) -> Crowd:
@@ -113,9 +118,11 @@ def tell_crowd(crowd: Crowd) -> None:
     if crowd.export is not None:
         tell_export(export_summary(crowd.export))
         say()
+    tell_notes(crowd.notes)
     say(
-        f"{crowd.title}: {votes.n_annotations:,} annotations, {votes.n_tasks:,} tasks, {votes.n_workers:,} workers, "
-        f"{votes.n_classes} classes ({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
     )
     if votes.n_dropped:
         say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.errors import InputError, ParameterError, warn_user
-from rarevote.io.platforms.base import Export, NotUtf8Error, Options
+from rarevote.errors import InputError, ParameterError, how, warn_user
+from rarevote.io.platforms.base import Export, NotUtf8Error, Options, ReadAgain
 from rarevote.io.platforms.registry import PLATFORMS, Platform
 
 if TYPE_CHECKING:
@@ -59,19 +59,28 @@ def read_export(export: str | Path | ExportFiles, *, platform: str | None = None
     if options.include_predictions and not options.prediction_columns and not reader.has_predictions:
         raise ParameterError(
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
-            "prediction_columns=[...] (--prediction-column NAME)"
+            + how("prediction_columns=[...]", "--prediction-column NAME")
         )
-    read = reader.part().read
     try:
-        found: Export = read(files, options)
+        return _read_question(reader, files, options)
     except NotUtf8Error as error:
         # Files that were opened and saved on Windows; five bytes have no meaning there, and then the first error holds.
         try:
-            found = read(files, replace(options, encoding="cp1252"))
+            found = _read_question(reader, files, replace(options, encoding="cp1252"))
         except NotUtf8Error:
             raise error from None
         reason = str(error).split(";")[0]
         warn_user(f"{reason}: read as Windows-1252 instead; check letters with accents")
+    return found
+
+
+def _read_question(reader: Platform, files: ExportFiles, options: Options) -> Export:
+    """The answers to the question that is meant, which is not known in every export before it was read."""
+    read = reader.part().read
+    try:
+        found: Export = read(files, options)
+    except ReadAgain as again:
+        found = read(files, replace(options, question=again.question))
     return found
 
 
@@ -89,14 +98,16 @@ def _reader(files: ExportFiles, name: str | None) -> Platform:
     found = recognise(files)
     if name is None and found is None:
         files.check_whole()
+        named = how("platform=...", "--from NAME")
+        table = how("rarevote.read(path)", "rarevote aggregate FILE")
         raise InputError(
-            f"{files.path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform (--from), or, if "
-            "this is a table of tasks, workers and labels, read it as it is: rarevote aggregate FILE"
+            f"{files.path}: not recognised as an export of {', '.join(PLATFORMS)}. Name the platform ({named}), or, if "
+            f"this is a table of tasks, workers and labels, read it as it is: {table}"
         )
     if name is not None and found is not None and found != name:
         raise InputError(
             f"{files.path}: this is an export of {PLATFORMS[found].title}, not of {PLATFORMS[name].title}: "
-            f"--from {found}"
+            + how(f"platform={found!r}", f"--from {found}")
         )
     return PLATFORMS[name or str(found)]
 
@@ -104,7 +115,7 @@ def _reader(files: ExportFiles, name: str | None) -> Platform:
 def export_annotations(
     export: Export, **policies: Any
 ) -> tuple[Annotations, dict[str, str], dict[str, dict[str, str]]]:
-    """An export as the encoded crowd, its known answers by task, and its shown columns by name and task.
+    """An export as the encoded crowd, its gold by task, and its shown columns by name and task.
 
     Args:
         export: what :func:`read_export` gave.

@@ -1,4 +1,4 @@
-"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the known answers.
+"""What every platform's export becomes: rows of task, worker, label; what was left out and why; the gold.
 
 All ids and labels become text, as they would be in a CSV file, so that gold files and later exports match.
 """
@@ -38,13 +38,21 @@ class NotUtf8Error(InputError):
         )
 
 
+class ReadAgain(Exception):  # noqa: N818 - no error, a request
+    """An export was read for its first question, and another one is meant."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(question)
+        self.question = question
+
+
 @dataclass(frozen=True)
 class Options:
     """What the caller wants of an export.
 
     Attributes:
         question: which question, with or without the platform's prefix (``Answer.``, ``OUTPUT:``); needed where
-            several were asked.
+            several were asked that look like a choice.
         multilabel: make one yes/no problem per choice, for questions with several choices per answer. The task is
             then ``<item>:<choice>``, and the columns ``item`` and ``choice`` are added to what is shown.
         include_predictions: take the predictions of models (Label Studio, Argilla's suggestions) as further workers,
@@ -52,7 +60,8 @@ class Options:
         prediction_columns: columns or keys that hold what a model says, such as an LLM judge's verdict; each is a
             further worker, named ``model:<column>``.
         show: columns or keys to carry along, such as the text of an item.
-        gold_column: the column or key with known answers, where the platform has no fixed one.
+        gold_column: the column or key with gold, where the platform has no fixed one.
+        free_text: take a question whose answers are free text.
         encoding: of text.
     """
 
@@ -62,6 +71,7 @@ class Options:
     prediction_columns: Sequence[str] = ()
     show: Sequence[str] = ()
     gold_column: str | None = None
+    free_text: bool = False
     encoding: str = "utf-8"
 
 
@@ -78,8 +88,9 @@ class Export:
         worker: the worker of each row; models are named ``model:<version>``.
         label: the answer of each row; ``yes`` or ``no`` with ``multilabel``.
         shown: columns carried along, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
-        gold: known answers by task.
+        gold: labels by task.
         left_out: how many answers are no rows, by reason.
+        cautions: what a person should know first: there is only one annotator, or some have no names.
         notes: anything else a person should know.
         n_records: records of the file.
         n_repeated: rows whose (task, worker) pair came before.
@@ -99,6 +110,7 @@ class Export:
     shown: dict[str, list[str]] = field(default_factory=dict)
     gold: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     n_records: int = 0
     n_repeated: int = 0
@@ -110,6 +122,11 @@ class Export:
 
     def __len__(self) -> int:
         return len(self.task)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The workers that are models, not people."""
+        return frozenset(name for name in set(self.worker) if name.startswith(MODEL))
 
     def columns(self) -> dict[str, list[str]]:
         """The rows as named columns: task, worker, label, then what is shown."""
@@ -186,28 +203,6 @@ def look_up(name: str, *places: Any) -> Any:
             if isinstance(place, Mapping) and isinstance(place.get(head), Mapping):
                 return look_up(tail, place[head])
     return ABSENT
-
-
-def choose_question(title: str, questions: Sequence[str], wanted: str | None, *, prefix: str = "") -> str:
-    """The question meant by ``wanted`` (with or without the platform's prefix), or the only one there is.
-
-    Raises:
-        InputError: there are several and none was chosen, there is none, or the chosen one does not exist.
-    """
-    if wanted is not None:
-        plain = wanted.removeprefix(prefix)
-        for name in questions:
-            if plain == name or wanted == name:
-                return name
-        raise InputError(f"{title}: no question {wanted!r}; it has {listed(questions)}")
-    if len(questions) > 1:
-        raise InputError(
-            f"{title}: {len(questions)} questions were asked: {listed(questions)}. "
-            f"Say which one: question={questions[0]!r} (--question {questions[0]!r})"
-        )
-    if not questions:
-        raise InputError(f"{title}: no question was found")
-    return questions[0]
 
 
 def listed(names: Sequence[str]) -> str:

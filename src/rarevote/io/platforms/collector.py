@@ -1,6 +1,6 @@
 """From what a platform's reader finds to an :class:`Export`.
 
-A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a known answer, an answer
+A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a gold label, an answer
 that does not count. The rules that do not depend on the platform are here: which of several questions, several choices
 in one answer, annotators without a name, models as further workers.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.crowd.names import is_missing, sort_labels
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import (
     ABSENT,
     MODEL,
@@ -26,13 +26,14 @@ from rarevote.io.platforms.base import (
     YES,
     Export,
     Options,
+    ReadAgain,
     as_text,
     choices_in_value,
-    choose_question,
     listed,
     look_up,
     shown_text,
 )
+from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
 Splitter = Callable[[Any, str], list[str]]
@@ -44,9 +45,11 @@ class Collector:
     def __init__(self, title: str, options: Options) -> None:
         self.title = title
         self.options = options
-        self.questions: dict[str, None] = {}
+        self.survey = QuestionSurvey(title, options.question)
+        self._answering: tuple[str, str | None] | None = None
         self.values: dict[str, Any] = {}
         self.details: dict[str, Any] = {}
+        self.cautions: list[str] = []
         self.notes: list[str] = []
         self.n_records = 0
         self.aliases: dict[str, str] = {}
@@ -65,13 +68,29 @@ class Collector:
 
     # -- which question ----------------------------------------------------------------------------------------------
 
+    @property
+    def questions(self) -> list[str]:
+        """The questions found so far."""
+        return self.survey.names
+
     def takes(self, question: str) -> bool:
         """Note that a question exists; whether its answers are the ones to collect.
 
-        Without a choice the first question is collected; if a second one turns up, :meth:`finish` refuses.
+        Without a choice the first question is collected; if it turns out to be another, :meth:`finish` asks to be
+        given the export again.
         """
-        self.questions.setdefault(question)
-        return question == (self.options.question or next(iter(self.questions)))
+        self.survey.found(question)
+        return question == (self.options.question or self.questions[0])
+
+    def answering(self, task: str | None, worker: str | None = None) -> None:
+        """Whose answer is read now, and to which task; None where it is nobody's, such as a model's."""
+        self._answering = None if task is None else (task, worker)
+
+    def note(self, question: str, given: Any) -> None:
+        """What stands as the answer to a question, taken or not: it tells which question is meant."""
+        self.survey.found(question)
+        if self._answering is not None:
+            self.survey.note(question, given, *self._answering)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -134,7 +153,7 @@ class Collector:
         self.vote(task, MODEL + (model or "unnamed"), choices, where, find)
 
     def gold(self, task: str, choices: Sequence[str]) -> None:
-        """A known answer."""
+        """A gold label."""
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
         if kept or self.options.multilabel:
             self._gold.setdefault(task, set()).add(kept)
@@ -147,7 +166,7 @@ class Collector:
         split: Splitter = choices_in_value,
         split_gold: Splitter | None = None,
     ) -> None:
-        """What the columns say that the caller named: votes of models, once per task, and the known answer."""
+        """What the columns say that the caller named: votes of models, once per task, and the gold label."""
         options = self.options
         named = [(name, False) for name in options.prediction_columns]
         for name, is_gold in [*named, (options.gold_column, True)] if options.gold_column is not None else named:
@@ -197,22 +216,24 @@ class Collector:
 
         Raises:
             InputError: the question is not clear, an answer has several choices, or no answer is left.
+            ReadAgain: it is clear now, and another one than was collected.
         """
         if not self.questions and no_question:
             raise InputError(f"{self.title}: {no_question}")
-        question = choose_question(self.title, list(self.questions), self.options.question)
+        question = self.survey.choose()
+        if not self.takes(question):
+            raise ReadAgain(question)
         if self._several is not None:
             raise InputError(
                 f"{self._several}, question {question!r}. For one yes/no problem per choice: "
-                "multilabel=True (--multilabel)"
+                + how("multilabel=True", "--multilabel")
             )
         if not self._task:
             self._refuse_nothing(question, no_annotator)
+        if not self.options.free_text:
+            counts = Counter(name for chosen in self._choices for name in chosen)
+            refuse_free_text(self.title, question, counts, len(self._choices))
         self._check_columns()
-        if self._left_out[NO_ANNOTATOR]:
-            self.notes.append(
-                f"{self._left_out[NO_ANNOTATOR]:,} answers name no annotator and are left out. {no_annotator}".strip()
-            )
         if self.options.include_predictions and not any(name.startswith(MODEL) for name in set(self._worker)):
             self.notes.append("no predictions of models were found")
         renamed = self.aliases.get
@@ -231,6 +252,7 @@ class Collector:
             self._shown,
             {task: chosen[0] for task, chosen in gold.items() if chosen},
             dict(self._left_out.most_common()),
+            self._cautions(worker, no_annotator),
             tuple(self.notes),
             self.n_records,
             values=self.values,
@@ -243,8 +265,28 @@ class Collector:
 
     def _refuse_nothing(self, question: str, no_annotator: str) -> None:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
-        advice = f". {no_annotator}" if self._left_out[NO_ANNOTATOR] and no_annotator else ""
-        raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons}){advice}")
+        if nameless := self._left_out[NO_ANNOTATOR]:
+            answers = "the only answer names no" if nameless == 1 else f"none of the {nameless:,} answers names its"
+            others = f" (further left out: {reasons})" if len(self._left_out) > 1 else ""
+            raise InputError(
+                f"{self.title}: {answers} annotator, so nothing can be learned about who is reliable{others}. "
+                f"{no_annotator or 'Export with the names, or numbers, of those who answered.'}"
+            )
+        raise InputError(f"{self.title}: no answers to {question!r} are left ({reasons})")
+
+    def _cautions(self, workers: Sequence[str], no_annotator: str) -> tuple[str, ...]:
+        """What is to be known of the annotators before anything else."""
+        said = []
+        if nameless := self._left_out[NO_ANNOTATOR]:
+            of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
+            said.append(f"{of_all} name no annotator and are left out. {no_annotator}".strip())
+        people = {name for name in workers if not name.startswith(MODEL)}
+        if len(people) == 1 and len(set(workers)) == 1:
+            said.append(
+                f"all answers are by one annotator ({people.pop()}), so there is nobody to compare them with: export "
+                "the answers of the whole team, or ask two more people about the same items"
+            )
+        return (*said, *self.cautions)
 
     def _check_columns(self) -> None:
         named = [*self.options.show, *self.options.prediction_columns]
@@ -255,7 +297,7 @@ class Collector:
                 raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {listed(self._keys)}")
 
     def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
-        """Known answers, those that contradict each other or name several classes left out and counted."""
+        """The gold, labels that contradict each other or name several classes left out and counted."""
         single = not self.options.multilabel
         agreed = {}
         for task, answers in self._gold.items():

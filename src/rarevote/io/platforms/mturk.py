@@ -8,7 +8,6 @@ every option, or ``Answer.taskAnswers``, a JSON text of such values. One HIT may
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,17 @@ from functools import partial
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ABSENT, Export, Options, choose_question
+from rarevote.io.platforms.base import ABSENT, Export, Options
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
-from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table, task_in
+from rarevote.io.platforms.questions import QuestionSurvey
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, json_in_cell, open_table, task_in
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
+# The command line tools wrote these names without capitals.
+_WORKER, _HIT = ("WorkerId", "WorkerID", "workerid", "worker_id"), ("HITId", "HitId", "hitid")
 _COUNTED = frozenset({"", "approved", "submitted"})
 _TICKS = {"true": True, "false": False}
 _WITH_WORKERS = "Download the results with WorkerId"
@@ -73,7 +76,7 @@ class _Answers:
         if self._json_at is not None and cells[self._json_at].strip():
             where = f"{where}, {_AS_JSON}"
             try:
-                given = json.loads(cells[self._json_at])
+                given = parse_json(cells[self._json_at])
             except ValueError as error:
                 raise InputError(f"{where} is not JSON: {error}") from None
             for entry in given if isinstance(given, list) else [given]:
@@ -160,7 +163,7 @@ def read(files: ExportFiles, options: Options) -> Export:
     questions = _find_questions(table, answers)
     if not questions:
         raise InputError(f"{table.title}: not MTurk's batch results: no column begins with {_ANSWER}")
-    name = _chosen(table.title, questions, options.question)
+    name = _chosen(table, answers, questions, options.question)
     collector = Collector(table.title, replace(options, question=name))
     for other in questions:
         collector.takes(other)
@@ -170,7 +173,7 @@ def read(files: ExportFiles, options: Options) -> Export:
     return collector.finish("mturk", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
-def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> str:
+def _chosen(table: PlatformTable, answers: _Answers, questions: dict[str, _Question], wanted: str | None) -> str:
     if wanted is not None:
         plain = wanted.removeprefix(_ANSWER)
         # crowd-html elements add a level of their own: category.label answers "category".
@@ -181,14 +184,33 @@ def _chosen(title: str, questions: dict[str, _Question], wanted: str | None) -> 
             if plain not in questions and plain in question.values.values():
                 # One of several numbered questions, asked for by its own name: not an item after all.
                 questions[plain] = _Question({"": plain}, question.options)
-    return choose_question(title, list(questions), wanted, prefix=_ANSWER)
+    survey = QuestionSurvey(table.title, wanted, _ANSWER)
+    for name in questions:
+        survey.found(name)
+    if survey.is_open and len(questions) > 1:
+        _tally(table, answers, questions, survey)
+    return survey.choose()
+
+
+def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: QuestionSurvey) -> None:
+    """Tell the survey every answer; hidden inputs and times are told from choices by what they hold."""
+    worker_at, hit_at = table.find(*_WORKER), table.find(*_HIT)
+    inputs = table.beginning_with(_INPUT)
+    for where, cells in table.rows():
+        given = answers.of(cells, where)
+        hit, worker = task_in(cells, hit_at, inputs), None if worker_at is None else cells[worker_at]
+        for name, question in questions.items():
+            for item, answer in question.values.items():
+                chosen = _raw_choices(given, answer, question)
+                value = json_in_cell(chosen) if isinstance(chosen, str) else chosen
+                several = value.split("|") if isinstance(value, str) else value
+                survey.note(name, several, f"{hit}:{item}", worker)
 
 
 def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Question, collector: Collector) -> None:
-    # The command line tools wrote these names without capitals.
-    worker_at = table.need("the worker", "WorkerId", "WorkerID", "workerid", "worker_id", advice=_WITH_WORKERS)
+    worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     status_at, reject_at = table.find("AssignmentStatus", "assignmentstatus"), table.find("Reject", "reject")
-    hit_at = table.find("HITId", "HitId", "hitid")
+    hit_at = table.find(*_HIT)
     inputs = table.beginning_with(_INPUT)
     if hit_at is None and not inputs:
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
@@ -222,13 +244,17 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
 
 
 def _choices(given: Mapping[tuple[str, str], str], name: str, question: _Question, where: str) -> list[str]:
+    found = _raw_choices(given, name, question)
+    return _split(found, where) if isinstance(found, str) else found
+
+
+def _raw_choices(given: Mapping[tuple[str, str], str], name: str, question: _Question) -> str | list[str]:
+    """The ticked options of a question, or the text that answers it."""
     if not question.options:
         plain, _, option = name.partition(".")
         value = given.get((name, ""), "") or given.get((plain, option), "")
-        if not value:
-            # A name from taskAnswers may have dots in both of its parts.
-            value = next((text for key, text in given.items() if ".".join(filter(None, key)) == name), "")
-        return _split(value, where)
+        # A name from taskAnswers may have dots in both of its parts.
+        return value or next((text for key, text in given.items() if ".".join(filter(None, key)) == name), "")
     options = {option: value for (asked, option), value in given.items() if asked == name and option and value}
     if len(options) == 1:
         # A lone box is a question of its own: ticked or not.

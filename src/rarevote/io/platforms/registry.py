@@ -57,8 +57,15 @@ PLATFORMS = {
             "label-studio", "Label Studio", "annotator", "annotator|data", has_predictions=True, takes_labels=True
         ),
         Platform("argilla", "Argilla", keys=".*", has_predictions=True, takes_labels=True),
-        Platform("prodigy", "Prodigy", keys="_input_hash|_task_hash"),
-        Platform("doccano", "doccano", "annotation_approver|text|data|filename", "text|data|filename", loose=True),
+        Platform("prodigy", "Prodigy", keys="_input_hash|_task_hash", takes_labels=True),
+        Platform(
+            "doccano",
+            "doccano",
+            "annotation_approver|text|data|filename",
+            "text|data|filename",
+            loose=True,
+            takes_labels=True,
+        ),
         Platform("mturk", "Amazon Mechanical Turk", r"Answer\..*"),
         Platform("toloka", "Toloka", "OUTPUT:.*"),
         Platform("appen", "Appen (CrowdFlower, Figure Eight)", "_unit_id", "results"),

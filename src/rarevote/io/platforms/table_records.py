@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, listed
 from rarevote.io.platforms.parts import Part
 from rarevote.io.read.csv_text import Dialect, find_dialect, repeated_names
@@ -165,6 +165,24 @@ class Finder:
         return ABSENT if place is None else self.cells[place]
 
 
+def json_in_cell(cell: str) -> Any:
+    """What a cell stands for: the value of JSON, a list of the ticked options, or the text itself.
+
+    >>> json_in_cell('{"a": true, "b": false}'), json_in_cell("[x] marks the spot")
+    (['a'], '[x] marks the spot')
+    """
+    text = cell.strip()
+    if text[:1] not in ("[", "{"):
+        return text
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return text  # a label may begin with a bracket
+    if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):
+        return [name for name, tick in value.items() if tick]
+    return value
+
+
 def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:
     """The choices that a cell holds: none, one, or several.
 
@@ -173,19 +191,14 @@ def choices_in_cell(cell: str, where: str, *, separator: str = "") -> list[str]:
     >>> choices_in_cell('["a", "b"]', "line 2"), choices_in_cell(" None ", "line 2")
     (['a', 'b'], ['None'])
     """
-    text = cell.strip()
+    value = json_in_cell(cell)
+    if isinstance(value, list):
+        return choices_in_value(value, where)
+    if not isinstance(value, str):
+        raise InputError(f"{where} holds structured data, not a choice: {cell.strip()[:60]}")
+    text = value
     if not text:
         return []
-    if text[0] in "[{":
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return [text]  # a label may begin with a bracket
-        if isinstance(value, list):
-            return choices_in_value(value, where)
-        if isinstance(value, dict) and all(isinstance(tick, bool) for tick in value.values()):
-            return [name for name, tick in value.items() if tick]
-        raise InputError(f"{where} holds structured data, not a choice: {text[:60]}")
     if separator and separator in text:
         return [piece.strip() for piece in text.split(separator) if piece.strip()]
     return [text]

@@ -1,7 +1,7 @@
 """Toloka's TSV: one row per answer.
 
 A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not exported; a worker
-``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a known answer the ``GOLDEN:`` column of the same name.
+``ASSIGNMENT:worker_id``; a question an ``OUTPUT:`` column; a gold label the ``GOLDEN:`` column of the same name.
 ``ASSIGNMENT:status`` decides: approved and submitted answers count, expired ones are empty and come again.
 """
 
@@ -11,12 +11,21 @@ from dataclasses import replace
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, choose_question
+from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
-from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table, task_in
+from rarevote.io.platforms.questions import QuestionSurvey
+from rarevote.io.platforms.table_records import (
+    Finder,
+    PlatformTable,
+    choices_in_cell,
+    json_in_cell,
+    open_table,
+    task_in,
+)
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
+_TASK = f"{_ASSIGNMENT}task_id"
 _WORKER = (f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
 _WITH_WORKERS = f"Download the results with {_WORKER[0]}"
 _CONFIDENCE = "CONFIDENCE:"  # beside the answers of Toloka's own aggregation
@@ -34,32 +43,37 @@ def recognises(beginning: Beginning) -> bool:
 def read(files: ExportFiles, options: Options) -> Export:
     """Read the rows."""
     table = open_table(files.only(), options.encoding)
-    questions = [table.header[place].removeprefix(_OUTPUT) for place in table.beginning_with(_OUTPUT)]
-    if not questions:
+    if not table.beginning_with(_OUTPUT):
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
     if table.beginning_with(_CONFIDENCE) and table.find(*_WORKER) is None:
         raise InputError(
             f"{table.title}: these are Toloka's aggregated results, which no longer say who answered what; "
             "download the results of the pool instead"
         )
-    if options.question is None and len(questions) > 1:
-        questions = _answered(table, questions) or questions
-    question = choose_question(table.title, questions, options.question, prefix=_OUTPUT)
+    survey = _survey(table, options.question)
+    question = survey.choose()
     collector = Collector(table.title, replace(options, question=question))
-    for name in questions:
+    for name in survey.names:
         collector.takes(name)
     _read_rows(table, question, collector)
     return collector.finish("toloka", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
-def _answered(table: PlatformTable, questions: list[str]) -> list[str]:
-    """Questions that somebody answered: a project may have outputs that nobody used."""
-    open_ones = {name: table.need("the answer", _OUTPUT + name) for name in questions}
-    for _, cells in table.rows():
-        open_ones = {name: place for name, place in open_ones.items() if not cells[place].strip()}
-        if not open_ones:
-            break
-    return [name for name in questions if name not in open_ones]
+def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
+    """The outputs of a project and what was answered; it may have some that nobody used."""
+    survey = QuestionSurvey(table.title, wanted, _OUTPUT)
+    places = {table.header[place].removeprefix(_OUTPUT): place for place in table.beginning_with(_OUTPUT)}
+    for name in places:
+        survey.found(name)
+    if survey.is_open and len(places) > 1:
+        table.needed.update(places.values())
+        task_at, inputs = table.find(_TASK), table.beginning_with(_INPUT)
+        worker_at = table.find(*_WORKER)
+        for _, cells in table.rows():
+            task, worker = task_in(cells, task_at, inputs), None if worker_at is None else cells[worker_at]
+            for name, place in places.items():
+                survey.note(name, json_in_cell(cells[place]), task, worker)
+    return survey
 
 
 def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:
@@ -67,12 +81,12 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
     golden = table.find(_GOLDEN + question)
     worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     status_at = table.find(f"{_ASSIGNMENT}status")
-    task_at = table.find(f"{_ASSIGNMENT}task_id")
+    task_at = table.find(_TASK)
     inputs = table.beginning_with(_INPUT)
     # A row that ends before them may have been cut off: its status, and which task it is, are not known.
     table.needed.update(place for place in (status_at, task_at, *inputs) if place is not None)
     if task_at is None and not inputs:
-        raise InputError(f"{table.title}: no column {_ASSIGNMENT}task_id and no {_INPUT} column says which task it is")
+        raise InputError(f"{table.title}: no column {_TASK} and no {_INPUT} column says which task it is")
     collector.finder(dict.fromkeys(table.header))
     find = Finder(table, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
     for where, cells in table.rows():

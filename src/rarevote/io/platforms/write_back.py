@@ -1,4 +1,4 @@
-"""Labels back to the platform they came from, as predictions with scores.
+"""Labels back to the platform they came from: as predictions with scores, or as answers where it takes no others.
 
 The items are read from the export again, one by one, and written with the aggregated label in place of the answers, so
 that ids, data and the names of the controls are the platform's own and the file can be imported as it is. Answers are
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rarevote.crowd.words import listed
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import YES, Export
 from rarevote.io.platforms.parts import open_export
@@ -46,7 +47,7 @@ def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None 
         details: those of the :class:`Export`, where it is known.
     """
     if platform not in PLATFORMS or not PLATFORMS[platform].takes_labels:
-        able = " and ".join(name for name, one in PLATFORMS.items() if one.takes_labels)
+        able = listed([name for name, one in PLATFORMS.items() if one.takes_labels])
         raise InputError(f"labels can go back to {able}, not to {platform}")
     if details is not None:
         PLATFORMS[platform].part(".way_back").check(details)
@@ -66,7 +67,7 @@ def write_back(
     """Write the items of an export with their aggregated labels, for the platform to import.
 
     Args:
-        export: the export that was aggregated, from Label Studio or Argilla; its file must still be there.
+        export: the export that was aggregated, of a platform that takes labels; its file must still be there.
         tasks: the tasks of the result, as in ``export.task``.
         labels: the label of each.
         scores: the probability of each label.

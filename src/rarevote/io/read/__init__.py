@@ -1,1 +1,1 @@
-"""Votes, known labels and results from files, frames and arrays."""
+"""Votes, gold, truth and results from files, frames and arrays."""

@@ -43,7 +43,8 @@ def read_answers(path: str | Path, *, question: str | None = None) -> list[Said]
     with open_sources(path, wanted=None) as sources:
         title = sources[0].title
         choices = [
-            Choice(find_columns(source.columns, None, aliases=TRUTH_ALIASES, where=source.title)) for source in sources
+            Choice(find_columns(source.columns, None, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
+            for source in sources
         ]
         with loaded(sources, choices) as database:
             rows = database.execute("SELECT task, label FROM rows ORDER BY rowid").fetchall()

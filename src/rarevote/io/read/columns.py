@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
-from rarevote.errors import ColumnsError, ParameterError
+from rarevote.errors import ColumnsError, ParameterError, how
 
 # What labelling tools, published datasets and other packages call them; compared without case and punctuation.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -31,13 +32,14 @@ TRUTH_ALIASES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _plain(name: object) -> str:
+def plain_name(name: object) -> str:
+    """A name without case and punctuation, by which columns are known."""
     return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
 def may_be(role: str, name: str) -> bool:
     """Whether a column is called as one of this role usually is."""
-    return _plain(name) in ALIASES[role]
+    return plain_name(name) in ALIASES[role]
 
 
 def find_columns(
@@ -46,6 +48,8 @@ def find_columns(
     *,
     aliases: Mapping[str, Sequence[str]] = ALIASES,
     where: str = "the table",
+    otherwise: str = "",
+    choosable: bool = True,
 ) -> dict[str, str]:
     """Map each role to a column of a table.
 
@@ -54,6 +58,8 @@ def find_columns(
         columns: explicit choices, such as ``{"task": "image", "label": "verdict"}``.
         aliases: for each role the names to look for, best first.
         where: how messages call the table.
+        otherwise: what else the table may be, for the message that a role has no column.
+        choosable: whether whoever reads the message can say which column is which; else columns must be renamed.
 
     Raises:
         ColumnsError: a role has no column, or several that are equally likely.
@@ -61,7 +67,8 @@ def find_columns(
     chosen = dict(columns or {})
     unknown = set(chosen) - set(aliases)
     if unknown:
-        raise ParameterError(f"columns= knows {', '.join(aliases)}; got {', '.join(sorted(map(str, unknown)))}")
+        option = how("columns=", "--columns")
+        raise ParameterError(f"{option} knows {', '.join(aliases)}; got {', '.join(sorted(map(str, unknown)))}")
     for role, name in chosen.items():
         if name not in found:
             raise ColumnsError(f"{where} has no column {name!r} (for {role}); it has {_listed(found)}")
@@ -71,22 +78,30 @@ def find_columns(
         if role in found:
             chosen[role] = role
             continue
-        candidates = [name for name in found if _plain(name) in names and name not in chosen.values()]
+        candidates = [name for name in found if plain_name(name) in names and name not in chosen.values()]
         if len(candidates) > 1:
-            raise ColumnsError(
-                f"{where} has several columns that may be the {role}: {_listed(candidates)}. "
-                f"Say which: {_how_to(aliases, {**chosen, role: candidates[0]})}"
-            )
+            named = {**dict.fromkeys(aliases, "..."), **chosen, role: candidates[0]}
+            advice = f"Say which: {name_columns(named)}" if choosable else f"Call the one that is meant {role!r}"
+            raise ColumnsError(f"{where} has several columns that may be the {role}: {_listed(candidates)}. {advice}")
         if candidates:
             chosen[role] = candidates[0]
     lacking = [role for role in aliases if role not in chosen]
     if lacking:
-        headless = ". No header line? --no-header --columns worker=1,task=2,label=3" if lacking == list(ALIASES) else ""
-        raise ColumnsError(
-            f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. "
-            f"Say which: {_how_to(aliases, chosen)}{headless}"
+        named = {**dict.fromkeys(aliases, "..."), **chosen}
+        advice = (
+            f"Say which: {name_columns(named)}{otherwise}" if choosable else f"Call it {' and '.join(lacking)} there"
         )
+        raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
+
+
+def has_roles(found: Sequence[str], columns: Mapping[str, str] | None = None) -> bool:
+    """Whether a table has a column for each role, so that nobody need wonder what else it may be."""
+    try:
+        find_columns(found, columns)
+    except ColumnsError:
+        return False
+    return True
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -94,6 +109,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if shown else "none"
 
 
-def _how_to(aliases: Mapping[str, Sequence[str]], chosen: Mapping[str, str]) -> str:
-    pairs = {role: chosen.get(role, "...") for role in aliases}
-    return f"columns={pairs} (--columns {','.join(f'{role}={name}' for role, name in pairs.items())})"
+def name_columns(pairs: Mapping[str, str]) -> str:
+    """What to type to say which column is which."""
+    flag = shlex.quote(",".join(f"{role}={name}" for role, name in pairs.items()))
+    return how(f"columns={dict(pairs)}", f"--columns {flag}")

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, Keep, Missing
 from rarevote.crowd.names import in_kind, listed, unmatched
-from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
+from rarevote.crowd.notebook import facts_html
+from rarevote.crowd.stored_names import positions_of
+from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
+from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import Found, look
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.parts import ExportFiles
 
-_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "prediction_columns", "gold_column")
+_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
+_FOR_TABLES = ("show", "wide", "file_format", "has_header", "sheet", "platform")
+_FOR_FILES = ("prediction_columns", "gold_column")
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,9 @@ class ReadOptions:
         question: of an export, which question.
         multilabel: of an export, one yes/no problem per choice.
         include_predictions: of an export, models' predictions as further workers.
-        prediction_columns: of an export, columns that hold what a model says.
-        gold_column: of an export, the column with known answers.
+        free_text: of an export, take a question whose answers are free text.
+        prediction_columns: columns of an export or of a wide table that hold what a model says.
+        gold_column: the column with gold.
     """
 
     columns: Mapping[str, str] | None = None
@@ -61,6 +67,7 @@ class ReadOptions:
     question: str | None = None
     multilabel: bool = False
     include_predictions: bool = False
+    free_text: bool = False
     prediction_columns: Sequence[str] = ()
     gold_column: str | None = None
 
@@ -89,7 +96,9 @@ class Crowd:
         annotations: the encoded votes.
         title: what messages call the input.
         shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
-        gold: known answers that came with a platform's export.
+        gold: gold labels that came with the votes.
+        models: the workers that are models, not people: those of predictions, and judges of a wide table.
+        notes: what a person should know about how the votes were read.
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
@@ -99,6 +108,8 @@ class Crowd:
     title: str = "your data"
     shown: dict[str, NDArray[Any]] = field(default_factory=dict)
     gold: dict[Any, Any] = field(default_factory=dict)
+    models: frozenset[Any] = frozenset()
+    notes: tuple[str, ...] = ()
     export: Export | None = None
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
@@ -106,11 +117,19 @@ class Crowd:
     def __repr__(self) -> str:
         return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
 
+    def _repr_html_(self) -> str:
+        votes = self.annotations
+        facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
+        facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
+        counts = np.bincount(votes.label, minlength=votes.n_classes).tolist()
+        rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
+        return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
+
     def known(self, labels: Any) -> dict[Any, Any]:
-        """Known labels by task (gold or truth), with ids and labels of the kind that the votes have.
+        """Gold or truth by task, with ids and labels of the kind that the votes have.
 
         A table of text says "7" where Parquet or JSON says 7; they mean the same task. Where the votes have no header
-        line, a file of known labels needs none either: a task and its label.
+        line, a file of gold or truth needs none either: a task and its label.
 
         Args:
             labels: a file, a mapping, a pandas Series indexed by task, a frame, or a tuple ``(task, label)``.
@@ -146,6 +165,22 @@ class Crowd:
                 columns[name][row] = value
         return columns
 
+    def truth(self, labels: Any) -> dict[Any, Any]:
+        """The truth to hold a result against, as :meth:`known` gives them.
+
+        Raises:
+            InputError: they are about other tasks, so that there is nothing to hold against them.
+        """
+        known = self.known(labels)
+        if known and not (positions_of(self.annotations.tasks, list(known)) >= 0).any():
+            first, own = next(iter(known)), self.annotations.tasks[:1].tolist()[0]
+            where = f"{labels}: " if isinstance(labels, (str, Path)) else ""
+            raise InputError(
+                f"{where}the truth names none of the tasks (its first is {first!r}, and the tasks look like {own!r}): "
+                "is it the right file, and are the ids the same?"
+            )
+        return known
+
     def with_annotations(self, annotations: Annotations) -> Crowd:
         """The same with other votes of the same tasks."""
         return replace(self, annotations=annotations)
@@ -156,8 +191,9 @@ class Crowd:
         from rarevote.io.platforms.write_back import check_way_back
 
         if self.export is None:
-            able = " or ".join(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
-            raise InputError(f"--back-out needs an export of {able}, and {self.title} is none")
+            able = listed(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
+            back = how("write_back", "--back-out")
+            raise InputError(f"{back} needs an export of {able}, and {self.title} is none")
         check_way_back(self.export.platform, path, self.export.details)
 
 
@@ -196,6 +232,32 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
     return crowd
 
 
+def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> dict[str, Crowd]:
+    """One crowd for each question of an export that looks like a choice, by the name of the question, best first.
+
+    A question with several choices in an answer becomes one yes/no problem per choice, as with ``multilabel``.
+
+    Args:
+        data: a platform's export.
+        options: how to read.
+        **given: fields of :class:`ReadOptions`, instead of ``options``.
+
+    Raises:
+        InputError: no question looks like a choice, or the export cannot be read.
+    """
+    from rarevote.io.platforms.questions import ALL, EveryQuestionError
+
+    options = replace(options or ReadOptions(**given), question=ALL)
+    try:
+        only = read(data, options)  # a question that is called so
+    except EveryQuestionError as every:
+        return {
+            name: read(data, replace(options, question=name, multilabel=options.multilabel or several))
+            for name, several in every.questions.items()
+        }
+    return {ALL: only}
+
+
 def title_of(paths: Sequence[str]) -> str:
     """What messages call these inputs."""
     first = "standard input" if paths[0] == "-" else paths[0]
@@ -212,11 +274,11 @@ def _as_paths(data: Any) -> list[str] | None:
 
 
 def _from_memory(data: Any, options: ReadOptions) -> Crowd:
-    for_files = options.given("show", "wide", "file_format", "has_header", "sheet", "platform", *_FOR_EXPORTS)
+    for_files = options.given(*_FOR_TABLES, *_FOR_EXPORTS, *_FOR_FILES)
     if for_files is not None:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     annotations, source = read_annotations(data, columns=options.columns, **options.policies)
-    return Crowd(annotations, source=source)
+    return Crowd(annotations, models=_called_models(annotations), source=source)
 
 
 def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> Crowd:
@@ -225,8 +287,9 @@ def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> 
     title = title_of(paths)
     for_exports = options.given(*_FOR_EXPORTS)
     if for_exports is not None:
-        option = "--" + for_exports.replace("_columns", "_column").replace("_", "-")
-        raise ParameterError(f"{option} is for a platform's export, and {title} is none; see --from")
+        option = how(for_exports, "--" + for_exports.replace("_", "-"))
+        named = how("platform", "--from")
+        raise ParameterError(f"{option} is for a platform's export, and {title} is none; see {named}")
     read = read_label_files(
         paths,
         columns=options.columns,
@@ -235,10 +298,13 @@ def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> 
         sheet=options.sheet,
         wide=options.wide,
         show=options.show,
+        gold_column=options.gold_column,
+        model_columns=options.prediction_columns,
         found=found,
         **options.policies,
     )
-    return Crowd(read.annotations, title, read.shown, has_header=options.has_header)
+    models = read.models | _called_models(read.annotations)
+    return Crowd(read.annotations, title, read.shown, read.gold, models, read.notes, has_header=options.has_header)
 
 
 def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOptions) -> Crowd:
@@ -250,15 +316,22 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     export = read_export(
         files,
         platform=options.platform,
-        **{name: getattr(options, name) for name in _FOR_EXPORTS},
+        **{name: getattr(options, name) for name in (*_FOR_EXPORTS, *_FOR_FILES)},
         show=[name for names in options.show for name in names.split(",")],
     )
+    for caution in export.cautions:
+        warn_user(f"{title}: {caution}")
     votes, gold, by_task = export_annotations(export, **options.policies)
     shown = {}
     for name, texts in by_task.items():
         shown[name] = np.empty(votes.n_tasks, dtype=object)
         shown[name][:] = [texts.get(task, "") for task in votes.tasks.tolist()]
-    return Crowd(votes, title, shown, dict(gold), export)
+    return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export)
+
+
+def _called_models(votes: Annotations) -> frozenset[str]:
+    """Workers that ``convert`` calls models."""
+    return frozenset(name for name in votes.workers.tolist() if isinstance(name, str) and name.startswith(MODEL))
 
 
 def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> str | ExportFiles | None:
@@ -285,4 +358,5 @@ def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) ->
         voted = crowd.classes[np.bincount(crowd.label, minlength=crowd.n_classes) > 0]
         strange = unmatched(list(classes), voted)
         if strange:
-            warn_user(f"nobody voted for {listed(map(repr, strange))} (--class): votes are for {listed(voted)}")
+            named = f"{listed(map(repr, strange))} ({how('classes', '--class')})"
+            warn_user(f"nobody voted for {named}: votes are for {listed(voted)}")

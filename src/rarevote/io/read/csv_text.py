@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,14 +95,16 @@ def read_header(
         return Delimited(dialect, [str(number) for number in range(1, len(names) + 1)], has_header=False)
     if not any(names):
         raise InputError(f"{title}: the first line is blank; it must name the columns")
-    if repeated := repeated_names(names):
-        raise InputError(f"{title}: the header names {repeated} more than once")
+    if repeated := repeated_names(names, ignore_case=True):  # as DuckDB does
+        raise InputError(f"{title}: the header names {repeated} more than once; small and capital letters count alike")
     return Delimited(dialect, [name or f"column{number}" for number, name in enumerate(names)])
 
 
-def repeated_names(names: list[str]) -> str:
+def repeated_names(names: list[str], *, ignore_case: bool = False) -> str:
     """The names that stand more than once in a header, for a message."""
-    return ", ".join(sorted({repr(name) for name in names if name and names.count(name) > 1}))
+    compared = [name.lower() for name in names] if ignore_case else names
+    times = Counter(compared)
+    return ", ".join(sorted({repr(name) for name, key in zip(names, compared, strict=True) if name and times[key] > 1}))
 
 
 # --------------------------------------------------------------------------------------------------------------------

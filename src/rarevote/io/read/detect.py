@@ -36,6 +36,28 @@ ZIP = b"PK\x03\x04"
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", ZIP: "xlsx", b"\xff\xff\xff\xff": "arrow"}
 _PACKED: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PACKED_ENDINGS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_OTHER_KINDS = {
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "an image (PNG)",
+    b"\xff\xd8\xff": "an image (JPEG)",
+    b"GIF8": "an image (GIF)",
+    b"II*\0": "an image (TIFF)",
+    b"MM\0*": "an image (TIFF)",
+    b"\xd0\xcf\x11\xe0": "an old Office document (.doc, .xls, .ppt); save it as .xlsx or .csv",
+    b"{\\rtf": "a text document (RTF)",
+    b"SQLite format 3\0": "an SQLite database; write its table to a .csv file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x7fELF": "a program",
+}
+_OFFICE_MEMBERS = {
+    b"word/": "a Word document",
+    b"ppt/": "a PowerPoint document",
+    b"application/vnd.oasis.opendocument.text": "an OpenDocument text",
+    b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet; save it as .xlsx or .csv",
+}
+_OFFICE_ENDINGS = {".docx": "a Word document", ".pptx": "a PowerPoint document"}
+_OFFICE_HEAD = 1 << 13  # bytes in which the names of a document's first parts stand
+_HTML = re.compile(rb"(?i)\s*<(!doctype\s+html|html[\s>])")
 _HEAD = 1 << 18  # bytes, from which format and dialect are found
 _MAX_HEAD = 1 << 21  # where the first line is longer than that
 _PART_OF_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
@@ -96,7 +118,25 @@ def look(path: Path, title: str | None = None) -> Found:
             raise InputError(f"{path}: cannot be read: not a {named} file, although its name says so")
         handle.seek(0)
         head, complete = read_head(_unpacked(handle, compression))
+    _refuse_other_kinds(path, title, head)
     return Found(path, title, compression, _kind(path, head), head, complete)
+
+
+def _refuse_other_kinds(path: Path, title: str, head: bytes) -> None:
+    """Name a file that is no table and no export for what it is."""
+    kind = next((kind for begin, kind in _OTHER_KINDS.items() if head.startswith(begin)), None)
+    if head.startswith(ZIP):
+        kind = next((kind for member, kind in _OFFICE_MEMBERS.items() if member in head[:_OFFICE_HEAD]), None)
+        kind = kind or _OFFICE_ENDINGS.get(path.suffix.lower())
+    elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        kind = "an image (WebP)"
+    elif _HTML.match(head):
+        kind = "a web page (HTML)"
+    if kind is not None:
+        raise InputError(
+            f"{title}: this is {kind}, not votes: a table (.csv, .json, .parquet, .xlsx ...) or a platform's export is "
+            "needed"
+        )
 
 
 def read_head(stream: IO[bytes]) -> tuple[bytes, bool]:

@@ -22,6 +22,7 @@ from rarevote.crowd.annotations import Encoded, encode_column
 from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.csv_text import explain, undecodable_line
 from rarevote.io.read.sources import PARQUET, FileTable, explain_json
@@ -83,12 +84,12 @@ def loaded(sources: Sequence[FileTable], choices: Sequence[Choice]) -> Iterator[
                     verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
                     database.execute(f"{verb} {query}", source.parameters)
                 except duckdb.Error as error:
-                    raise _no_room(error) or _translated(source, error) from None
+                    raise _no_room(error) or translated(source, error) from None
         try:
             yield database
         except duckdb.Error as error:
             about = next((one for one in sources if any(file.path in str(error) for file in one.files)), sources[0])
-            raise _no_room(error) or _translated(about, error) from None
+            raise _no_room(error) or translated(about, error) from None
 
 
 def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> bool:
@@ -146,7 +147,7 @@ def _rows_query(database: Any, source: FileTable, choice: Choice) -> str:
     answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
     named = ", ".join(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True))
     columns = ", ".join(identifier(name) for name in choice.answers)
-    blank = _not_blank("label ->> '$'" if source.form == "json" else "label")
+    blank = not_blank("label ->> '$'" if source.form == "json" else "label")
     return (
         f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
         f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {blank}"
@@ -163,7 +164,7 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
             task = identifier(choice.roles["task"])
             numbered = f"SELECT {task} AS task, row_number() OVER () - 1 AS n FROM {source.reader}"
             found = database.execute(
-                f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {_not_blank('task')} ORDER BY n LIMIT {most}",
+                f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {not_blank('task')} ORDER BY n LIMIT {most}",
                 source.parameters,
             ).fetchall()
             rows += [begin + n for (n,) in found]
@@ -171,7 +172,8 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
     return rows[:most]
 
 
-def _not_blank(expression: str) -> str:
+def not_blank(expression: str) -> str:
+    """The condition that a text is more than spaces."""
     return f"trim(CAST({expression} AS VARCHAR)) <> ''"
 
 
@@ -191,7 +193,8 @@ def _readable(name: str, kind: str, title: str) -> str:
     return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
 
 
-def _translated(source: FileTable, error: Exception) -> InputError:
+def translated(source: FileTable, error: Exception) -> InputError:
+    """DuckDB's complaint about a table in words for the person who has it."""
     text = str(error)
     # The message of several files names the one it is about.
     file = next((one for one in source.files if one.path in text), source.files[0])
@@ -292,7 +295,7 @@ def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:
     """The values of JSON texts that are a name, a number or a truth value each."""
-    values = json.loads(f"[{','.join(names)}]")
+    values = parse_cell(f"[{','.join(names)}]", f"the {what}s")
     for value in values:
         if isinstance(value, (list, dict)):
             kind = "a list" if isinstance(value, list) else "an object"
@@ -315,8 +318,10 @@ def _from_json(codes: NDArray[Any], names: NDArray[Any], role: str) -> tuple[NDA
 # columns carried along
 
 
-def shown_values(sources: Sequence[FileTable], task_columns: Sequence[str], column: str) -> dict[Any, str]:
-    """For each task the first value of a column that is not blank, as text.
+def shown_values(
+    sources: Sequence[FileTable], task_columns: Sequence[str], column: str, *, single: bool = False
+) -> dict[Any, str]:
+    """For each task the first value of a column that is not blank, as text; the only one, where it must be ``single``.
 
     The files are read once more rather than kept: only one text per task is ever in memory.
     """
@@ -334,16 +339,21 @@ def shown_values(sources: Sequence[FileTable], task_columns: Sequence[str], colu
             )
             try:
                 rows = database.execute(
-                    f"SELECT task, arg_min(shown, n) AS shown FROM (SELECT {_readable(task, kinds[task], source.title)}"
+                    "SELECT task, arg_min(shown, n) AS shown, count(DISTINCT trim(shown)) AS n_values, "
+                    f"arg_max(shown, n) AS last FROM (SELECT {_readable(task, kinds[task], source.title)}"
                     f" AS task, {text} AS shown, row_number() OVER () AS n FROM {source.reader}) "
-                    f"WHERE task IS NOT NULL AND {_not_blank('shown')} GROUP BY task",
+                    f"WHERE task IS NOT NULL AND {not_blank('shown')} GROUP BY task",
                     source.parameters,
                 ).fetchnumpy()
             except duckdb.Error as error:
-                raise _translated(source, error) from None
+                raise translated(source, error) from None
             tasks = np.asarray(rows["task"]).tolist()
             if source.form == "json":
                 tasks = from_json_text(tasks, "task")
+            if single and (rows["n_values"] > 1).any():
+                first = int(rows["n_values"].argmax())
+                two = f"{rows['shown'][first]!r} and {rows['last'][first]!r}"
+                raise InputError(f"{source.title}: task {tasks[first]!r} has several values in {column!r}: {two}")
             for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
                 found.setdefault(name, value)
     return found

@@ -81,7 +81,7 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
-    """Known labels as a dict from task to label.
+    """Gold or truth as a dict from task to label.
 
     Args:
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
@@ -101,9 +101,28 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
         pairs = [data.index.tolist(), data.tolist()]
     else:
         frame, _ = _as_frame(data)
-        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame")
+        chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
         pairs = [frame[chosen[role]].to_list() for role in TRUTH_ALIASES]
     return truth_from_pairs(*pairs)
+
+
+def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
+    """Known labels of which a task may have several, as crowd-kit's Series may.
+
+    Of several labels the one counts that is named last among all, by where each label is first named.
+
+    Returns:
+        The label that counts by task, and all other pairs of task and label.
+    """
+    if not (hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns")):
+        return read_truth(data), []
+    pairs = list(dict.fromkeys(zip(data.index.tolist(), data.tolist(), strict=True)))
+    rank = {label: number for number, label in enumerate(dict.fromkeys(label for _, label in pairs))}
+    truth: dict[Any, Any] = {}
+    for task, label in pairs:
+        if task not in truth or rank[label] > rank[truth[task]]:
+            truth[task] = label
+    return truth, [(task, label) for task, label in pairs if truth[task] != label]
 
 
 def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, Any]:
@@ -113,7 +132,7 @@ def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, A
     truth: dict[Any, Any] = {}
     for task, label in zip(tasks, labels, strict=True):
         if truth.setdefault(task, label) != label:
-            raise InputError(f"task {task!r} has two known labels, {truth[task]!r} and {label!r}")
+            raise InputError(f"task {task!r} has two labels, {truth[task]!r} and {label!r}")
     return truth
 
 

@@ -8,7 +8,6 @@ spreadsheet into JSON lines, standard input into a file.
 from __future__ import annotations
 
 import glob
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
+from rarevote.io.json_text import parse_json
 from rarevote.io.read.csv_text import check_lines, lines_of_rows, read_header
 from rarevote.io.read.detect import (
     FORMATS,
@@ -292,7 +292,7 @@ def _json_layout(head: bytes, title: str) -> str:
     if not newline:
         return "newline_delimited"
     try:
-        json.loads(first)
+        parse_json(first)
     except ValueError:
         return "unstructured"  # objects over several lines
     return "newline_delimited"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded
 from rarevote.io.read.open import open_sources
@@ -60,7 +60,7 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
             table = database.execute("SELECT * FROM rows ORDER BY rowid").fetchall()
         values = list(zip(*table, strict=True)) if table else [()] * len(choice.roles)
         if first.form == "json":
-            values = [tuple(None if text is None else json.loads(text) for text in column) for column in values]
+            values = [tuple(parse_cell(text, first.title) for text in column) for column in values]
         tasks, labels, *numbers = values
         absent = [row for row, task in enumerate(tasks) if is_missing(task)]
         if absent:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded
 from rarevote.io.read.open import open_sources
@@ -46,7 +46,7 @@ def read_review_list(path: str | Path) -> ReviewList:
             raise InputError(f"{first.title}: no rows to review")
         values = [list(column) for column in zip(*rows, strict=True)]
         if first.form == "json":
-            values = [[None if text is None else json.loads(text) for text in column] for column in values]
+            values = [[parse_cell(text, first.title) for text in column] for column in values]
         tasks = values[0]
         seen: set[Any] = set()
         for row, task in enumerate(tasks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
+from rarevote.io.json_text import parse_json
 from rarevote.io.read.csv_text import Delimited
 from rarevote.io.read.detect import Compression, open_bytes
 
@@ -185,7 +185,7 @@ def _broken_line(path: str, compression: Compression, near: int) -> int | None:
         for number, line in enumerate(iter(lambda: handle.readline(_MAX_RECORD), b""), 1):
             if near - 2 <= number <= near and line.strip():
                 try:
-                    if not isinstance(json.loads(line), dict):
+                    if not isinstance(parse_json(line), dict):
                         return number
                 except ValueError:
                     return number

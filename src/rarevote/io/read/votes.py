@@ -1,4 +1,4 @@
-"""Files in: votes and known labels from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
+"""Files in: votes, gold and truth from CSV, JSON, Parquet, Arrow and spreadsheets, of any number and size.
 
 What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and encodes it
 (:mod:`rarevote.io.read.encode`). Nothing is ever fetched: DuckDB's extensions are switched off.
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import is_missing
-from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
-from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
+from rarevote.crowd.words import listed
+from rarevote.errors import ColumnsError, InputError, how, warn_user
+from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
 from rarevote.io.read.detect import Found
 from rarevote.io.read.encode import (
     Choice,
@@ -30,6 +31,7 @@ from rarevote.io.read.encode import (
 )
 from rarevote.io.read.open import open_sources
 from rarevote.io.read.sources import FileTable, place_of_rows
+from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]
 
@@ -41,10 +43,16 @@ class LabelFiles:
     Attributes:
         annotations: the encoded crowd.
         shown: for each column named by ``show`` its text per task, in the order of ``annotations.tasks``.
+        gold: labels by task, as ``gold_column`` has them.
+        models: columns of a wide table that are models, not people.
+        notes: what a person should know about how it was read.
     """
 
     annotations: Annotations
     shown: dict[str, NDArray[Any]] = field(default_factory=dict)
+    gold: dict[Any, Any] = field(default_factory=dict)
+    models: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
 
 def read_annotations_file(path: Inputs, **options: Any) -> Annotations:
@@ -61,6 +69,8 @@ def read_label_files(
     sheet: str | None = None,
     wide: bool = False,
     show: Sequence[str] = (),
+    gold_column: str | None = None,
+    model_columns: Sequence[str] = (),
     found: Found | None = None,
     **policies: Any,
 ) -> LabelFiles:
@@ -74,9 +84,12 @@ def read_label_files(
         has_header: False for delimited text without column names; the columns are then called 1, 2, 3 ...
         sheet: which sheet of a spreadsheet.
         wide: the tables have one row per task and one column per annotator; an empty cell is no vote. The task is the
-            first column unless ``columns`` names it.
+            first column unless ``columns`` names it. Tables are also known as such by themselves
+            (:mod:`rarevote.io.read.wide`), and then the task is the first column without any value twice.
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
+        gold_column: the column with gold.
+        model_columns: columns of a wide table that are models; others are known by their names.
         found: the file, if somebody has looked at it already.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
@@ -85,25 +98,34 @@ def read_label_files(
         inputs, file_format=file_format, has_header=has_header, sheet=sheet, wanted=wanted, found=found
     ) as sources:
         shown = _shown_columns(sources, show)
-        choose = _choose_wide if wide else _choose_long
-        choices = [choose(source, columns, shown) for source in sources]
+        if gold_column is not None:
+            _check_column(sources, gold_column, "with gold")
+        tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
+        choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         _say_partitions(sources, choices)
 
         def place(rows: NDArray[np.int64]) -> str:
             # A row of a wide table is many votes: its own number is found by looking again.
-            return place_of_rows(sources, rows_without_task(sources, choices) if wide else rows.tolist())
+            return place_of_rows(sources, rows_without_task(sources, choices) if tables else rows.tolist())
 
         with loaded(sources, choices) as database:
             encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
         crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **policies)
         del encoded
         carried = {}
+        tasks = [choice.roles["task"] for choice in choices]
+        gold = {} if gold_column is None else shown_values(sources, tasks, gold_column, single=True)
         for name in shown:
-            first = shown_values(sources, [choice.roles["task"] for choice in choices], name)
+            first = shown_values(sources, tasks, name)
             texts = np.empty(crowd.n_tasks, dtype=object)
             texts[:] = [first.get(task, "") for task in crowd.tasks.tolist()]
             carried[name] = texts
-    return LabelFiles(crowd, carried)
+    annotators = {name for table in tables for name in table.annotators}
+    models = _models(annotators, model_columns, sources[0].title)
+    notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    if models:
+        notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
+    return LabelFiles(crowd, carried, dict(gold), models, tuple(notes))
 
 
 def _titled(sources: Sequence[FileTable], compute: Any) -> Any:
@@ -123,50 +145,66 @@ def _say_partitions(sources: Sequence[FileTable], choices: Sequence[Choice]) -> 
                 return
 
 
-def _choose_long(source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
-    del shown
-    return Choice(find_columns(source.columns, columns, where=source.title))
+def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice:
+    by_number = name_columns({"worker": "1", "task": "2", "label": "3"})
+    headless = how(f"has_header=False, {by_number}", f"--no-header {by_number}")
+    otherwise = f". No header line? {headless}. One column per annotator? {how('wide=True', '--wide')}"
+    return Choice(find_columns(source.columns, columns, where=source.title, otherwise=otherwise))
 
 
-def _choose_wide(source: FileTable, columns: Mapping[str, str] | None, shown: Sequence[str]) -> Choice:
-    chosen = dict(columns or {})
-    if set(chosen) - {"task"}:
-        raise ParameterError("of a wide table only the task can be named: its other columns are the annotators")
-    if not source.columns:
-        raise InputError(f"{source.title}: no columns")
-    task = chosen.get("task", source.columns[0])
-    if task not in source.columns:
-        raise ColumnsError(f"{source.title} has no column {task!r} (for task)")
-    answers = [name for name in source.columns if name not in (task, *shown, *source.partitions)]
-    if not answers:
-        raise ColumnsError(f"{source.title}: a wide table needs a column for each annotator beside {task!r}")
-    return Choice({"task": task}, answers)
+def _wide_tables(
+    sources: Sequence[FileTable],
+    columns: Mapping[str, str] | None,
+    shown: Sequence[str],
+    gold: str | None,
+    *,
+    wide: bool,
+) -> list[WideTable]:
+    """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    if wide:
+        return [wide_table(source, columns, shown, gold) for source in sources]
+    if all(has_roles(source.columns, columns) for source in sources):
+        return []
+    found = [recognise_wide(source, columns, shown, gold) for source in sources]
+    return [table for table in found if table is not None] if all(found) else []
+
+
+def _models(annotators: set[str], named: Sequence[str], title: str) -> frozenset[str]:
+    """Which annotators of a wide table are models: those named by hand, and those called so."""
+    for name in named:
+        if name not in annotators:
+            raise ColumnsError(f"{title} has no annotator {name!r}; there is {', '.join(sorted(annotators)) or 'none'}")
+    return frozenset(named) | {name for name in annotators if is_model_name(name)}
+
+
+def _check_column(sources: Sequence[FileTable], name: str, what: str) -> None:
+    if not any(name in source.columns for source in sources):
+        has = ", ".join(map(repr, sources[0].columns[:30]))
+        raise ColumnsError(f"{sources[0].title} has no column {name!r} {what}; it has {has}")
 
 
 def _shown_columns(sources: Sequence[FileTable], show: Sequence[str]) -> list[str]:
     known = {name for source in sources for name in source.columns}
     names = [part.strip() for name in show for part in ([name] if name in known else name.split(",")) if part.strip()]
     for name in names:
-        if name not in known:
-            listed = ", ".join(map(repr, sources[0].columns[:30]))
-            raise ColumnsError(f"{sources[0].title} has no column {name!r} to show; it has {listed}")
+        _check_column(sources, name, "to show")
     return list(dict.fromkeys(names))
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# known labels
+# gold and truth
 
 
 def read_truth_file(
     path: Inputs, *, columns: Mapping[str, str] | None = None, has_header: bool = True
 ) -> dict[Any, Any]:
-    """Known labels from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
+    """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
     from rarevote.io.read.frames import truth_from_pairs
 
     with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
         title = sources[0].title
         choices = [
-            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title))
+            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
             for source in sources
         ]
         _say_partitions(sources, choices)

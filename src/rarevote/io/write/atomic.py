@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rarevote.errors import InputError
+
+# What names of our temporary files and folders have in them, so that nobody else's are ever removed.
+_MARK = ".rarevote-"
+_ABANDONED_AFTER = 24 * 3600.0  # seconds
+# Folders that this process has tidied already: one may write thousands of files into one folder.
+_LOOKED_INTO: set[Path] = set()
 
 
 @contextmanager
@@ -19,10 +28,13 @@ def replacing(path: Path) -> Iterator[Path]:
         InputError: the folder does not exist or cannot be written to, or the disk is full.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a file")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    # A name has room for 255 bytes; what it begins with is for people, its ending for those who write by it.
+    ending = path.suffix if len(path.suffix) < 16 else ""
+    temporary = path.with_name(f".{path.stem[:32]}{_MARK}{secrets.token_hex(4)}{ending}")
     try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give the name of a file")
+        remove_abandoned(path.parent)
         # Opened with the permissions that a result should have: the user's umask decides, and no thread has to ask it.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
@@ -36,6 +48,25 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes left in a folder: hidden files and folders of ours, untouched for a day."""
+    if folder in _LOOKED_INTO:
+        return
+    _LOOKED_INTO.add(folder)
+    oldest = time.time() - _ABANDONED_AFTER
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(".") and _MARK in entry.name):
+                continue
+            with suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_mtime > oldest:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    Path(entry.path).unlink()
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it.
 
@@ -46,6 +77,17 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error) from None
+
+
+@contextmanager
+def temporary_folder(parent: Path, title: str) -> Iterator[Path]:
+    """A hidden folder in ``parent`` that vanishes with all in it when the block ends."""
+    remove_abandoned(parent)
+    folder = Path(tempfile.mkdtemp(prefix=f".{title[:32]}{_MARK}", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rarevote.errors import InputError
-
-_ABANDONED_AFTER = 24 * 3600.0  # seconds
+from rarevote.io.write.atomic import cannot_write, make_folder, temporary_folder
 
 
 @contextlib.contextmanager
@@ -27,22 +22,15 @@ def appearing(target: Path, *, keep_if: Callable[[Path], bool] | None = None) ->
     Raises:
         InputError: the place cannot be written to, or the disk is full.
     """
-    desk: Path | None = None
+    make_folder(target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target.parent)
-        desk = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".tmp", dir=target.parent))
-        folder = desk / "ready"
-        folder.mkdir()
-        yield folder
-        _publish(folder, target, keep_if)
+        with temporary_folder(target.parent, target.name) as desk:
+            folder = desk / "ready"
+            folder.mkdir()
+            yield folder
+            _publish(folder, target, keep_if)
     except OSError as error:
-        raise InputError(
-            f"{target.parent}: cannot be written ({error.strerror or error}); free some space or choose another folder"
-        ) from None
-    finally:
-        if desk is not None:
-            shutil.rmtree(desk, ignore_errors=True)
+        raise cannot_write(target.parent, error) from None
 
 
 def _publish(folder: Path, target: Path, keep_if: Callable[[Path], bool] | None) -> None:
@@ -61,11 +49,3 @@ def _publish(folder: Path, target: Path, keep_if: Callable[[Path], bool] | None)
     except OSError:
         old.rename(target)
         raise
-
-
-def _remove_abandoned(root: Path) -> None:
-    """Remove the hidden folders that killed processes left behind."""
-    for desk in root.glob(".*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - desk.stat().st_mtime > _ABANDONED_AFTER:
-                shutil.rmtree(desk, ignore_errors=True)

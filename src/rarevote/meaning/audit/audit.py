@@ -189,7 +189,9 @@ class Audit:
             InputError: they differ.
         """
         if self.plan.labels_sha256 not in (None, labels_sha256):
-            raise InputError("the labels have changed since the audit started, but its ranking is frozen: start anew")
+            raise InputError(
+                "the labels have changed since the audit started, but its ranking is frozen: start a new audit"
+            )
 
     @property
     def sha256(self) -> str:
@@ -442,6 +444,12 @@ class Audit:
     def certificate(self) -> dict[str, Any]:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
         return certificate(self)
+
+    def verify(self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None) -> tuple[str, ...]:
+        """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.meaning.audit.verify`."""
+        from rarevote.meaning.audit.verify import verify
+
+        return verify(self, claimed, labels_sha256=labels_sha256)
 
     # ----------------------------------------------------------------------------------------------------------------
     # inside

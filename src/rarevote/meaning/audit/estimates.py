@@ -30,7 +30,7 @@ _QUANTILES = (0.5, 0.025, 0.975)
 
 @dataclass(frozen=True)
 class Interval:
-    """A middle value (the median) and the ends of a 95 % interval."""
+    """A middle value (the median) and the ends of a 95% interval."""
 
     middle: float
     low: float

@@ -8,7 +8,6 @@ was told was kept: it is left out, and cut off before the next answer.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
 from rarevote.meaning.audit.plan_file import to_text
 
@@ -55,7 +55,7 @@ def read_journal(plan: Path | str) -> list[Entry]:
     entries = []
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             undo = record.get("undo") is True
             entries.append(Entry(record["task"], record["label"], record["who"], record["when"], undo))
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -36,6 +36,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.audit.strata import Strata
 from rarevote.meaning.audit.wealth import Stakes
@@ -157,13 +158,16 @@ def parse_plan(text: str) -> Plan:
         InputError: the text is no plan, is of a later version, or contradicts itself.
     """
     try:
-        record = json.loads(text)
+        record = parse_json(text)
     except ValueError as error:
         raise InputError(f"the plan is no JSON ({error}): it was cut off or edited by hand") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
     if record.get("version") != VERSION:
-        raise InputError(f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}")
+        raise InputError(
+            f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}: go on with the "
+            "rarevote that wrote it, or a newer one"
+        )
     try:
         plan = _plan(record)
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:

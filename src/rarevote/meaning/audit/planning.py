@@ -81,15 +81,15 @@ def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tup
     if not certified or not total:
         return []
     candidates = np.arange(certified - 1, -1, -max(1, certified // _CANDIDATES))
-    weights = _candidate_weights(wealth, rates, candidates)
-    sets = np.repeat(candidates, weights.shape[1])
-    growth = _best_growth(wealth, rates, weights.reshape(len(sets), -1), sets)[0].reshape(weights.shape[:2])
+    weights, sets = _candidate_weights(wealth, rates, candidates)
+    growth = _best_growth(wealth, rates, weights, sets)[0]
     staying = flag_cost * wealth.unreviewed(certified)
     found = []
-    for i, j in enumerate(candidates.tolist()):
-        needed, flagged = _reviews_needed(wealth, j, certified, float(growth[i].max()), total), wealth.unreviewed(j)
-        forecast = Forecast(j, needed, flagged, needed + flag_cost * flagged, staying)
-        found.append((forecast, weights[i, int(growth[i].argmax())]))
+    for j in candidates.tolist():
+        tried = np.flatnonzero(sets == j)
+        best = int(tried[growth[tried].argmax()])
+        needed, flagged = _reviews_needed(wealth, j, certified, float(growth[best]), total), wealth.unreviewed(j)
+        found.append((Forecast(j, needed, flagged, needed + flag_cost * flagged, staying), weights[best]))
     return found
 
 
@@ -121,19 +121,24 @@ def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total
     return total * (1 - exp(-(deficit / growth) / total))
 
 
-def _candidate_weights(wealth: Wealth, rates: FloatArray, candidates: IntArray) -> FloatArray:
-    """Weights to try for every candidate: Kelly's for the tail times a flat share for the flagged, (J, 35, B)."""
+def _candidate_weights(wealth: Wealth, rates: FloatArray, candidates: IntArray) -> tuple[FloatArray, IntArray]:
+    """Weights to try, Kelly's for the tail and a flat share for the flagged, (A, B), and the set they are for, (A).
+
+    Flagged items that would get less than a fifth of the draws are raised to it. Then it does not matter from where:
+    one of them is kept.
+    """
     tail = 1 + 1 / _kelly(_TAUS[:, None] / rates)
-    flagged = _PHIS[:, None] * np.sqrt(rates * (1 - rates) + 0.01)
-    is_flagged = np.arange(len(rates)) <= candidates[:, None, None, None]
-    grid = np.where(is_flagged, flagged[None, None, :, :], tail[None, :, None, :])
-    mass = grid * wealth.left
-    inside = np.where(is_flagged, mass, 0.0).sum(axis=-1, keepdims=True)
-    outside = mass.sum(axis=-1, keepdims=True) - inside
+    flagged = np.sqrt(rates * (1 - rates) + 0.01)
+    is_flagged = np.arange(len(rates)) <= candidates[:, None]
+    inside = np.where(is_flagged, flagged * wealth.left, 0.0).sum(axis=-1)[:, None, None]
+    outside = np.where(is_flagged[:, None, :], 0.0, tail * wealth.left).sum(axis=-1)[:, :, None]
     wanted = outside * _MIN_FLAGGED_SHARE / (1 - _MIN_FLAGGED_SHARE)
-    raised = np.divide(wanted, inside, out=np.ones_like(inside), where=inside > 0)
-    grid = np.where(is_flagged, grid * np.maximum(raised, 1.0), grid)
-    return np.asarray(grid.reshape(len(candidates), -1, len(rates)))
+    least = np.divide(wanted, inside, out=np.zeros_like(wanted), where=inside > 0)
+    scale = np.maximum(_PHIS, least)
+    kept = np.diff(scale, axis=-1, prepend=0.0) > 0
+    i, tau, phi = np.nonzero(kept)
+    weights = np.where(is_flagged[i], scale[i, tau, phi][:, None] * flagged, tail[tau])
+    return weights, candidates[i]
 
 
 def _kelly(t: FloatArray) -> FloatArray:

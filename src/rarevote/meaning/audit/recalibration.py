@@ -78,8 +78,9 @@ def recalibrate(logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -
 def _precision(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntArray) -> FloatArray:
     p = expit(parameters[0] + parameters[1] * logit_p0)
     weight = reviewed * p * (1 - p)
-    design = np.stack([np.ones_like(logit_p0), logit_p0])
-    return np.asarray((design * weight) @ design.T + np.diag(_PRECISION))
+    tilt = weight * logit_p0
+    bend = np.array([[weight.sum(), tilt.sum()], [tilt.sum(), tilt @ logit_p0]])
+    return np.asarray(bend + np.diag(_PRECISION))
 
 
 def _log_posterior(parameters: FloatArray, logit_p0: FloatArray, reviewed: IntArray, positives: IntArray) -> float:
@@ -92,16 +93,20 @@ def _newton(
     logit_p0: FloatArray, reviewed: IntArray, positives: IntArray, *, free: bool, start: FloatArray
 ) -> FloatArray:
     """The most probable parameters, or the most probable ``a`` at the ``s`` of the start unless that is free."""
-    design = np.stack([np.ones_like(logit_p0), logit_p0])
-    here, value = start.copy(), _log_posterior(start, logit_p0, reviewed, positives)
+    used = reviewed > 0
+    z, n, k = logit_p0[used], reviewed[used], positives[used]
+    here, value = start.copy(), _log_posterior(start, z, n, k)
     for _ in range(_STEPS):
-        p = expit(here[0] + here[1] * logit_p0)
-        slope = design @ (positives - reviewed * p) - _PRECISION * (here - _MEAN)
-        bend = _precision(here, logit_p0, reviewed)
-        step = np.linalg.solve(bend, slope) if free else np.array([slope[0] / bend[0, 0], 0.0])
+        missing = k - n * expit(here[0] + here[1] * z)
+        slope = np.array([missing.sum(), missing @ z]) - _PRECISION * (here - _MEAN)
+        (h00, h01), (_, h11) = _precision(here, z, n).tolist()
+        if free:
+            step = np.array([h11 * slope[0] - h01 * slope[1], h00 * slope[1] - h01 * slope[0]]) / (h00 * h11 - h01**2)
+        else:
+            step = np.array([slope[0] / h00, 0.0])
         while True:
             there = here + step
-            new = _log_posterior(there, logit_p0, reviewed, positives)
+            new = _log_posterior(there, z, n, k)
             if new >= value or np.abs(step).max() < _TOLERANCE:
                 break
             step *= 0.5

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.io.read.open import is_temporary
 from rarevote.io.read.remote import refuse_address
@@ -92,10 +92,24 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     return read(labels, ReadOptions(**options))
 
 
+def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
+    """The audit of these labels.
+
+    Raises:
+        InputError: the plan cannot be read, or is about other labels.
+    """
+    audit = Audit.load(plan)
+    try:
+        audit.check_labels(files_sha256(labels))
+    except InputError as error:
+        raise InputError(f"{plan}: {error}") from None
+    return audit
+
+
 def labels_at_hand(plan: Path) -> str | None:
     """SHA-256 of the labels where a plan says that they are; None if it does not say, or they are not all there."""
     try:
-        source = json.loads(read_text(plan)).get("source") or {}
+        source = parse_json(read_text(plan)).get("source") or {}
         return files_sha256([str(plan.parent / one) for one in source["labels"]])
     except (InputError, ValueError, AttributeError, KeyError, TypeError):
         return None  # a plan that cannot be read is told as such by whoever replays it

@@ -7,13 +7,13 @@ certificate that was handed over shows that they have not changed since.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import inf, isclose
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.certificate import FORMAT, VERSION
 from rarevote.meaning.audit.plan_file import read_text
@@ -97,7 +97,7 @@ def verify_files(plan: Path | str, claimed: Path | str, *, labels_sha256: str | 
 
 def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
     try:
-        record = json.loads(claimed) if isinstance(claimed, str) else claimed
+        record = parse_json(claimed) if isinstance(claimed, str) else claimed
     except ValueError:
         return None
     sound = isinstance(record, Mapping) and record.get("format") == FORMAT and record.get("version") == VERSION

@@ -56,7 +56,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     most as ``cap`` false alarms, among the classes that somebody voted for.
 
     The reported share of a rare class is about its share of the votes, which contains the false alarms: a prevalence
-    needs known answers. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
+    needs gold. Memory: about ten tables of ``n_workers * n_classes**2`` numbers.
 
     Args:
         n_iter: the most EM iterations.
@@ -92,12 +92,12 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
-        "prior": "k",
+        "prior": "k:p",
         "mean_ability": "k",
-        "mean_errors": "kk",
+        "mean_errors": "kk:p",
         "ability": "wk",
-        "errors": "wkk",
-        "shares": "k",
+        "errors": "wkk:p",
+        "shares": "k:p",
     }
 
     def __init__(

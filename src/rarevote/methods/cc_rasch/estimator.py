@@ -75,8 +75,8 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         "mu_alpha": "k",
         "mu_beta": "k",
         "ability_deviation": "wc",
-        "log_prior": "k",
-        "n_tasks": "",
+        "log_prior": "k:log",
+        "n_tasks": ":n",
     }
 
     def __init__(

@@ -32,10 +32,10 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     on_dask: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {
-        "log_confusion": "wkk",
-        "log_average": "kk",
-        "log_prior": "k",
-        "worker_votes": "wk",
+        "log_confusion": "wkk:log",
+        "log_average": "kk:log",
+        "log_prior": "k:log",
+        "worker_votes": "wk:n",
     }
 
     tol: float

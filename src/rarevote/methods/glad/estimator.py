@@ -71,7 +71,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "alphas_"
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k"}
+    remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
-from rarevote.methods.mace.model import SPAMS, MaceMethod, MaceModel, log_weights
+from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 from rarevote.methods.parameters import check_count, check_number
 
 FloatArray = NDArray[np.float64]
+Start = Literal["crowd-kit", "votes"]
 
 # A restart must beat an earlier one by this much, relative to the objective: rounding must not choose.
 _CLEARLY_BETTER = 1e-9
@@ -40,19 +41,18 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     with a uniform class prior. Fitted by variational Bayes (``method="vb"``: Beta(alpha, beta) on ``s_r``, symmetric
     Dirichlet on ``theta_r``) or by EM with smoothed counts (``method="em"``).
 
-    The first run starts from the soft majority vote, the other ``n_restarts - 1`` from noisy parameters; the best
-    objective wins, an earlier run on a tie. The noise is drawn per distinct voting record (counts of votes and of
-    agreement), not per name or position, so that renaming or reordering tasks, workers and classes changes nothing.
+    By default results are those of crowd-kit's class of this name, wherever workers and labels first appear in sorted
+    order (on other data crowd-kit 1.4.2 confuses the spamming distributions of workers): noisy parameters to start
+    from, drawn in the order of the names, and exactly ``n_iter`` steps. Its restarts are all the same, so one is made.
+    Unlike there, ``smoothing`` is used as given.
 
-    Labels agree with crowd-kit's class of this name on data in which workers and labels first appear in sorted order;
-    on other data crowd-kit 1.4.2 confuses the spamming distributions of workers. Also unlike there, restarts differ
-    from each other, ``smoothing`` is used as given, runs are compared by the bound that they climb, and ``spamming_``
-    and ``thetas_`` carry names.
+    With ``start="votes"`` nothing depends on names: the first run starts from the soft majority vote, the other
+    ``n_restarts - 1`` from parameters with noise that is drawn per distinct voting record (counts of votes and of
+    agreement); each goes on until the objective stands still, and the best wins, an earlier run on a tie.
 
     Args:
-        n_restarts: number of runs.
-        n_iter: the most iterations per run; a run ends earlier when the objective stands still. Reaching the limit is
-            common and no warning: ``converged_`` tells.
+        n_restarts: number of runs, with ``start="votes"``.
+        n_iter: iterations per run; with ``start="votes"`` the most: reaching it is common and no warning.
         method: "vb" or "em".
         smoothing: with "em", what is added to every expected count, above 0.
         default_noise: the starting parameters are proportional to ``1 + default_noise * U(0, 1)``.
@@ -61,6 +61,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         random_state: seed of the restarts.
         verbose: accepted for crowd-kit's sake; without effect (see ``callback`` in :meth:`fit`).
         strategy_prior: with "vb", prior count of every label that a spammer may give.
+        start: "crowd-kit" or "votes".
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
@@ -71,13 +72,13 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         >>> model = MACE().fit((task, worker, label))
         >>> "".join(model.labels_.to_dict().values())
         'nynyny'
-        >>> spamming = model.spamming_.to_dict()
-        >>> spamming["spam"] > spamming["ann"]
+        >>> skills = model.skills_.to_dict()
+        >>> skills["spam"] < skills["ann"]
         True
     """
 
     method_name: ClassVar[str] = "mace"
-    remembers: ClassVar[Mapping[str, str]] = {"spamming": "w", "thetas": "wk", "bonus": "wk"}
+    remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         verbose: int = 0,
         *,
         strategy_prior: float = 10.0,
+        start: Start = "crowd-kit",
         n_jobs: int | None = None,
     ) -> None:
         self.n_restarts = n_restarts
@@ -104,25 +106,28 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         self.random_state = random_state
         self.verbose = verbose
         self.strategy_prior = strategy_prior
+        self.start = start
         self.n_jobs = n_jobs
 
     def _validate(self, crowd: CrowdFacts) -> None:
         if self.method not in ("vb", "em"):
             raise ParameterError(f'method must be "vb" or "em", got {self.method!r}')
+        if self.start not in ("crowd-kit", "votes"):
+            raise ParameterError(f'start must be "crowd-kit" or "votes", got {self.start!r}')
         check_count("n_restarts", self.n_restarts)
-        check_count("n_iter", self.n_iter)
         for name in ("smoothing", "alpha", "beta", "strategy_prior"):
             check_number(name, getattr(self, name), above=0)
         check_number("default_noise", self.default_noise, at_least=0)
 
     def _fit(self, request: Request) -> Fit:
-        rule = StoppingRule(self.n_iter, np.inf, _GAIN_PER_ANNOTATION * request.crowd.n_annotations)
+        gain = _GAIN_PER_ANNOTATION * request.crowd.n_annotations
+        rule = StoppingRule(self.n_iter, np.inf, gain if self.start == "votes" else 0.0)
         callback = request.callback
         best: Run | None = None
         for number, model in enumerate(self._models(request)):
-            told = None if callback is None else _over_all_runs(callback, number, self.n_restarts)
+            told = None if callback is None else _over_all_runs(callback, number, self._n_runs)
             run = self._em(replace(request, callback=told, checkpoint=_of_run(request, number)), model, rule)
-            if best is None or _is_better(run.outcome.history[-1], best.outcome.history[-1]):
+            if best is None or _is_better(run.outcome.history, best.outcome.history):
                 best = run
         assert best is not None
         if request.checkpoint is not None:
@@ -131,11 +136,16 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         return Fit.of(
             best,
             {
-                "spamming": shared.state[:, SPAMS] / shared.state.sum(axis=1),
-                "thetas": shared.strategy / shared.strategy.sum(axis=1, keepdims=True),
+                "spams": np.exp(shared.log_state[:, SPAMS]),
+                "copies": np.exp(shared.log_state[:, COPIES]),
+                "thetas": np.exp(shared.log_strategy),
                 "bonus": log_weights(shared)[1],
             },
         )
+
+    @property
+    def _n_runs(self) -> int:
+        return self.n_restarts if self.start == "votes" else 1
 
     def _models(self, request: Request) -> Iterator[MaceModel]:
         """The model once per run, each with its own start."""
@@ -144,6 +154,9 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
             model = MaceModel(votes, np.array([self.alpha, self.beta]), self.strategy_prior, "vb")
         else:
             model = MaceModel(votes, np.full(2, self.smoothing), self.smoothing, "em")
+        if self.start == "crowd-kit":
+            yield replace(model, parameters=self._noisy_parameters(*votes.shape))
+            return
         yield model
         if self.n_restarts == 1:
             return
@@ -154,6 +167,17 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
             of_strategy = random.random(cell_record.max() + 1)[cell_record]
             yield replace(model, noise=1.0 + self.default_noise * np.hstack([of_state, of_strategy]))
 
+    def _noisy_parameters(self, n_workers: int, n_classes: int) -> FloatArray:
+        """What crowd-kit draws, (m, 2 + K): both tables come from the same stream."""
+
+        def drawn(width: int) -> FloatArray:
+            noise = 1.0 + (1.0 + self.default_noise) * np.random.RandomState(self.random_state).random_sample(
+                (n_workers, width)
+            )
+            return np.asarray(noise / noise.sum(axis=1, keepdims=True))
+
+        return np.hstack([drawn(2), drawn(n_classes)])
+
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         bonus = self._parameter("bonus")[worker]
         return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
@@ -161,31 +185,44 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         del task
         n_classes = self.annotations_.n_classes
-        spams = self._parameter("spamming")[worker][:, None]
+        spams, copies = (self._parameter(name)[worker][:, None] for name in ("spams", "copies"))
         # A vote speaks for the class that it names and for no other.
         for_named = np.zeros((len(worker), n_classes))
         for_named[np.arange(len(worker)), label] = self._parameter("bonus")[worker, label]
         return Evidence(
             log_prior=np.full(n_classes, -np.log(n_classes)),
             of_votes=for_named,
-            ability=1.0 - spams + spams * self._parameter("thetas")[worker],
+            ability=copies + spams * self._parameter("thetas")[worker],
         )
 
     # -- results -----------------------------------------------------------------------------------------------------
 
     @property
     def spamming_(self) -> Any:
-        """Probability that a worker spams on an annotation (with "vb", its posterior mean)."""
-        return self._series("worker", self._parameter("spamming"), "spamming")
+        """Weights of spamming and of copying, (workers, 2), in the order of the workers' names.
+
+        With "vb" these are exponentials of expected logarithms, as crowd-kit shows them, and sum to a little less than
+        one; :attr:`skills_` has names and shares.
+        """
+        if not self.annotations_.n_workers:
+            return np.empty((0, 2))
+        return np.column_stack([self._parameter("spams"), self._parameter("copies")])
 
     @property
     def thetas_(self) -> Any:
-        """What a worker says when spamming: a frame worker x class, rows sum to one (with "vb", posterior means)."""
-        return self._worker_by_class(self._parameter("thetas"))
+        """Weight of each class in what a worker says when spamming, (workers, classes), in the order of the names."""
+        return self._parameter("thetas")
+
+    @property
+    def skills_(self) -> Any:
+        """Share of a worker's votes that copy the truth."""
+        spams, copies = self._parameter("spams"), self._parameter("copies")
+        return self._series("worker", copies / (spams + copies), "skill")
 
 
-def _is_better(objective: float, than: float) -> bool:
-    return objective > than + _CLEARLY_BETTER * (1.0 + abs(than))
+def _is_better(history: list[float], than: list[float]) -> bool:
+    """Whether a run ended clearly higher; one without a step never does."""
+    return bool(history) and history[-1] > than[-1] + _CLEARLY_BETTER * (1.0 + abs(than[-1]))
 
 
 def _of_run(request: Request, number: int) -> tuple[Path, int] | None:

@@ -39,6 +39,7 @@ FloatArray = NDArray[np.float64]
 MaceMethod = Literal["vb", "em"]
 
 SPAMS, COPIES = 0, 1
+_LOWEST = -1e300
 
 
 class MaceShared(NamedTuple):
@@ -73,6 +74,7 @@ class MaceModel:
         strategy_prior: count added to every label that a spammer may give.
         method: "vb" or "em".
         noise: (m, 2 + K) factors around 1 on the counts to start from, or None for the soft majority vote.
+        parameters: (m, 2 + K) shares to start from, whatever the counts, or None.
     """
 
     votes: FloatArray
@@ -80,6 +82,7 @@ class MaceModel:
     strategy_prior: float
     method: MaceMethod
     noise: FloatArray | None = None
+    parameters: FloatArray | None = None
 
     @property
     def n_classes(self) -> int:
@@ -104,14 +107,17 @@ class MaceModel:
 
     @cached_property
     def _start(self) -> MaceShared:
+        if self.parameters is not None:
+            state, strategy = self.parameters[:, :2], self.parameters[:, 2:]
+            return MaceShared(np.zeros_like(state), np.zeros_like(strategy), np.log(state), np.log(strategy))
         noise = np.ones((len(self.votes), 2 + self.n_classes)) if self.noise is None else self.noise
         state = self.votes.sum(axis=1, keepdims=True) * normalise_rows(noise[:, :2])
         return self._shared(state, state[:, [SPAMS]] * normalise_rows(noise[:, 2:]))
 
     def start_local(self, shard: Shard) -> MaceLocal:
-        """Soft majority vote; with noise, the posterior at the noisy parameters."""
+        """Soft majority vote; with noise or given parameters, the posterior that these give."""
         local = MaceLocal(soft_majority(shard, self.n_classes))
-        if self.noise is not None:
+        if self.noise is not None or self.parameters is not None:
             self.step(self._start, shard, local, local, self.empty_stats(self._start), True, 0.0)
         return local
 
@@ -148,6 +154,8 @@ class MaceModel:
     def objective(self, shared: MaceShared, stats: MaceStats) -> float:
         """Log likelihood plus log prior ("em", constants left out), or evidence lower bound ("vb")."""
         bound = float(stats.bound[0])
+        if not shared.state.any():
+            return _LOWEST  # shares that follow from no counts: there is no bound, and any step is one up
         if self.method == "em":
             penalty = (shared.log_state @ self.state_prior).sum() + self.strategy_prior * shared.log_strategy.sum()
             return bound + float(penalty)

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and paging of the page's two lists. Names are only ever written with textContent.
+// Sorting, filtering and paging of the page's lists, and every table as CSV. Names are only ever written with textContent.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
@@ -41,11 +41,13 @@
     return element;
   }
 
+  const range = ([, low, high]) => ` (${share(low)}–${share(high)})`;
+
   function fillCell(cell, kind, value) {
     const words = make("span", "", value === null ? "" : kinds[kind].say(value));
     cell.append(words);
     if (kind === "class" && value === data.rare) words.className = "is-rare";
-    if (kind === "interval") words.append(make("span", "soft", ` (${share(value[1])}–${share(value[2])})`));
+    if (kind === "interval") words.append(make("span", "soft", range(value)));
     if (kind === "votes") {
       const bar = make("span", "bar");
       bar.setAttribute("aria-hidden", "true");
@@ -56,6 +58,43 @@
       }
       words.append(bar);
     }
+  }
+
+  // The words of a cell, as they are shown.
+  function inWords(kind, value) {
+    if (value === null) return "";
+    return kinds[kind].say(value) + (kind === "interval" ? range(value) : "");
+  }
+
+  function csvCell(text) {
+    // A spreadsheet would run what begins like a formula; an apostrophe makes it text. Numbers are none.
+    const isFormula = /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.,]+%?$/.test(text);
+    const safe = isFormula ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) || isFormula ? `"${safe.replaceAll('"', '""')}"` : safe;
+  }
+
+  function download(title, lines) {
+    const text = lines.map((cells) => cells.map(csvCell).join(",")).join("\r\n");
+    const link = make("a");
+    // The mark in front tells spreadsheets that this is UTF-8.
+    link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(`\ufeff${text}\r\n`)}`;
+    link.download = `${title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60) || "table"}.csv`;
+    link.click();
+  }
+
+  function csvButton(title, lines) {
+    const button = make("button", "csv", "CSV");
+    button.type = "button";
+    button.title = "Download this table as CSV";
+    button.setAttribute("aria-label", `Download as CSV: ${title}`);
+    button.addEventListener("click", () => download(title, lines()));
+    return button;
+  }
+
+  for (const table of document.querySelectorAll("table.small")) {
+    const words = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
+    const lines = () => [...table.rows].map((row) => [...row.cells].map(words));
+    table.caption.append(" ", csvButton(words(table.caption), lines));
   }
 
   function start(name) {
@@ -108,6 +147,13 @@
     part("size").addEventListener("change", () => show(0));
     part("previous").addEventListener("click", () => show(page - 1));
     part("next").addEventListener("click", () => show(page + 1));
+
+    root.querySelector(".pager").append(
+      csvButton(noun, () => [
+        columns.map((column) => column.title),
+        ...found.map((i) => columns.map((column, c) => inWords(column.kind, rows[i][c]))),
+      ]),
+    );
 
     function sortBy(column, down) {
       order = { column, down };

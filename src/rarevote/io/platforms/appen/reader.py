@@ -14,9 +14,10 @@ from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.appen.units import GOLD as _GOLD
 from rarevote.io.platforms.appen.units import TAINTED, is_unit, read_units
-from rarevote.io.platforms.base import Export, Options, choose_question, listed
+from rarevote.io.platforms.base import Export, Options, listed
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles
+from rarevote.io.platforms.questions import ALL, QuestionSurvey, name_question
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 
 _REASON = "_gold_reason"
@@ -46,19 +47,34 @@ def read(files: ExportFiles, options: Options) -> Export:
             "download the full report"
         )
     unit_at = table.need("the task", "_unit_id")
-    questions = _questions(table, unit_at, options.question)
-    question = choose_question(table.title, questions, options.question)
+    survey = _survey(table, unit_at, options.question)
+    question = survey.choose()
     collector = Collector(table.title, replace(options, question=question))
-    for name in questions:
+    for name in survey.names:
         collector.takes(name)
     _read_rows(table, unit_at, question, collector)
     return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
 
 
+def _survey(table: PlatformTable, unit_at: int, wanted: str | None) -> QuestionSurvey:
+    """Columns that hold answers, and what was answered."""
+    survey = QuestionSurvey(table.title, wanted)
+    worker_at = table.find("_worker_id")
+    places = {name: table.header.index(name) for name in _questions(table, unit_at, wanted)}
+    for name in places:
+        survey.found(name)
+    if survey.is_open and len(places) > 1:
+        for _, cells in table.rows():
+            worker = None if worker_at is None else cells[worker_at]
+            for name, place in places.items():
+                survey.note(name, cells[place].split("\n"), cells[unit_at], worker)
+    return survey
+
+
 def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[str]:
     """Columns that hold answers."""
     own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((_GOLD, _REASON))]
-    if wanted is not None:
+    if wanted is not None and (wanted != ALL or wanted in own):
         if wanted not in own:
             raise InputError(f"{table.title}: no question {wanted!r}; it has {listed(own)}")
         return [name for name in own if name == wanted or f"{name}{_GOLD}" in table.header]
@@ -66,7 +82,7 @@ def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[s
     if not found:
         raise InputError(
             f"{table.title}: which column holds the answers? No column has a {_GOLD} column beside it or differs "
-            f"within a unit. Say which: question=... (--question ...); there is {listed(own)}"
+            f"within a unit. Say which: {name_question('...')}; there is {listed(own)}"
         )
     return [name for name in own if name in found]
 

@@ -1,7 +1,7 @@
 """Appen's report as JSON: one unit per line with its judgments.
 
 A task is the ``id`` of a unit, a worker the ``worker_id`` of a judgment in ``results.judgments``, a question a key of
-the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the known answers as
+the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the gold as
 ``<question>_gold``, stand in the unit's own ``data``. The aggregated report has no judgments.
 """
 
@@ -84,6 +84,9 @@ def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, f
     given = judgment["data"]
     # Keys with a mark before them are Appen's own: what was clicked, how long it took.
     asked = [str(name) for name in given if not str(name).startswith("_")]
+    collector.answering(task, base.shown_text(judgment.get("worker_id")) or None)
+    for name in asked:
+        collector.note(name, given[name])
     taken = [name for name in asked if collector.takes(name)]
     if judgment.get("tainted"):
         collector.leave_out(TAINTED)

@@ -7,13 +7,13 @@ choices; without it the values tell, and a text question looks like a choice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
 from rarevote.io.platforms.argilla.records import as_object, as_record, form_of, is_turned, record_id, walk_records
 from rarevote.io.platforms.base import Export, Options, as_text
@@ -82,9 +82,14 @@ def _read_record(
         values = [response.value for response in responses]
         if not responses:
             continue
-        if not _is_choice(question, values, collector, kinds, other) or not collector.takes(question):
+        if not _is_choice(question, values, collector, kinds, other):
             continue
+        taken = collector.takes(question)
         for response in responses:
+            collector.answering(task, base.shown_text(response.user) or None)
+            collector.note(question, response.value)
+            if not taken:
+                continue
             status = as_text(response.status, f"{where}: status of {question}")
             if status not in (None, "submitted"):
                 collector.leave_out({"draft": base.DRAFT, "discarded": "discarded"}.get(status, f"status {status}"))
@@ -132,7 +137,7 @@ def _question_kinds(path: Path) -> dict[str, str]:
     # Beside the records, or, in a clone of the hub, above the folder with the Parquet files.
     for place in [folder / name for name in _SETTINGS_PLACES] + [folder.parent / _SETTINGS_PLACES[0]]:
         try:
-            settings = json.loads(place.read_text(encoding="utf-8"))
+            settings = parse_json(place.read_text(encoding="utf-8"))
             questions = settings["questions"]
             return {str(entry["name"]): str(entry["settings"]["type"]) for entry in questions}
         except (OSError, ValueError, KeyError, TypeError):

@@ -16,7 +16,6 @@ makes, or that of a dataset on the hub.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +24,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import as_text, shown_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import ExportFiles
@@ -249,7 +249,7 @@ def as_object(value: Any) -> Mapping[str, Any]:
     """An object, also where it is written as text (the metadata of version 1)."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = parse_json(value)
         except ValueError:
             return {}
     return value if isinstance(value, Mapping) else {}

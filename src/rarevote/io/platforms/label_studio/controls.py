@@ -13,6 +13,7 @@ from typing import Any
 from rarevote.errors import InputError
 from rarevote.io.platforms.base import as_text
 from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.questions import name_question
 
 PATH_MARK = " / "  # between the levels of a taxonomy, or of choices within choices
 _ASKED = ("choices", "taxonomy")
@@ -56,6 +57,7 @@ class Controls:
         if of_region:
             self.of_regions.add(name)
             return None
+        collector.note(name, value.get(_VALUE_KEYS.get(kind, kind)))
         return _chosen(kind, value, f"{where}: {name}", collector) if collector.takes(name) else None
 
     def check(self, collector: Collector) -> None:
@@ -73,7 +75,7 @@ class Controls:
             f"{name!r} ({kind}{' of regions' if name in self.of_regions else ''})" for name, kind in self.kinds.items()
         ]
         takable = [name for name, kind in self.kinds.items() if kind in _ON_REQUEST]
-        hint = f". To take one as classes: question={takable[0]!r} (--question {takable[0]})" if takable else ""
+        hint = f". To take one as classes: {name_question(takable[0])}" if takable else ""
         return (", ".join(named) or "none") + hint
 
 

@@ -84,6 +84,7 @@ def _read_task(record: Any, where: str, collector: Collector, controls: Controls
     whole = _objects(annotations, f"{where}: annotations")
     for annotation in whole:
         _read_annotation(annotation, task, where, collector, controls, find)
+    collector.answering(None)
     drafts = record.get("drafts")
     collector.leave_out(base.DRAFT, len(drafts) if isinstance(drafts, list) else 0)
     for prediction in _objects(record.get("predictions"), f"{where}: predictions"):
@@ -109,6 +110,7 @@ def _read_annotation(
     annotation: Mapping[str, Any], task: str, where: str, collector: Collector, controls: Controls, find: Any
 ) -> None:
     # The controls are noted even where the answer does not count: they say which questions there are.
+    collector.answering(task, base.shown_text(annotation.get("completed_by")) or None)
     choices = _choices(annotation.get("result"), where, collector, controls)
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         collector.leave_out(base.CANCELLED)

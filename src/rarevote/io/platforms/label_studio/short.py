@@ -12,17 +12,18 @@ Cancelled annotations are not in these files. Which annotations are ground truth
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import Export, Options, as_text, listed, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.label_studio.controls import Controls, is_of_region, kind_of
 from rarevote.io.platforms.parts import Part
+from rarevote.io.platforms.questions import ALL, name_question
 from rarevote.io.platforms.table_records import open_table
 
 _TASK, _ANNOTATOR = "id", "annotator"
@@ -82,10 +83,10 @@ def _questions(part: Part, options: Options) -> list[str]:
         found.update((key, None) for key in record if key not in _OWN and key not in found and _is_result(record[key]))
     if options.question is not None and options.question in keys:
         found[options.question] = None
-    if not found and options.question is None:
+    if not found and options.question in (None, ALL):
         raise InputError(
             f"{part.title}: which column holds the answers? None differs between the annotations of a task. Say which: "
-            f"question=... (--question ...); there is {listed([key for key in keys if key not in _OWN])}"
+            f"{name_question('...')}; there is {listed([key for key in keys if key not in _OWN])}"
         )
     return [key for key in keys if key in found]
 
@@ -121,7 +122,7 @@ def _decoded(value: Any) -> Any:
     """A cell of a table as the value it stands for."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return json.loads(value)
+            return parse_json(value)
         except ValueError:
             return value  # a choice may begin with a bracket
     return value
@@ -139,6 +140,7 @@ def _read_record(
         raise InputError(f"{where} has no id")
     where = f"{where} (task {task})"
     find = collector.finder(record)
+    collector.answering(task, shown_text(record[_ANNOTATOR]) or None)
     chosen: list[str] = []
     for name in questions:
         chosen += _answer(name, _decoded(record.get(name)), where, collector, controls)

@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import Beginning, ExportFiles
@@ -56,16 +57,17 @@ def read(files: ExportFiles, options: Options) -> Export:
         task = as_text(record.get("_input_hash"), f"{where}: _input_hash")
         if task is None:
             raise InputError(f"{where} has no _input_hash: it is not an answer that Prodigy has stored (db-out)")
-        answer = _answer_of(record, where, collector)
+        answer = answer_of(record, where, options.question, multilabel=options.multilabel, collector=collector)
         if answer is None:
             spans += 1
         else:
             _read_line(record, task, answer, where, collector)
     collector.leave_out("answer about passages or boxes, not about the item", spans)
     if nameless := collector.workers_like(_NAMELESS):
-        collector.notes.append(
-            f"{nameless:,} annotators are called by the time at which the server was started: one person may be "
-            "several of them, and several people one. Prodigy knows people who open the app with ?session=NAME"
+        collector.cautions.append(
+            f"{counted(nameless, 'annotator is', 'annotators are')} called by the time at which the server was "
+            "started: one person may be several of them, and several people one. Prodigy knows people who open the app "
+            "with ?session=NAME"
         )
     return collector.finish(
         "prodigy",
@@ -80,7 +82,7 @@ def read(files: ExportFiles, options: Options) -> Export:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class StoredAnswer:
     """What a line says: to which question, and what was chosen; ``asked`` where a single option was put."""
 
     question: str
@@ -88,29 +90,42 @@ class _Answer:
     asked: str | None = None
 
 
-def _answer_of(record: Mapping[str, Any], where: str, collector: Collector) -> _Answer | None:
-    """The answer on a line, None if it is about spans."""
-    wanted = collector.options.question
+def answer_of(
+    record: Mapping[str, Any], where: str, wanted: str | None, *, multilabel: bool, collector: Collector | None = None
+) -> StoredAnswer | None:
+    """The answer on a line, None if it is about spans.
+
+    Args:
+        record: the line.
+        where: for messages.
+        wanted: the question, if one was chosen.
+        multilabel: whether all labels are taken together.
+        collector: told the values that are no text, so that they can be written back as they were.
+    """
+    names = choices_in_value if collector is None else collector.names
     if wanted is not None and wanted in record and wanted not in (CHOICE, BINARY, LABEL):
-        return _Answer(wanted, collector.names(record[wanted], f"{where}: {wanted}"))
+        return StoredAnswer(wanted, names(record[wanted], f"{where}: {wanted}"))
     if "options" in record or "accept" in record:
-        return _Answer(CHOICE, collector.names(record.get("accept"), f"{where}: accept"))
+        return StoredAnswer(CHOICE, names(record.get("accept"), f"{where}: accept"))
     if str(record.get("_view_id")) in _SPAN_VIEWS or (record.get("spans") and "label" not in record):
         return None
     label = as_text(record.get("label"), f"{where}: label") or BINARY
     verdict = record.get("answer")
-    if collector.options.multilabel:
+    if multilabel:
         # Every label is a yes/no problem of its own already; without a choice all of them are taken.
-        return _Answer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
-    return _Answer(label, [str(verdict)], label)
+        return StoredAnswer(LABEL if wanted in (None, LABEL) else label, [label] if verdict == "accept" else [], label)
+    return StoredAnswer(label, [str(verdict)], label)
 
 
-def _read_line(record: Mapping[str, Any], task: str, answer: _Answer, where: str, collector: Collector) -> None:
+def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where: str, collector: Collector) -> None:
     find = collector.finder(record, record.get("meta"))
     collector.named_columns(task, find, where)
     verdict = record.get("answer")
     if verdict not in ("accept", "reject", "ignore"):
         raise InputError(f"{where}: answer is {verdict!r}, not accept, reject or ignore")
+    who = record.get("_annotator_id") or record.get("_session_id")
+    collector.answering(None if verdict == "ignore" else task, base.shown_text(who) or None)
+    collector.note(answer.question, answer.choices)
     if not collector.takes(answer.question):
         return
     if isinstance(record.get("versions"), list):

@@ -22,7 +22,7 @@ from rarevote.io.platforms.parts import Beginning, ExportFiles, Part
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
 
-_QUESTIONS = ("label", "labels", "cats", "categories", "category")
+QUESTIONS = ("label", "labels", "cats", "categories", "category")
 _SPAN_QUESTIONS = ("entities", "relations", "bbox", "segmentation")
 _ITEMS = ("text", "data", "filename")
 _SHARED, _UNANSWERED = "all", "unknown"  # names of files that are no annotators
@@ -51,7 +51,7 @@ def _is_document(record: Mapping[str, Any]) -> bool:
     annotations = record.get("annotations")
     if isinstance(annotations, list):
         return all(isinstance(entry, Mapping) and {"label", "user"} <= entry.keys() for entry in annotations)
-    lists = [record[key] for key in (*_QUESTIONS, *_SPAN_QUESTIONS) if isinstance(record.get(key), list)]
+    lists = [record[key] for key in (*QUESTIONS, *_SPAN_QUESTIONS) if isinstance(record.get(key), list)]
     foreign = any(isinstance(item, Mapping) and "user_id" in item for items in lists for item in items)
     return bool(lists) and not foreign  # answers with a user_id are Argilla's
 
@@ -62,7 +62,7 @@ def read(files: ExportFiles, options: Options) -> Export:
     collector = Collector(str(path), options)
     spans: dict[str, None] = {}
     for part in parts:
-        for where, record in _documents(part, options.encoding):
+        for where, record in documents(part, options.encoding):
             collector.n_records += 1
             if not isinstance(record, Mapping):
                 raise InputError(f"{where} is a {type(record).__name__}, not a document")
@@ -83,7 +83,7 @@ def read(files: ExportFiles, options: Options) -> Export:
     )
 
 
-def _documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
+def documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
     """The documents of one file, each with its place."""
     if part.kind == "json":
         for number, record in walk_json(part, encoding):
@@ -135,7 +135,7 @@ def _read_document(
             f"{where}: the labels of all annotators together, which do not say who chose what. "
             "Export as JSONL, not as JSONL with text labels"
         )
-    for key in _QUESTIONS:
+    for key in QUESTIONS:
         value = record.get(key)
         if value is None:
             continue
@@ -143,6 +143,8 @@ def _read_document(
             spans.setdefault(key)
             continue
         names = choices_in_value(value, f"{where}: {key}")
+        collector.answering(task, owner)
+        collector.note(key, names)
         if collector.takes(key):
             if names and owner == _SHARED:
                 raise InputError(

@@ -1,0 +1,181 @@
+"""The workbench under kills, with a million items, and over a long sitting.
+
+    python -m benchmarks.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
+
+Writes docs/evidence/workbench.csv, one row a figure:
+
+- kills: the server is killed (SIGKILL) at a random moment of a random answer and started again with the same command,
+  until so many kills; no answer that it said it had kept may be lost, none doubled, and the audit must end where an
+  undisturbed one ends, answer by answer;
+- items: seconds that the server takes for an answer (from the form to the redirect) in a plan of so many items;
+- answers: resident memory after a tenth of so many answers and after all of them, in one sitting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.workbench.processes import Process, answers_until_killed
+
+from benchmarks import evidence
+from rarevote.meaning.audit import Audit, verify
+from rarevote.meaning.audit.journal import read_journal
+
+CLASSES = ["defect", "sound"]
+MAX_SECONDS, MAX_GROWTH = 0.050, 0.10
+
+
+def make_plan(folder: Path, n: int, *, rate: float, flag_cost: float, seed: int, text: bool = False) -> list[int]:
+    """A plan of ``n`` items whose scores are right on average, with labels to show; returns the right choices."""
+    generator = np.random.default_rng(seed)
+    p = generator.beta(4 * rate, 4 * (1 - rate), n)
+    truth = generator.random(n) < p
+    source: dict[str, Any] = {}
+    if text:
+        lines = (f"{i},w,{CLASSES[i % 2]},text of item {i}\n" for i in range(n))
+        (folder / "labels.csv").write_text("task,worker,label,text\n" + "".join(lines), encoding="utf-8")
+        source = {"labels": ["labels.csv"], "reading": {"show": ["text"]}, "review_as": "table"}
+    tasks: Any = [str(i) for i in range(n)] if text else range(n)
+    audit = Audit.start(
+        tasks, p, name="defect", target=0.9, classes=CLASSES, flag_cost=flag_cost, seed=seed, source=source or None
+    )
+    audit.round()
+    audit.save(folder / "audit.json")
+    return np.where(truth, 0, 1).tolist()
+
+
+def kill_row(folder: Path, kills: int, dice: random.Random) -> dict[str, Any]:
+    done = lost = doubled = different = audits = answers = 0
+    begin = time.perf_counter()
+    while done < kills:
+        audits += 1
+        place = folder / f"audit-{audits}"
+        place.mkdir()
+        right = make_plan(place, 400, rate=0.33, flag_cost=5.0, seed=audits)
+        path = place / "audit.json"
+        calm = Audit.load(path)
+        while review := calm.round():
+            calm.answer({task: CLASSES[right[task]] for task in review})
+        kept: dict[int, int] = {}
+        over = False
+        while not over:
+            before = len(kept)
+            _, over = answers_until_killed(path, right, kept, dice, most=25)
+            done += not over
+            lines = read_journal(path)
+            said = {entry.task: entry.label for entry in lines}
+            doubled += len(lines) - len(said)
+            lost += sum(said.get(task) != CLASSES[choice] for task, choice in kept.items())
+            print(f"kill {done}: {len(kept) - before} answers, {len(said)} on the disk", flush=True)
+        ended = Audit.load(path)
+        answers += len(read_journal(path))
+        same = [one.tasks for one in ended.plan.rounds] == [one.tasks for one in calm.plan.rounds]
+        different += not (same and ended.answers == calm.answers and verify(ended, ended.certificate()) == ())
+    return {
+        "figure": f"SIGKILL during {done} answers in {audits} audits",
+        "answers": answers,
+        "value": f"{lost} lost, {doubled} doubled, {different} audits ended differently",
+        "seconds": f"{time.perf_counter() - begin:.0f}",
+        "holds": "yes" if not lost + doubled + different else "no",
+    }
+
+
+def timed_answers(one: Process, right: list[int], n: int, times: list[float]) -> None:
+    """Answer ``n`` items, each timed from the form to the server's word that it is kept."""
+    while n:
+        shown = one.item()
+        if shown is None:
+            if not one.go_on():
+                return
+            continue
+        fields, name = shown
+        form = {**fields, "choice": str(right[int(name)])}
+        begin = time.perf_counter()
+        sent = one.client.post("/answer", data=form)
+        times.append(time.perf_counter() - begin)
+        assert sent.status_code == 303
+        n -= 1
+
+
+def items_row(folder: Path, n: int) -> dict[str, Any]:
+    right = make_plan(folder, n, rate=0.05, flag_cost=1.0, seed=1, text=True)
+    begin = time.perf_counter()
+    times: list[float] = []
+    with Process("audit", "review", folder / "audit.json") as one:
+        opening = time.perf_counter() - begin
+        timed_answers(one, right, 250, times)
+        begin = time.perf_counter()
+        assert one.client.get("/claims").status_code == 200
+        claims = time.perf_counter() - begin
+    quantiles = statistics.quantiles(times, n=100)
+    return {
+        "figure": f"an answer among {n:,} items, longest of {len(times)}",
+        "answers": len(times),
+        "value": f"{1000 * max(times):.1f} ms (median {1000 * quantiles[49]:.1f}, 99 % {1000 * quantiles[98]:.1f}); "
+        f"opening {opening:.0f} s, the panel {1000 * claims:.0f} ms",
+        "seconds": f"{sum(times):.1f}",
+        "holds": "yes" if max(times) < MAX_SECONDS else "no",
+    }
+
+
+def memory(one: Process) -> float:
+    """Resident memory in MB."""
+    pages = int(Path(f"/proc/{one.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def answers_row(folder: Path, n: int) -> dict[str, Any]:
+    right = make_plan(folder, 3 * n, rate=0.5, flag_cost=1e6, seed=2)
+    times: list[float] = []
+    with Process("audit", "review", folder / "audit.json") as one:
+        timed_answers(one, right, n // 10, times)
+        before = memory(one)
+        timed_answers(one, right, n - n // 10, times)
+        after = memory(one)
+    growth = after / before - 1
+    return {
+        "figure": f"resident memory after {n // 10:,} and {n:,} answers in one sitting",
+        "answers": len(times),
+        "value": f"{before:.1f} MB, {after:.1f} MB ({100 * growth:+.1f} %); longest answer {1000 * max(times):.1f} ms",
+        "seconds": f"{sum(times):.1f}",
+        "holds": "yes" if growth < MAX_GROWTH and len(times) == n else "no",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--answers", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="rarevote-") as name:
+        for part, made in (
+            ("kills", lambda folder: kill_row(folder, arguments.kills, random.Random(arguments.seed))),
+            ("items", lambda folder: items_row(folder, arguments.items)),
+            ("answers", lambda folder: answers_row(folder, arguments.answers)),
+        ):
+            if not getattr(arguments, part):
+                continue
+            folder = Path(name) / part
+            folder.mkdir()
+            rows.append(made(folder))
+            print(json.dumps(rows[-1]), flush=True)
+    failed = [row for row in rows if row["holds"] != "yes"]
+    print(evidence.write("workbench", rows).relative_to(evidence.REPOSITORY))
+    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

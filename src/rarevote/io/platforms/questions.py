@@ -1,0 +1,265 @@
+"""Which question of an export is meant.
+
+Forms ask for more than the label: comments, hidden inputs, times. What was answered to each question is tallied while
+the export is read (:class:`QuestionSurvey`); those that look like a choice are ranked, and the only one is taken or
+all of them are proposed. Free text, even where it was chosen by name, is no set of classes (:func:`is_free_text`).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rarevote.errors import InputError, how
+from rarevote.io.platforms.base import ABSENT, listed, shown_text
+
+ALL = "all"  # in place of a question: every one that looks like a choice
+_MAX_DISTINCT = 2_000  # answers of a question that are told apart; no choice has more
+_SAMPLED = 20_000  # tasks and workers whose first answer is kept
+# Below these numbers of answers anything may be equal by chance.
+_MIN_ANSWERS = 10
+_MIN_COMPARED = 5
+_FEW = 10  # so many different answers may be a choice in a small file, too
+_SHARE_OF_ANSWERS = 10  # as many answers to each different one, on average, in free text at most
+_MIN_REMARKS = 8
+_PROSE = 40  # letters of an answer, on average
+_SHOWN = 6
+
+_COMMENT = re.compile(r"(?i)(^|[^a-z])(comments?|feedback|remarks?|notes?|suggestions?)($|[^a-z])")
+_TIME = re.compile(
+    r"(?i)(^|[^a-z])(times?|timestamp|duration|elapsed|seconds?|secs?|ms|started|submitted|date)($|[^a-z])"
+)
+_HIDDEN = re.compile(
+    r"(?i)(^|[^a-z])(ua|user_?agent|browser|ip|ip_?address|session|token|uuid|time_?zone|screen_?(size|width|height)|"
+    r"assignment_?id|worker_?id|hit_?id|version)($|[^a-z])"
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NUMBER = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*")
+_MOMENT = re.compile(  # a day, an hour, or seconds since 1970
+    r".*(\d{4}-\d\d-\d\d|\d{1,2}[:/.]\d\d[:/.]\d{2,4}|\d{1,2}:\d\d|\b(GMT|UTC|PDT|PST)\b).*|\d{10}|\d{13}", re.DOTALL
+)
+
+
+class EveryQuestionError(InputError):
+    """Every question is wanted, by somebody who reads one: the caller reads them one after the other, or refuses.
+
+    Attributes:
+        questions: those that look like a choice, best first, and whether an answer to one has several choices.
+    """
+
+    def __init__(self, title: str, questions: dict[str, bool]) -> None:
+        self.questions = questions
+        every = how("rarevote.io.read.crowd.read_each(...)", "rarevote aggregate --question all --out FOLDER")
+        super().__init__(f"{title}: one question at a time; {every} answers each of {listed(list(questions))}")
+
+
+def name_question(name: str) -> str:
+    """What to type to choose a question."""
+    return how(f"question={name!r}", f"--question {shlex.quote(name)}")
+
+
+def is_free_text(counts: Counter[str], n_answers: int) -> bool:
+    """Whether answers are texts that everybody writes for themselves, and no choice between a few.
+
+    They are where there are more different ones than a tenth of the answers; in a small file, where that says little,
+    they must also be more than ten, or long, or texts of several words that hardly ever come twice.
+
+    >>> is_free_text(Counter(yes=3, no=2), 5), is_free_text(Counter(str(n) for n in range(30)), 200)
+    (False, True)
+    """
+    if len(counts) * _SHARE_OF_ANSWERS <= n_answers:
+        return False
+    n_phrases = sum(" " in text.strip() for text in counts)
+    remarks = 2 * n_phrases > len(counts) and n_answers >= _MIN_REMARKS and 4 * len(counts) > 3 * n_answers
+    return len(counts) > _FEW or sum(map(len, counts)) > _PROSE * len(counts) or remarks
+
+
+def refuse_free_text(title: str, question: str, counts: Counter[str], n_answers: int) -> None:
+    """Refuse a question whose answers are no classes.
+
+    Raises:
+        InputError: they are free text.
+    """
+    if is_free_text(counts, n_answers):
+        first = next(iter(counts))
+        shown = repr(first if len(first) <= _PROSE else first[: _PROSE - 1] + "…")
+        anyway = how("free_text=True", "--free-text")
+        raise InputError(
+            f"{title}: the answers to {question!r} are free text: {len(counts):,} different ones in {n_answers:,} "
+            f"answers (such as {shown}), so hardly two annotators can agree. Choose another question; to take them as "
+            f"classes all the same: {anyway}"
+        )
+
+
+@dataclass
+class _Tally:
+    """What was answered to one question."""
+
+    n_answers: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    several: bool = False
+    structured: bool = False
+    by_task: _Constancy = field(default_factory=lambda: _Constancy())
+    by_worker: _Constancy = field(default_factory=lambda: _Constancy())
+
+    def add(self, given: Sequence[str], task: str, worker: str | None) -> None:
+        self.n_answers += 1
+        self.several |= len(given) > 1
+        for name in given:
+            if name in self.counts or len(self.counts) < _MAX_DISTINCT:
+                self.counts[name] += 1
+        answer = hash(tuple(given))
+        self.by_task.add(task, answer)
+        if worker is not None:
+            self.by_worker.add(worker, answer)
+
+    @property
+    def words(self) -> str:
+        """The answers, most frequent first, for a proposal."""
+        names = [name for name, _ in self.counts.most_common(_SHOWN)]
+        more = ", ..." if len(self.counts) > len(names) else ""
+        return f"{', '.join(names)}{more}; {self.n_answers:,} answers"
+
+
+@dataclass
+class _Constancy:
+    """Whether the answers of each one (a task, a worker) are always the same."""
+
+    first: dict[str, int] = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)
+    differs: bool = False
+
+    def add(self, whose: str, answer: int) -> None:
+        if self.differs or (whose not in self.first and len(self.first) == _SAMPLED):
+            return
+        if whose not in self.first:
+            self.first[whose] = answer
+            return
+        self.compared.add(whose)
+        self.differs = self.first[whose] != answer
+
+    @property
+    def holds(self) -> bool:
+        """Whether that is so, and no chance: several were asked again and they did not all say one thing."""
+        return not self.differs and len(self.compared) >= _MIN_COMPARED and len(set(self.first.values())) > 1
+
+
+class QuestionSurvey:
+    """All questions of an export, and what was answered to each.
+
+    Args:
+        title: what messages call the export.
+        wanted: the question that was asked for, if any.
+        prefix: that the platform puts before the names.
+    """
+
+    def __init__(self, title: str, wanted: str | None, prefix: str = "") -> None:
+        self.title, self.wanted, self._prefix = title, wanted, prefix
+        self._tallies: dict[str, _Tally] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The questions found, in their order."""
+        return list(self._tallies)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether answers are needed to tell which question is meant."""
+        return self.wanted in (None, ALL)
+
+    def found(self, question: str) -> None:
+        """There is such a question."""
+        self._tallies.setdefault(question, _Tally())
+
+    def note(self, question: str, given: Any, task: str, worker: str | None) -> None:
+        """Somebody's answer to a question: a name or a list of names, a number, anything that stands there."""
+        tally = self._tallies.setdefault(question, _Tally())
+        if not self.is_open or given is ABSENT:
+            return
+        items = given if isinstance(given, (list, tuple)) else [given]
+        tally.structured |= any(isinstance(item, dict) for item in items)
+        if texts := [text for item in items if (text := shown_text(item).strip())]:
+            tally.add(texts, task, worker)
+
+    def choose(self) -> str:
+        """The question that is wanted, or the only one that looks like a choice.
+
+        Raises:
+            InputError: there is no such question, or several could be meant; the message proposes them, best first.
+            EveryQuestionError: all are wanted.
+        """
+        names = self.names
+        if self.wanted is not None:
+            plain = self.wanted.removeprefix(self._prefix)
+            for name in names:
+                if plain == name or self.wanted == name:
+                    return name
+            if self.wanted != ALL:
+                raise InputError(f"{self.title}: no question {self.wanted!r}; it has {listed(names)}")
+        if not names:
+            raise InputError(f"{self.title}: no question was found")
+        plausible, others = self.ranked()
+        if self.wanted == ALL:
+            if not plausible:
+                raise InputError(f"{self.title}: no question looks like a choice: {_reasons(others)}")
+            raise EveryQuestionError(self.title, {name: self._tallies[name].several for name in plausible})
+        if len(names) == 1:
+            return names[0]
+        if len(plausible) == 1:
+            return plausible[0]
+        asked = f"{self.title}: {len(names)} questions were asked: {listed(names)}. "
+        if not plausible:
+            take = f"{name_question(names[0])}{how(', free_text=True', ' --free-text')}"
+            raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")
+        proposed = " or ".join(f"{name_question(name)} ({self._tallies[name].words})" for name in plausible[:_SHOWN])
+        aside = f". Not proposed: {_reasons(others)}" if others else ""
+        every = how("read_each(...)", "--question all")
+        raise InputError(f"{asked}Say which one: {proposed}; all of them: {every}{aside}")
+
+    def ranked(self) -> tuple[list[str], dict[str, str]]:
+        """The questions that look like a choice, best first, and why the others do not."""
+        most = max((tally.n_answers for tally in self._tallies.values()), default=0)
+        others = {
+            name: reason for name, tally in self._tallies.items() if (reason := _why_not(name, tally)) is not None
+        }
+        # What is the same for all answers to an item, or of a person, is hidden in the form; but where that holds for
+        # every question, the crowd is of one mind.
+        left = {name: tally for name, tally in self._tallies.items() if name not in others}
+        for what, constancy in (("item", "by_task"), ("annotator", "by_worker")):
+            constant = [name for name, tally in left.items() if getattr(tally, constancy).holds]
+            if len(constant) < len(left):
+                others |= dict.fromkeys(constant, f"always the same for one {what}")
+                left = {name: tally for name, tally in left.items() if name not in constant}
+
+        def merit(name: str) -> tuple[bool, int, int]:
+            tally = left[name]
+            return 2 * tally.n_answers < most, len(tally.counts), -tally.n_answers
+
+        return sorted(left, key=merit), others
+
+
+def _why_not(name: str, tally: _Tally) -> str | None:
+    """Why a question does not look like a choice; None if it does."""
+    apart = _CAMEL.sub("_", name)
+    numeric = bool(tally.counts) and all(_NUMBER.fullmatch(text) for text in tally.counts)
+    if not tally.n_answers:
+        return "structured data" if tally.structured else "not answered"
+    if tally.structured:
+        return "structured data"
+    if all(_MOMENT.fullmatch(text) for text in tally.counts) or (numeric and _TIME.search(apart)):
+        return "times"
+    if _HIDDEN.search(apart):
+        return "a hidden input"
+    if _COMMENT.search(apart) or is_free_text(tally.counts, tally.n_answers):
+        return "numbers" if numeric else "free text"
+    if len(tally.counts) == 1 and tally.n_answers >= _MIN_ANSWERS:
+        return "always the same"
+    return None
+
+
+def _reasons(others: dict[str, str]) -> str:
+    return ", ".join(f"{name} ({why})" for name, why in list(others.items())[: 2 * _SHOWN])

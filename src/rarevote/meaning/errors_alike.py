@@ -1,0 +1,369 @@
+"""Who errs alike: annotators whose mistakes fall on the same items, and how many independent ones that leaves.
+
+Models of one make, or people who copy, are not so many voices as they are votes. With ``e_r`` whether annotator r is
+wrong on an item, ``R_ab`` is the correlation of ``e_a`` and ``e_b`` over their common items: wrong by gold where there
+is some, else by the votes of all others (those of a and b left out). Of J annotators then::
+
+    effective number of independent annotators = J^2 / sum of the J x J matrix R
+
+Chance alone, classes that all find hard, and a reference that is itself a vote make errors correlate a little. So the
+same is computed for made-up annotators who are independent but have the same skills, on the same items. Two are
+said to err alike if their correlation exceeds that by 0.2 at least, and by more than any pair of the made-up ones.
+Such pairs are joined to clusters as long as the mean of the excess between two clusters does (average linkage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.words import count, counted, listed, percent
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# With fewer common items a correlation says nothing.
+_MIN_COMMON = 20
+_MIN_GOLD = 30
+_MAX_COMPARED = 200
+_MIN_EXCESS = 0.2
+# Pairs of votes that are looked at in all, and times that independent annotators are made up.
+_MAX_PAIRS = 4_000_000
+_MAX_NULLS, _MIN_NULLS = 100, 5
+_PAIRS_OF_NULLS = 40_000_000
+# A cluster outvotes the rest if that decides at least so many labels.
+_MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Annotators that err alike.
+
+    Attributes:
+        members: numbers of the annotators in the crowd.
+        names: their names.
+        n_models: how many of them are models.
+        correlation: mean correlation of the errors of two of them.
+        n_effective: how many independent ones they amount to.
+        n_outvoted: items on which they all agree and win, and would not if they counted as so many independent ones.
+    """
+
+    members: IntArray
+    names: list[str]
+    n_models: int
+    correlation: float
+    n_effective: float
+    n_outvoted: int
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorsAlike:
+    """Which annotators err alike.
+
+    Attributes:
+        workers: numbers of the annotators that are compared, (J).
+        names: their names, (J).
+        correlation: of errors, (J, J), with ones on the diagonal; NaN where two have too few common items.
+        common: items that they are compared on, (J, J).
+        reference: what an error is measured by: "gold" or "others".
+        n_items: items with a reference.
+        clusters: of at least two each, the largest first.
+        n_effective: how many independent annotators they amount to; NaN where nobody can be compared.
+        n_tasks: of the crowd.
+    """
+
+    workers: IntArray
+    names: list[str]
+    correlation: FloatArray
+    common: IntArray
+    reference: Literal["gold", "others"]
+    n_items: int
+    clusters: tuple[Cluster, ...]
+    n_effective: float
+    n_tasks: int
+
+    @property
+    def group(self) -> IntArray:
+        """The same number for all of a cluster, another for everybody else, (J)."""
+        place = {int(worker): number for number, worker in enumerate(self.workers)}
+        group = np.arange(len(self.workers))
+        for cluster in self.clusters:
+            inside = [place[int(worker)] for worker in cluster.members]
+            group[inside] = min(inside)
+        return np.unique(group, return_inverse=True)[1]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know where a few that err alike outvote the rest, in sentences; mostly nothing."""
+        said = []
+        for cluster in self.clusters:
+            if cluster.n_outvoted >= max(_MIN_OUTVOTED, _MANY_OUTVOTED * self.n_tasks):
+                share = percent(cluster.n_outvoted / self.n_tasks)
+                said.append(
+                    f"{_who(cluster)} err alike and outvote all others on {counted(cluster.n_outvoted, 'item')} "
+                    f"({share}): they are {count(len(cluster.names))} votes but only about {cluster.n_effective:.1f} "
+                    "independent opinions. Keep one of them, or give gold (--gold) and look at the accuracy of each"
+                )
+        return said
+
+    def sentences(self) -> list[str]:
+        """What was found, in words."""
+        if not np.isfinite(self.n_effective):
+            return []
+        n, by = len(self.workers), "gold" if self.reference == "gold" else "the votes of all others"
+        said = [
+            f"Judged by {by} on {counted(self.n_items, 'item')}, the {counted(n, 'annotator')} compared amount to "
+            f"about {self.n_effective:.1f} independent ones."
+        ]
+        for cluster in self.clusters:
+            said.append(
+                f"{_who(cluster)} err alike: the mean correlation of their errors is {cluster.correlation:.2f}, and "
+                f"they amount to about {cluster.n_effective:.1f} independent annotators."
+            )
+        if not self.clusters:
+            said.append("Nobody errs more alike than independent annotators of the same skills would.")
+        return said
+
+    def figures(self) -> dict[str, Any]:
+        """The same as plain values for JSON."""
+        return {
+            "reference": self.reference,
+            "n_items": self.n_items,
+            "n_compared": len(self.workers),
+            "n_effective": self.n_effective if np.isfinite(self.n_effective) else None,
+            "annotators": self.names,
+            "correlation": [
+                [None if np.isnan(value) else round(value, 4) for value in row] for row in self.correlation
+            ],
+            "clusters": [
+                {
+                    "annotators": cluster.names,
+                    "n_models": cluster.n_models,
+                    "correlation": cluster.correlation,
+                    "n_effective": cluster.n_effective,
+                    "n_outvoted": cluster.n_outvoted,
+                }
+                for cluster in self.clusters
+            ],
+            "warnings": self.warnings,
+        }
+
+
+def _who(cluster: Cluster) -> str:
+    models = "" if not cluster.n_models else f" ({count(cluster.n_models)} of them models)"
+    if cluster.n_models == len(cluster.names):
+        models = " (all models)"
+    return listed(cluster.names, limit=6) + models
+
+
+def errors_alike(
+    crowd: Annotations,
+    posterior: FloatArray,
+    accuracy: FloatArray,
+    *,
+    gold: IntArray | None = None,
+    models: Iterable[Any] = (),
+) -> ErrorsAlike:
+    """Find annotators that err alike.
+
+    Args:
+        crowd: the votes.
+        posterior: probability of every class per task, (n_tasks, n_classes).
+        accuracy: probability of every worker to recognise a class, (n_workers, n_classes).
+        gold: known class of each task or -1, (n_tasks); fewer than 30 known tasks are too few to go by.
+        models: names of the workers that are models.
+    """
+    votes = _OneVoteEach.of(crowd)
+    known = np.full(crowd.n_tasks, -1) if gold is None else np.asarray(gold, dtype=np.int64)
+    by_gold = int((known >= 0).sum()) >= _MIN_GOLD
+    compared = votes.narrowed(known >= 0 if by_gold else np.ones(crowd.n_tasks, dtype=bool))
+    references = known[compared.tasks] if by_gold else np.empty(0, dtype=np.int64)
+    found, common = compared.correlation(references)
+    null, highest = _of_independent(compared, references, posterior, accuracy)
+    excess = found - null
+    # Against gold the errors are what they are; against a vote only what exceeds the vote's own errors counts.
+    correlation = found if by_gold else np.clip(excess, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    groups = _linked(excess, common, highest)
+    named = [str(name) for name in crowd.workers[compared.workers].tolist()]
+    of_models = {str(name) for name in models}
+    clusters = []
+    for inside in groups:
+        members = compared.workers[inside]
+        names = [named[j] for j in inside]
+        part = correlation[np.ix_(inside, inside)]
+        clusters.append(
+            Cluster(
+                members=members,
+                names=names,
+                n_models=sum(name in of_models for name in names),
+                correlation=_mean_between(part),
+                n_effective=effective_number(part),
+                n_outvoted=_outvoted(crowd, members, effective_number(part)),
+            )
+        )
+    return ErrorsAlike(
+        workers=compared.workers,
+        names=named,
+        correlation=correlation,
+        common=common,
+        reference="gold" if by_gold else "others",
+        n_items=len(compared.tasks),
+        clusters=tuple(sorted(clusters, key=lambda cluster: -len(cluster.names))),
+        n_effective=effective_number(correlation),
+        n_tasks=crowd.n_tasks,
+    )
+
+
+def effective_number(correlation: FloatArray) -> float:
+    """``J^2 / sum of the matrix``, 1 to J; pairs that cannot be compared count as the mean of the others.
+
+    >>> effective_number(np.array([[1.0, 0.5], [0.5, 1.0]])).__round__(3)
+    1.333
+    """
+    n = len(correlation)
+    mean = _mean_between(correlation)
+    if n < 2 or np.isnan(mean):
+        return float("nan")
+    total = n + n * (n - 1) * mean
+    return float(np.clip(n**2 / total, 1.0, n)) if total > 0 else float(n)
+
+
+def _mean_between(correlation: FloatArray) -> float:
+    off = correlation[~np.eye(len(correlation), dtype=bool)]
+    known = off[np.isfinite(off)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# correlations
+
+
+@dataclass(frozen=True, eq=False)
+class _OneVoteEach:
+    """Votes of a crowd or of some of its tasks, the last of each worker on a task, and the workers to compare."""
+
+    task_ptr: IntArray
+    worker: IntArray
+    label: IntArray
+    tasks: IntArray
+    workers: IntArray
+    n_classes: int
+    n_all: int
+
+    @classmethod
+    def of(cls, crowd: Annotations) -> _OneVoteEach:
+        from rarevote.kernels.agreement import mark_last
+
+        kept = np.ones(crowd.n_annotations, dtype=bool)
+        mark_last(crowd.task_ptr, crowd.worker, crowd.n_workers, kept)
+        task_ptr = np.concatenate([[0], np.cumsum(kept)])[crowd.task_ptr]
+        worker, label = crowd.worker[kept].astype(np.int64), crowd.label[kept].astype(np.int64)
+        every = np.arange(crowd.n_workers)
+        return cls(task_ptr, worker, label, np.arange(crowd.n_tasks), every, crowd.n_classes, crowd.n_workers)
+
+    def narrowed(self, wanted: NDArray[np.bool_]) -> _OneVoteEach:
+        """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
+        chosen = np.flatnonzero(wanted & (np.diff(self.task_ptr) > 1))
+        size = np.diff(self.task_ptr)[chosen]
+        share = _MAX_PAIRS / max(float((size * (size - 1) // 2).sum()), 1.0)
+        if share < 1:
+            chosen = np.sort(np.random.default_rng(0).permutation(chosen)[: max(int(share * len(chosen)), 1)])
+            size = np.diff(self.task_ptr)[chosen]
+        task_ptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        place = np.repeat(self.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
+        worker, label = self.worker[place], self.label[place]
+        n_votes = np.bincount(worker, minlength=self.n_all)
+        busiest = np.argsort(-n_votes, kind="stable")[:_MAX_COMPARED]
+        workers = np.sort(busiest[n_votes[busiest] >= _MIN_COMMON])
+        return _OneVoteEach(task_ptr, worker, label, self.tasks[chosen], workers, self.n_classes, self.n_all)
+
+    def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
+        """Correlation of errors and the number of common tasks of every two, (J, J) each."""
+        from rarevote.kernels.pair_errors import pair_errors
+
+        slots = np.full(self.n_all, -1, dtype=np.int64)
+        slots[self.workers] = np.arange(len(self.workers))
+        sums = np.zeros((len(self.workers), len(self.workers), 4))
+        votes = self.label if label is None else label
+        pair_errors(self.task_ptr, slots[self.worker], votes, known, self.n_classes, sums)
+        n, first, second, both = np.moveaxis(sums, 2, 0)
+        spread = np.sqrt(first * (n - first) * second * (n - second))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Somebody without any error errs with nobody.
+            upper = np.where(n < _MIN_COMMON, np.nan, np.where(spread > 0, (n * both - first * second) / spread, 0.0))
+        lower = np.tril_indices(len(upper), -1)
+        upper[lower], n[lower] = upper.T[lower], n.T[lower]
+        return upper, n.astype(np.int64)
+
+
+def _of_independent(
+    compared: _OneVoteEach, known: IntArray, posterior: FloatArray, accuracy: FloatArray
+) -> tuple[FloatArray, float]:
+    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors."""
+    size = np.diff(compared.task_ptr)
+    task = np.repeat(np.arange(len(size)), size)
+    worker, label, K = compared.worker, compared.label, compared.n_classes
+    if len(known):  # what they really do on these tasks, counted
+        cell = worker * K + known[task]
+        given = np.bincount(cell, minlength=compared.n_all * K)
+        right = np.bincount(cell[label == known[task]], minlength=compared.n_all * K)
+        accuracy = (right / np.maximum(given, 1)).reshape(-1, K)
+    n_pairs = max(int((size * (size - 1) // 2).sum()), 1)
+    rng = np.random.default_rng(0)
+    below = posterior[compared.tasks].cumsum(axis=1) if not len(known) else np.empty(0)
+    drawn = []
+    for _ in range(int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))):
+        truth = known
+        if not len(known):
+            truth = np.minimum((below < rng.random((len(size), 1))).sum(axis=1), K - 1)
+        is_right = rng.random(len(worker)) < accuracy[worker, truth[task]]
+        other = rng.integers(max(K - 1, 1), size=len(worker))
+        wrong = np.minimum(other + (other >= truth[task]), K - 1)
+        made, common = compared.correlation(known, np.where(is_right, truth[task], wrong))
+        drawn.append(made)
+    null = np.mean(drawn, axis=0)
+    apart = (np.array(drawn) - null) * np.sqrt(common)
+    return null, float(np.nanmax(apart, initial=0.0))
+
+
+def _linked(excess: FloatArray, common: IntArray, highest: float) -> list[IntArray]:
+    """Average linkage: join the two clusters of the largest mean excess, while it is large and no accident."""
+    known = np.isfinite(excess)
+    sums, pairs = np.where(known, excess, 0.0), known.astype(np.float64)
+    error = np.where(known, 1 / np.sqrt(np.maximum(common, 1)), 0.0)  # summed beside it: no credit for many pairs
+    for table in (sums, pairs, error):
+        np.fill_diagonal(table, 0.0)
+    groups = [[j] for j in range(len(excess))]
+    while len(groups) > 1:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(pairs > 0, sums / pairs, -np.inf)
+            bar = np.where(pairs > 0, np.maximum(_MIN_EXCESS, highest * error / pairs), np.inf)
+        mean = np.where(mean > bar, mean, -np.inf)
+        a, b = sorted(np.unravel_index(int(mean.argmax()), mean.shape))
+        if not np.isfinite(mean[a, b]):
+            break
+        for table in (sums, pairs, error):
+            table[a] += table[b]
+            table[:, a] += table[:, b]
+            table[a, a] = 0.0
+        sums, pairs, error = (np.delete(np.delete(table, b, 0), b, 1) for table in (sums, pairs, error))
+        groups[a] += groups.pop(b)
+    return [np.array(sorted(group)) for group in groups if len(group) > 1]
+
+
+def _outvoted(crowd: Annotations, members: IntArray, n_effective: float) -> int:
+    """Items that the members decide by their number: they agree and win, but not with as many votes as opinions."""
+    inside = np.isin(crowd.worker, members)
+    every, theirs = crowd.votes(), crowd.votes(inside.astype(np.float64))
+    rest = every - theirs
+    rows, said = np.arange(crowd.n_tasks), theirs.argmax(axis=1)
+    agree = (theirs.sum(axis=1) > 1) & (theirs[rows, said] == theirs.sum(axis=1))
+    wins = every.argmax(axis=1) == said
+    weight = np.minimum(n_effective, theirs.sum(axis=1))
+    return int((agree & wins & (rest[rows, said] + weight < rest.max(axis=1))).sum())

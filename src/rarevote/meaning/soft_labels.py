@@ -1,0 +1,82 @@
+"""Soft labels: the probability of every class per task, as arrays that training code takes.
+
+A classifier that is trained on probabilities learns from a doubtful item that it is doubtful. ``.npz`` holds three
+arrays, without any pickle: ``task`` (n), ``classes`` (K) and ``p`` (n, K), whose rows sum to one; ``.parquet`` holds a
+column ``task`` and a column ``p:<class>`` for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.errors import InputError
+from rarevote.io.write.atomic import replacing
+from rarevote.io.write.columns import check_place, write_columns
+
+ENDINGS = (".npz", ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """Probabilities of the classes.
+
+    Attributes:
+        tasks: names of the tasks, (n).
+        classes: names of the classes, (K).
+        probabilities: of each class for each task, (n, K).
+
+    Example:
+        >>> import numpy as np
+        >>> soft = SoftLabels(["a", "b"], ["no", "yes"], np.array([[0.9, 0.1], [0.25, 0.75]]))
+        >>> soft.arrays()["p"].dtype, soft.arrays()["task"].tolist()
+        (dtype('float32'), ['a', 'b'])
+    """
+
+    tasks: Any
+    classes: Sequence[Any] | NDArray[Any]
+    probabilities: NDArray[Any]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """``task``, ``classes`` and ``p``, as the ``.npz`` file holds them: numbers, or text of fixed width."""
+        probabilities = np.asarray(self.probabilities, dtype=np.float32)
+        return {"task": _names(self.tasks), "classes": _names(self.classes), "p": probabilities}
+
+    def write(self, path: str | Path) -> None:
+        """Write them to a ``.npz`` or ``.parquet`` file, which appears whole or not at all."""
+        path = Path(path)
+        check_soft_file(path)
+        arrays = self.arrays()
+        if path.suffix.lower() == ".parquet":
+            columns = {f"p:{name}": arrays["p"][:, k] for k, name in enumerate(np.asarray(self.classes).tolist())}
+            write_columns({"task": np.asarray(self.tasks), **columns}, path)
+            return
+        with replacing(path) as temporary, temporary.open("wb") as handle:
+            np.savez_compressed(handle, **arrays)  # type: ignore[arg-type]
+
+
+def check_soft_file(path: Path) -> None:
+    """Refuse, before any work is done, a file that soft labels could not be written to.
+
+    Raises:
+        InputError: the ending is another, or the place cannot be written to.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{path}: soft labels are written as {' or '.join(ENDINGS)}")
+    check_place(path)
+
+
+def _names(names: Any) -> NDArray[Any]:
+    """Names as an array that needs no pickle: numbers as they are, all else as text."""
+    array = np.asarray(names)
+    if array.dtype.kind in "iufb":
+        return array
+    values = array.tolist()
+    if values and all(type(value) is int for value in values):
+        return np.array(values)
+    return np.array([str(value) for value in values], dtype=np.str_)

@@ -1,0 +1,86 @@
+"""KOS: messages between tasks and workers (Karger, Oh and Shah 2011)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.loop import Progress
+from rarevote.em.model import CrowdFacts
+from rarevote.errors import ParameterError
+from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.parameters import check_count
+
+FloatArray = NDArray[np.float64]
+
+
+class KOS(Estimator):
+    """Message passing for two classes: how likely each task is positive, and how far each worker is to be believed.
+
+    With votes ``A_ij`` of worker j on task i as +1 or -1, every vote carries two numbers::
+
+        x_ij = sum over the other votes on task i of A_ij' y_ij'      what the others say of the task
+        y_ij = sum over the other votes of worker j of A_i'j x_i'j    how well the worker's other votes fit
+
+    from ``y ~ N(1, 1)``, and in the end ``sign(sum_j A_ij y_ij)``. Only the direction of the messages matters, so they
+    are scaled to a largest value of 1 in every round. The start is drawn in the order of tasks and workers.
+
+    ``probas_`` are the weights of the votes for a class over the weights of all, ``(1 + sum_j A_ij y_ij / sum_j
+    |y_ij|) / 2``: a score, not a probability. Ties go to the first class in sorted order.
+
+    Args:
+        n_iter: number of rounds.
+        random_state: seed of the start.
+
+    Example:
+        >>> from rarevote.methods.kos import KOS
+        >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], ["ann", "bob", "cy"] * 3
+        >>> label = ["yes", "yes", "no", "no", "no", "no", "yes", "yes", "no"]
+        >>> KOS().fit((task, worker, label)).labels_.to_dict()
+        {0: 'yes', 1: 'no', 2: 'yes'}
+    """
+
+    method_name: ClassVar[str] = "kos"
+
+    def __init__(self, n_iter: int = 100, random_state: int | None = 0) -> None:
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def _validate(self, crowd: CrowdFacts) -> None:
+        check_count("n_iter", self.n_iter, at_least=0)
+        if crowd.n_classes > 2:
+            raise ParameterError(f"KOS is for two classes; these votes have {crowd.n_classes}")
+
+    def _fit(self, request: Request) -> Fit:
+        crowd = request.annotations
+        task, worker = crowd.task_of_annotation(), crowd.worker.astype(np.int64)
+        order = np.lexsort((worker, task))  # however the rows came
+        worker, sign = worker[order], np.where(crowd.label[order] == 0, 1.0, -1.0)
+        trust = np.random.RandomState(self.random_state).normal(1.0, 1.0, len(task))
+        for number in range(1, self.n_iter + 1):
+            said = _from_others(sign * trust, task, crowd.n_tasks)
+            moved = _scaled(_from_others(sign * said, worker, crowd.n_workers))
+            if request.callback is not None:
+                request.callback(Progress(number, self.n_iter, 0.0, float(np.abs(moved - trust).max(initial=0.0))))
+            trust = moved
+        weight = np.bincount(task, np.abs(trust), minlength=crowd.n_tasks)
+        score = np.bincount(task, sign * trust, minlength=crowd.n_tasks) / np.where(weight > 0, weight, 1.0)
+        posterior = np.column_stack([1 + score, 1 - score])[:, : crowd.n_classes] / 2
+        return Fit(posterior, n_iter=self.n_iter, n_passes=self.n_iter)
+
+    @property
+    def probas_(self) -> Any:
+        """Share of the weights of a task's votes that each class has."""
+        return self._task_by_class(self.posterior_)
+
+
+def _from_others(message: FloatArray, group: NDArray[np.int64], n_groups: int) -> FloatArray:
+    """Sum of the messages of all other votes of the same group."""
+    return np.asarray(np.bincount(group, message, minlength=n_groups)[group] - message)
+
+
+def _scaled(message: FloatArray) -> FloatArray:
+    largest = np.abs(message).max(initial=0.0)
+    return message / largest if largest > 0 else message

@@ -1,0 +1,5 @@
+"""crowd-kit's metrics, where crowd-kit has them."""
+
+from rarevote.metrics import data, workers
+
+__all__ = ["data", "workers"]

@@ -1,0 +1,54 @@
+"""Standard streams that are closed, full or cut off, as schedulers and pipes leave them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROWS = "task,worker,label\na,x,yes\na,y,yes\nb,x,no\nb,y,no\n"
+RUN = f"{sys.executable} -m rarevote aggregate labels.csv -m majority-vote"
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "labels.csv").write_text(ROWS)
+    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        (f"{RUN} -q > /dev/full", 1, "standard output: cannot be"),
+        (f"{RUN} -q >&-", 1, "standard output: cannot be read or written (it is closed; name a file with --out)"),
+        (f"{RUN} --json --out r.csv -q > /dev/full", 1, "standard output: cannot be"),
+        (f"{sys.executable} -m rarevote --version > /dev/full", 1, "standard output: cannot be"),
+        (f"{sys.executable} -m rarevote aggregate - -q <&-", 1, "standard input: the file is empty"),
+    ],
+)
+def test_what_cannot_be_written_or_read_is_one_line(command: str, code: int, told: str, tmp_path: Path) -> None:
+    done = shell(command, tmp_path)
+    assert done.returncode == code
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_a_result_is_written_though_nobody_listens(where: str, tmp_path: Path) -> None:
+    done = shell(f"{RUN} --out r.csv {where}", tmp_path)
+    assert done.returncode == 0
+    assert [line.split(",")[:2] for line in (tmp_path / "r.csv").read_text().splitlines()[1:]] == [
+        ["a", "yes"],
+        ["b", "no"],
+    ]
+
+
+def test_a_pipe_that_was_cut_off_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "many.csv").write_text(
+        "task,worker,label\n" + "".join(f"t{i},w{i % 7},{'ab'[i % 2]}\n" for i in range(30_000))
+    )
+    command = f"{sys.executable} -m rarevote aggregate many.csv -m majority-vote -q 2> told"
+    done = shell(f"{command} | head -1; echo ${{PIPESTATUS[0]}}", tmp_path)
+    assert done.stdout.splitlines()[-1] in ("0", "141")
+    assert "error" not in (tmp_path / "told").read_text()

@@ -1,0 +1,42 @@
+"""The README's table of rankings against the results of the study that stand in the evidence."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from rarevote.methods.registry import method_title
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = ("average_precision", "mean_average_precision", "roc_auc", "recall_at_ds", "r_precision")
+LATER = ("log_loss", "ece", "minority_recall", "minority_precision", "balanced_accuracy")
+
+
+def test_every_number_of_the_table_is_a_mean_of_the_evidence() -> None:
+    with (ROOT / "docs" / "evidence" / "study_paper.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text[text.index("| Method | AP") :].split("\n\n")[0].splitlines()[2:]
+    told = {
+        cells[1].strip(): [cell.strip(" *_") for cell in cells[2:-1]] for cells in (line.split("|") for line in lines)
+    }
+    assert len(told) == 6
+    for method in ("majority-vote", "dawid-skene", "glad", "crowdfm", "cc-rasch", "anchored-rasch"):
+        own = [row for row in rows if row["method"] == method]
+        assert len(own) == 31
+        cells = told[method_title(method)]
+        means = [fmean(float(row[name]) for row in own) for name in (*COLUMNS, *LATER)]
+        assert [float(cell) for cell in [*cells[:5], *cells[7:12]]] == pytest.approx(means, abs=6e-4)
+
+
+def test_the_figures_of_the_specification() -> None:
+    """Mean average precision and log loss, known from an independent implementation."""
+    with (ROOT / "docs" / "evidence" / "study_paper.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    for method, precision, loss in (("anchored-rasch", 0.7544, 0.477), ("cc-rasch", 0.7256, 1.23)):
+        own = [row for row in rows if row["method"] == method]
+        assert fmean(float(row["average_precision"]) for row in own) == pytest.approx(precision, abs=3e-4)
+        assert fmean(float(row["log_loss"]) for row in own) == pytest.approx(loss, abs=6e-3)

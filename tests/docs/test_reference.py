@@ -1,0 +1,65 @@
+"""Every public name is in the API reference, and so is every name that a page imports."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from docs.reference import docstrings
+
+import rarevote
+from tests.docs.test_docs import PAGES, blocks
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+NAMED = {
+    name
+    for page in REFERENCE.glob("*.md")
+    for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+}
+# Packages whose `__all__` is for users, beside the package itself.
+PUBLIC = [
+    "api", "calibrate", "cluster", "decide", "example", "explain", "io.platforms", "meaning.audit", "meaning.diagnose",
+    "report", "review", "simulate",
+]  # fmt: skip
+
+
+def home_of(name: str) -> object:
+    """The object behind a dotted name."""
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+HOMES = [home_of(name) for name in sorted(NAMED) if name != "rarevote.errors"]
+
+
+@pytest.mark.parametrize("name", [name for name in rarevote.__all__ if name != "__version__"])
+def test_public_names(name: str) -> None:
+    assert f"rarevote.{name}" in NAMED, "add it to a page of docs/reference"
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_names_of_public_modules(module: str) -> None:
+    for name in importlib.import_module(f"rarevote.{module}").__all__:
+        assert any(home_of(f"rarevote.{module}.{name}") is known for known in HOMES), f"rarevote.{module}.{name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_names_that_pages_import(page: Path) -> None:
+    for language, code in blocks(page):
+        if language != "python":
+            continue
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rarevote"):
+                for alias in node.names:
+                    found = home_of(f"{node.module}.{alias.name}")
+                    assert any(found is known for known in HOMES), f"{node.module}.{alias.name}"
+
+
+def test_docstrings_become_markdown() -> None:
+    assert doctest.testmod(docstrings).failed == 0
+    assert docstrings.as_markdown("Adds.\n\n>>> 1 + 1\n2\n\nMore.") == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+    assert docstrings.as_markdown("::\n\n    a tree") == "\n    a tree"

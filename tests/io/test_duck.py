@@ -1,0 +1,81 @@
+"""One DuckDB serves the process: blocks see nothing of each other, and none leaves anything behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from rarevote.io import duck
+from rarevote.io.duck import connection
+
+
+def tables() -> list[str]:
+    with connection() as database:
+        return [row[0] for row in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+
+
+def test_blocks_see_nothing_of_each_other() -> None:
+    with connection() as one, connection() as other:
+        one.execute("CREATE TABLE rows AS SELECT 1 AS n")
+        other.execute("CREATE TABLE rows AS SELECT 2 AS n")
+        assert (one.sql("FROM rows").fetchall(), other.sql("FROM rows").fetchall()) == ([(1,)], [(2,)])
+    assert tables() == []
+
+
+def test_a_block_that_fails_leaves_nothing() -> None:
+    def fail() -> None:
+        with connection() as database:
+            database.execute("CREATE TABLE rows AS SELECT 1 AS n")
+            database.execute("SELECT nonsense FROM rows")
+
+    with pytest.raises(duckdb.Error, match="nonsense"):
+        fail()
+    assert tables() == []
+
+
+def test_threads_have_their_own() -> None:
+    found: list[int] = []
+
+    def count(number: int) -> None:
+        with connection() as database:
+            database.execute(f"CREATE TABLE rows AS SELECT * FROM range({number})")
+            found.append(len(database.sql("FROM rows").fetchall()))
+
+    threads = [threading.Thread(target=count, args=(number,)) for number in (10, 20, 30, 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [10, 20, 30, 40]
+
+
+def test_one_that_broke_is_replaced() -> None:
+    with connection() as database:
+        database.close()
+    with connection() as database:
+        assert database.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_what_is_large_is_on_disk_and_gone_afterwards() -> None:
+    with connection(on_disk=True) as database:
+        (file,) = [row[0] for row in database.execute("SELECT path FROM duckdb_databases() WHERE path > ''").fetchall()]
+        assert Path(file).exists()
+    assert not Path(file).parent.exists()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_starts_its_own() -> None:
+    with connection():
+        pass
+    context = multiprocessing.get_context("fork")
+    answer = context.SimpleQueue()
+    child = context.Process(target=lambda: answer.put((tables(), duck._started is not None)))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert answer.get() == ([], True)

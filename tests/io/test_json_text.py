@@ -1,0 +1,56 @@
+"""JSON that no reader can follow is bad input at every door: one error of ours, never one of Python's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from rarevote import read
+from rarevote.errors import RarevoteError
+from rarevote.io.json_text import parse_json
+from rarevote.io.read.results import read_result
+from rarevote.meaning.audit import Audit
+
+DEEP = "[" * 100_000 + "]" * 100_000
+DIGITS = "9" * 5_000
+
+CHOICE = {"type": "choices", "value": {"choices": ["a"]}, "from_name": "q", "to_name": "t"}
+LABEL_STUDIO = {"id": 1, "data": {"text": "x"}, "annotations": [{"id": 1, "completed_by": 1, "result": [CHOICE]}]}
+DOORS = {
+    "votes.json": '[{"task": "a", "worker": "x", "label": HERE}]',
+    "votes.ndjson": '{"task": "a", "worker": "x", "label": HERE}\n',
+    "label-studio.json": json.dumps([LABEL_STUDIO]).replace('"x"', "HERE"),
+    "argilla.json": '[{"id": "1", "fields": {"text": HERE}, "responses": {"q": [{"value": "a", "user_id": "u"}]}}]',
+    "prodigy.jsonl": '{"_input_hash": 1, "_task_hash": 2, "text": HERE, "label": "a", "answer": "accept"}\n',
+    "doccano.jsonl": '{"id": 1, "text": HERE, "label": ["a"]}\n',
+    "appen.json": '{"id": 1, "data": {"text": HERE}, "results": {"judgments": [{"worker_id": 1, "data": {"q": "a"}}]}}',
+    "bare.json": "HERE",
+}
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+def test_the_parser_knows_one_error(value: str) -> None:
+    with pytest.raises(ValueError, match=r"deep|digits"):
+        parse_json(value)
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+@pytest.mark.parametrize("door", DOORS)
+def test_every_reader_refuses_or_reads_it(door: str, value: str, tmp_path: Path) -> None:
+    path = tmp_path / door
+    path.write_text(DOORS[door].replace("HERE", value))
+    with contextlib.suppress(RarevoteError):
+        assert read(path).annotations.n_annotations == 1
+
+
+@pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
+def test_results_and_plans_refuse_it(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(f'[{{"task": "a", "label": {value}}}]')
+    with contextlib.suppress(RarevoteError):
+        read_result(path)
+    with pytest.raises(RarevoteError):
+        Audit.from_json(f'{{"format": {value}}}')

@@ -1,0 +1,130 @@
+"""Wide tables: known by themselves, with judges marked as models and the expected answer proposed as gold."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import json
+from pathlib import Path
+
+import pytest
+
+import rarevote
+from rarevote.errors import ColumnsError, InputError
+from rarevote.io.read import wide
+from rarevote.io.read.crowd import read
+from tests.command import rarevote as command
+from tests.io.platforms.exports import FIXTURES
+
+JUDGES = FIXTURES / "wide_judges.csv"
+
+
+def cells(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle, delimiter=delimiter))
+
+
+def test_judges_are_known_without_a_flag() -> None:
+    crowd = read(JUDGES)
+    votes = crowd.annotations
+    assert votes.workers.tolist() == ["claude-sonnet", "gpt-4o", "llama-70b"]
+    assert crowd.models == frozenset(votes.workers.tolist())
+    assert votes.classes.tolist() == ["safe", "unsafe"]
+    # As many votes as there are cells that are not empty, counted by Python's own reader.
+    table = cells(JUDGES)
+    assert votes.tasks.tolist() == [row["id"] for row in table]
+    assert votes.n_annotations == sum(bool(row[name]) for row in table for name in votes.workers.tolist()) == 71
+    assert crowd.notes == (
+        "read as a wide table: the task is 'id', the annotators are gpt-4o, claude-sonnet and llama-70b; not read: "
+        "prompt, category and latency_ms",
+        "column 'expected' looks like the expected answer and is no vote; to learn from it: gold_column='expected'",
+        "marked as models, not people: claude-sonnet, gpt-4o and llama-70b",
+    )
+
+
+def test_the_expected_answer_is_gold_when_asked_for() -> None:
+    crowd = read(JUDGES, gold_column="expected")
+    assert crowd.gold == {row["id"]: row["expected"] for row in cells(JUDGES)}
+    assert crowd.annotations.n_annotations == 71
+    fitted = rarevote.fit(crowd, "gold-majority-vote")
+    assert fitted.decide().labels.tolist() == [row["expected"] for row in cells(JUDGES)]
+    done = command("aggregate", JUDGES, "-m", "gold-majority-vote", "--gold-column", "expected")
+    assert "learns from 24 gold labels" in done.stderr
+    assert "note: read as a wide table" in done.stderr
+
+
+def test_raters_with_gaps_are_people() -> None:
+    crowd = read(FIXTURES / "wide_raters.csv")
+    assert crowd.annotations.workers.tolist() == ["rater 1", "rater 2", "rater 3", "rater 4"]
+    assert crowd.models == frozenset()
+    told = sum(bool(row[f"rater {n}"]) for row in cells(FIXTURES / "wide_raters.csv", ";") for n in range(1, 5))
+    assert crowd.annotations.n_annotations == told
+    marked = read(FIXTURES / "wide_raters.csv", prediction_columns=["rater 4"])
+    assert marked.models == {"rater 4"}
+    with pytest.raises(ColumnsError, match="no annotator 'rater 9'; there is rater 1"):
+        read(FIXTURES / "wide_raters.csv", prediction_columns=["rater 9"])
+
+
+@pytest.mark.parametrize("ending", ["json", "ndjson", "parquet"])
+def test_other_formats(tmp_path: Path, ending: str) -> None:
+    import duckdb
+
+    path = tmp_path / f"wide.{ending}"
+    rows = [{"id": n, "text": f"text {n}", "judge_a": n % 2, "judge_b": n % 3 % 2, "truth": n % 2} for n in range(9)]
+    if ending == "parquet":
+        (tmp_path / "wide.json").write_text(json.dumps(rows))
+        duckdb.sql(f"COPY (SELECT * FROM '{tmp_path}/wide.json') TO '{path}'")
+    else:
+        path.write_text(json.dumps(rows) if ending == "json" else "\n".join(map(json.dumps, rows)))
+    crowd = read(path, gold_column="truth")
+    assert crowd.annotations.workers.tolist() == ["judge_a", "judge_b"]
+    assert crowd.annotations.tasks.tolist() == list(range(9))
+    assert crowd.known(crowd.gold) == {n: n % 2 for n in range(9)}
+    assert crowd.models == {"judge_a", "judge_b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "img,person,verdict\na,x,yes\na,y,no\nb,x,yes\n",  # long, with names of its own
+        "row,img,person,verdict\n1,a,x,yes\n2,a,y,no\n3,b,x,yes\n",  # and with a number for each row
+        "id,text,score\n1,a,0.3\n2,b,0.4\n",  # nothing that two columns share
+        "id,gpt\n1,yes\n2,no\n",  # one judge is no crowd
+    ],
+)
+def test_what_is_no_wide_table_mentions_the_flag(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(ColumnsError, match=r"Say which: columns=\{.*One column per annotator\? wide=True"):
+        read(path)
+    assert "One column per annotator? --wide" in command("aggregate", path, code=1).stderr
+
+
+def test_a_table_with_workers_is_never_wide(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("key,worker,first,second\n1,w,yes,no\n2,v,no,no\n")
+    with pytest.raises(ColumnsError, match="no column for task or label"):
+        read(path)
+
+
+def test_texts_and_expected_answers_are_no_annotators_of_a_named_wide_table(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    lines = [f"q{n},prompt number {n},{'ab'[n % 2]},{'ab'[n % 3 % 2]},{'ab'[n % 2]}" for n in range(30)]
+    path.write_text("\n".join(["case,prompt,ana,bo,expected", *lines]) + "\n")
+    crowd = read(path, wide=True)
+    assert crowd.annotations.workers.tolist() == ["ana", "bo"]
+    assert "prompt: free text" in crowd.notes[0]
+    assert "gold_column='expected'" in crowd.notes[1]
+
+
+def test_two_known_answers_of_one_task_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("task,worker,label,gold\n1,w,yes,no\n1,v,no,yes\n2,w,no,\n")
+    with pytest.raises(InputError, match="task '1' has several values in 'gold': 'no' and 'yes'"):
+        read(path, gold_column="gold")
+
+
+def test_models_by_name() -> None:
+    crowd = read([("a", "model:v1", "x"), ("a", "ann", "x")])
+    assert crowd.models == {"model:v1"}
+    assert doctest.testmod(wide).failed == 0

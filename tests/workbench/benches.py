@@ -1,0 +1,90 @@
+"""Audits and lists at a workbench, and a client that behaves as one of our pages does."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from rarevote.io.read.review_list import read_review_list
+from rarevote.meaning.audit.journal import writing
+from rarevote.workbench.app import build_app
+from rarevote.workbench.audits import AuditSitting
+from rarevote.workbench.guard import Guard
+from rarevote.workbench.lists import ListSitting
+from rarevote.workbench.shelf import Pictures
+from rarevote.workbench.sitting import Sitting
+from tests.meaning.audit.worlds import started
+
+ADDRESS = "http://127.0.0.1:8123"
+CLASSES = ["defect", "sound"]
+DEFECT, SOUND = 0, 1
+
+
+def plan_file(folder: Path, n: int = 400, **options: Any) -> tuple[Path, list[int]]:
+    """A plan with its first round drawn, and for every task the choice that is right."""
+    audit, truth = started(n, **{"classes": CLASSES, "flag_cost": 5.0, **options})
+    audit.round()
+    path = folder / "audit.json"
+    audit.save(path)
+    return path, [DEFECT if positive else SOUND for positive in truth]
+
+
+@contextmanager
+def audit_sitting(path: Path, pictures: Pictures | None = None, who: str | None = "anna") -> Iterator[AuditSitting]:
+    with writing(path) as journal:
+        yield AuditSitting(path, pictures=pictures or Pictures(), journal=journal, who=who)
+
+
+@contextmanager
+def list_sitting(
+    path: Path, *, pictures: Pictures | None = None, classes: list[str] | None = None, reasons: bool = False
+) -> Iterator[ListSitting]:
+    with writing(path) as journal:
+        yield ListSitting(
+            path, read_review_list(path), out=path.with_name("answers.csv"), classes=classes or [], reasons=reasons,
+            pictures=pictures or Pictures(), journal=journal,
+        )  # fmt: skip
+
+
+def answer_round(sitting: Sitting, right: Mapping[Any, int] | list[int]) -> int:
+    """Answer everything that is open; returns how many that were."""
+    n = 0
+    while (number := sitting.next_open()) is not None:
+        sitting.answer(number, right[sitting.task_of(number)], seen=None)
+        n += 1
+    return n
+
+
+class Bench:
+    """A client of the pages about a sitting."""
+
+    def __init__(self, sitting: Sitting, *, enter: bool = True) -> None:
+        self.guard = Guard()
+        transport = httpx.ASGITransport(build_app(sitting, self.guard))
+        self.client = httpx.AsyncClient(transport=transport, base_url=ADDRESS)
+        if enter:
+            assert self.get("/", params={"token": self.guard.address_token}).status_code == 200
+
+    def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return asyncio.run(self.client.request(method, path, **options))
+
+    def get(self, path: str = "/", **options: Any) -> httpx.Response:
+        return self.send("GET", path, **options)
+
+    def post(self, path: str, headers: Mapping[str, str] | None = None, **fields: Any) -> httpx.Response:
+        """Send a form as our pages do; a field of None is left out."""
+        form = {"token": self.guard.page_token, **fields}
+        kept = {name: str(value) for name, value in form.items() if value is not None}
+        return self.send("POST", path, data=kept, headers={"origin": ADDRESS, **(headers or {})})
+
+
+def fields_of(page: str, action: str) -> dict[str, str]:
+    """The hidden fields of a form in a page."""
+    form = page.split(f'action="{action}"')[1].split("</form>")[0]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))

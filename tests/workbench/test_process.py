@@ -1,0 +1,67 @@
+"""The workbench as a process of its own: kills, a second one, Ctrl-C, a port that is taken."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.journal import read_journal
+from tests.workbench.benches import CLASSES, plan_file
+from tests.workbench.processes import Process, answers_until_killed
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    """The benchmark does this fifty times and more."""
+    path, right = plan_file(tmp_path)
+    dice = random.Random(0)
+    kept: dict[int, int] = {}
+    for _ in range(2):
+        answers_until_killed(path, right, kept, dice, most=6)
+    lines = read_journal(path)
+    assert len(lines) == len({entry.task for entry in lines})
+    said = {entry.task: CLASSES.index(entry.label) for entry in lines}
+    assert said.items() >= kept.items()
+    assert len(said) <= len(kept) + 2  # an answer that nobody was told of may have been kept
+    assert Audit.load(path).n_reviewed == len(said)
+
+
+def test_a_second_one_is_told_so_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    path, right = plan_file(tmp_path)
+    with Process("audit", "review", path, "--json", "--who", "ben") as first:
+        second = Process("audit", "review", path)
+        code, said = second.end()
+        assert code == 1
+        assert "another process is answering" in said
+        assert first.answer(right) is not None
+        first.process.send_signal(signal.SIGINT)
+        code, said = first.end()
+        assert code == 0, said
+        assert "all are in" in said
+        assert first.process.stdout is not None
+        assert json.loads(first.process.stdout.read())["answered"] == 1
+    assert [entry.who for entry in read_journal(path)] == ["ben"]
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    path, _ = plan_file(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, said = Process("audit", "review", path, "--port", str(taken.getsockname()[1])).end()
+    assert code == 1
+    assert "name another with --port" in said
+
+
+def test_it_listens_on_this_machine_only(tmp_path: Path) -> None:
+    path, _ = plan_file(tmp_path)
+    with Process("audit", "review", path) as one:
+        port = int(one.address.split(":")[2].split("/")[0])
+        assert one.address.startswith("http://127.0.0.1:")
+        with pytest.raises(OSError), socket.create_connection((socket.gethostname(), port), timeout=2):  # noqa: PT011
+            pass
