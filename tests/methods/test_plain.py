@@ -95,6 +95,9 @@ MODELS: dict[str, Callable[[Annotations], Any]] = {
 }
 
 
+_LONG = [pytest.mark.prove]  # to compile
+
+
 def after_three_steps(model: Any, shard: Shard) -> tuple[ShardState[Any, Any, Any], Any]:
     with passes(compiled=False):
         state: ShardState[Any, Any, Any] = ShardState(model, shard)
@@ -113,7 +116,7 @@ def assert_near(found: Any, expected: Any, tolerance: float = 1e-11) -> None:
 
 
 @pytest.mark.parametrize("gold", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_LONG if "float32" in name else ()) for name in MODELS])
 def test_compiled_passes_are_the_plain_ones(name: str, gold: bool) -> None:
     crowd = crowd_of(7 if name.endswith("7") else 3)
     model = MODELS[name](crowd)
