@@ -45,7 +45,7 @@ check: test prove lint types wheel-check
 
 # The documentation as a site, in site/index.html.
 docs: $(VENV)/.development
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in site/index.html"
 
 # The wheel alone, in an empty environment outside the checkout, must run the demo.

@@ -1,8 +1,9 @@
 """What does a certified recall cost, is it true, and do the supported estimates hold? Real and simulated crowds.
 
-    python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,simulated-7,...] [--work FOLDER]
+    python -m benchmarks.audit [--audits 400] [--crowds 20] [--sets medical-treat,simulated-7,...]
+                               [--scores sampled,...] [--work FOLDER]
 
-Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95 %, a
+Writes docs/evidence/audit.csv, a row per crowd and score (:mod:`benchmarks.audit_sets`). Target 0.9, confidence 95%, a
 flag costs a review; the expert is the truth. The audits of a simulated kind are spread over `--crowds` crowds. Scores
 and audits are kept in the work folder: what is there is not computed again, so a run that was stopped goes on.
 
@@ -12,11 +13,11 @@ claims, found positives below it counted as missed.
 
 `supported_*` are about audits that aim at the estimate and stop after their first 20 to 100 reviews: how often the
 supported list reaches the target, how many items it flags for each that the best threshold would, and how often the
-95 % intervals of its prevalence, precision and recall cover the truth.
+95% intervals of its prevalence, precision and recall cover the truth.
 
 `uniform_*` are about as many uniform samples, each of as many items as the audits reviewed on average, as if somebody
 had known that number beforehand: the same sets are tested from everything inwards, a set passing if so few of the
-sample's positives outside of it have at most 5 % under a binomial distribution with a miss rate of 1 - target.
+sample's positives outside of it have at most 5% under a binomial distribution with a miss rate of 1 - target.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +153,9 @@ def summary(name: str, score: Score, n_items: int, found: list[Row]) -> Row:
     }
 
 
-def rows_of(names: list[str], n_audits: int, n_crowds: int, work: Path) -> Iterator[Row]:
+def rows_of(names: list[str], scores: Sequence[Score], n_audits: int, n_crowds: int, work: Path) -> Iterator[Row]:
     for name in names:
-        for score in SCORES:
+        for score in scores:
             yield summary(name, score, *audits_of(name, score, n_audits, n_crowds, work))
 
 
@@ -163,6 +164,7 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=400, help="audits per crowd and score")
     parser.add_argument("--crowds", type=int, default=20, help="simulated crowds of each kind")
     parser.add_argument("--sets", default="", help="only these crowds, with commas between")
+    parser.add_argument("--scores", default=",".join(SCORES), help="what to rank by, with commas between")
     parser.add_argument("--work", type=Path, default=Path("audit-work"), help="scores and audits are kept here")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -170,7 +172,8 @@ def main() -> None:
     done = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for row in rows_of(names, options.audits, options.crowds, options.work):
+        scores = [score for score in SCORES if score in options.scores.split(",")]
+        for row in rows_of(names, scores, options.audits, options.crowds, options.work):
             done.append(row)
             print(*row.values(), sep="\t", file=sys.stderr, flush=True)
     print(evidence.write("audit", done))

@@ -68,4 +68,8 @@ def test_every_library_has_a_lowest_version() -> None:
 @pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_every_page_is_in_the_menu(page: Path) -> None:
     menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
-    assert f" {page.relative_to(REPOSITORY / 'docs').as_posix()}\n" in menu, "add the page to nav in mkdocs.yml"
+    name = page.relative_to(REPOSITORY / "docs").as_posix()
+    assert f" {name}\n" in menu, "add the page to nav in mkdocs.yml"
+    if page.parent.name == "howto":
+        start = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
+        assert f"({name})" in start, "name it on docs/index.md"

@@ -210,12 +210,12 @@ def test_damage_is_noticed_or_without_effect(tmp_path: Path, monkeypatch: pytest
 def test_restarts_do_not_resume_each_other(tmp_path: Path) -> None:
     """A fit of several runs that is cut in its third one: the first must not begin where that was."""
     options: dict[str, Any] = {"checkpoint": tmp_path / "cut", "checkpoint_every": 5}
-    undisturbed = MACE(4, 20).fit(columns())
+    undisturbed = MACE(4, 20, start="votes").fit(columns())
     with pytest.raises(InterruptError):
-        MACE(4, 20).fit(columns(), callback=interrupt_after(2 * 20 + 11), **options)
+        MACE(4, 20, start="votes").fit(columns(), callback=interrupt_after(2 * 20 + 11), **options)
     assert len(list((tmp_path / "cut").rglob("loop.json"))) == 1
     told: list[Progress] = []
-    resumed = MACE(4, 20).fit(columns(), callback=told.append, **options)
+    resumed = MACE(4, 20, start="votes").fit(columns(), callback=told.append, **options)
     np.testing.assert_array_equal(resumed.posterior_, undisturbed.posterior_)
     assert [progress.iteration for progress in told].count(2 * 20 + 1) == 0, "the third run is resumed"
     assert not (tmp_path / "cut").exists()

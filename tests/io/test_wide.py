@@ -6,7 +6,10 @@ import csv
 import doctest
 import json
 from pathlib import Path
+from typing import Any
 
+import pandas
+import polars
 import pytest
 
 import rarevote
@@ -128,3 +131,13 @@ def test_models_by_name() -> None:
     crowd = read([("a", "model:v1", "x"), ("a", "ann", "x")])
     assert crowd.models == {"model:v1"}
     assert doctest.testmod(wide).failed == 0
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "mapping"])
+def test_wide_frames(kind: str) -> None:
+    table = {"item": ["x", "y", "z"], "ann": ["yes", "no", "yes"], "bob": ["yes", None, "no"]}
+    make: Any = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "mapping": dict}[kind]
+    crowd = read(make(table), wide=True)
+    votes = crowd.annotations
+    assert (votes.tasks.tolist(), votes.workers.tolist()) == (["x", "y", "z"], ["ann", "bob"])
+    assert votes.votes().tolist() == [[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]]  # no, yes of each item

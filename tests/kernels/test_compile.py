@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import pytest
+
 import rarevote
+from rarevote.kernels.compile import kernel
 
 FIT = """
 import sys
@@ -49,6 +54,34 @@ def test_works_where_site_packages_and_home_are_read_only(tmp_path: Path) -> Non
     (cache,) = temporary.glob("rarevote-kernels-*")
     assert cache.stat().st_mode & 0o077 == 0
     assert list(cache.rglob("*.nbi"))
+
+
+def twice(x: float) -> float:
+    return 2.0 * x
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "overwritten"])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_cache_is_a_miss(ending: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert kernel(twice)(3.0) == 6.0
+    (path,) = tmp_path.rglob(f"*.{ending}")
+    whole = path.read_bytes()
+    path.write_bytes({"emptied": b"", "cut": whole[: len(whole) // 2], "overwritten": b"\xff" * len(whole)}[damage])
+    assert kernel(twice)(4.0) == 8.0
+    assert path.read_bytes()[:1] == whole[:1]
+    assert path.stat().st_size > 0.9 * len(whole)  # removed, compiled and written again
+    assert kernel(twice)(5.0) == 10.0
+
+
+def test_a_cache_that_cannot_be_written_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    assert kernel(twice)(3.0) == 6.0
+    assert not list(tmp_path.rglob("*.nb?"))
 
 
 def test_a_cache_folder_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:

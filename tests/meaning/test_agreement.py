@@ -160,7 +160,7 @@ def test_alpha_is_one_minus_observed_over_expected_disagreement(seed: int) -> No
 
     def between(a: int, b: int) -> float:
         low, high = min(a, b), max(a, b)
-        return (sum(low <= v <= high for v in values) - (values.count(a) + values.count(b)) / 2) ** 2
+        return float((sum(low <= v <= high for v in values) - (values.count(a) + values.count(b)) / 2) ** 2)
 
     assert agreement(rows).alpha == pytest.approx(alpha_by_pairs(rows, lambda a, b: float(a != b)))
     assert agreement(rows, "interval").alpha == pytest.approx(alpha_by_pairs(rows, lambda a, b: (a - b) ** 2))
@@ -256,8 +256,8 @@ def test_grouped_tasks_give_the_interval_of_single_ones(monkeypatch: pytest.Monk
 def test_an_order_for_names() -> None:
     words = {1: "low", 2: "middling", 3: "high", 4: "severe", 5: "extreme"}
     rows = [(task, worker, words[label]) for task, worker, label in KRIPPENDORFF]
-    for level, alpha in (("ordinal", 0.815), ("interval", 0.849)):
-        assert agreement(rows, level, list(words.values())).alpha == pytest.approx(alpha, abs=5e-4)
+    assert agreement(rows, "ordinal", list(words.values())).alpha == pytest.approx(0.815, abs=5e-4)
+    assert agreement(rows, "interval", list(words.values())).alpha == pytest.approx(0.849, abs=5e-4)
     with pytest.raises(ParameterError, match="order"):
         agreement(rows, "ordinal")
     with pytest.raises(ParameterError, match="'severe'"):

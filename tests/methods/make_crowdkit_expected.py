@@ -110,11 +110,10 @@ def make_crowds() -> dict[str, dict[str, Any]]:
 # scripts: the class, the crowds, what is run, what is looked at
 
 ALL = ("text", "integers", "truth values", "repeats", "shuffled")
-NO_TRUTH_VALUES = ("text", "integers", "repeats", "shuffled")  # crowd-kit's GLAD fails on labels True and False
+NO_TRUTH_VALUES = ("text", "integers", "repeats", "shuffled")  # GLAD and metrics of crowd-kit fail on True and False
 IN_ORDER = ("text", "integers", "truth values", "repeats")  # on others crowd-kit's MACE confuses workers
 ONE = ("text",)
 TWO = ("integers", "shuffled")
-BINARY = ("integers", "truth values")
 FITTED = {
     "MajorityVote": ("labels_", "probas_", "skills_"),
     "DawidSkene": ("labels_", "probas_", "priors_", "errors_", "loss_history_"),
@@ -192,7 +191,11 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     ("MACE", IN_ORDER, "model = MACE(n_iter=0).fit(data); model.*"),
     ("MACE", ONE, "MACE().fit(data.drop(columns='worker'))"),
-    ("KOS", BINARY, "model = KOS().fit(data); model.*; KOS(3, 5).fit_predict(data); KOS(n_iter=0).fit_predict(data)"),
+    (
+        "KOS",
+        ("integers",),
+        "model = KOS().fit(data); model.*; KOS(3, 5).fit_predict(data); KOS(n_iter=0).fit_predict(data)",
+    ),
     ("KOS", ONE, "KOS().fit(data)"),
     ("KOS", ONE, "KOS().fit(data.drop(columns='worker'))"),
     ("MajorityVote", ONE, "model = MajorityVote(on_missing_skill='ignore').fit(data, some_skills); model.*"),
@@ -209,7 +212,7 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
     ("DawidSkene", ONE, "DawidSkene().fit(data[['task', 'label']])"),
     ("OneCoinDawidSkene", TWO, "model = OneCoinDawidSkene(0).fit(data); model.*"),
     ("OneCoinDawidSkene", ONE, "OneCoinDawidSkene().fit(data.drop(columns='label'))"),
-    ("GLAD", ONE, "model = GLAD(0).fit(data); model.*"),
+    ("GLAD", ONE, "model = GLAD(0).fit(data); model.labels_; model.probas_"),
     ("ZeroBasedSkill", ONE, "model = ZeroBasedSkill(0).fit(data); model.*; model.predict_proba(data)"),
     ("ZeroBasedSkill", ONE, "ZeroBasedSkill().fit(data.drop(columns='label'))"),
     ("GoldMajorityVote", ALL, "model = GoldMajorityVote().fit(data, several); model.*; model.predict(data)"),
@@ -220,12 +223,16 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
         ONE,
         "alpha_krippendorff(data, lambda a, b: 0.0 if a == b else 0.25 if 'a' in (a, b) else 1.0)",
     ),
-    ("consistency", ALL, "consistency(data); consistency(data, by_task=True); consistency(data, skills)"),
+    ("consistency", NO_TRUTH_VALUES, "consistency(data); consistency(data, by_task=True); consistency(data, skills)"),
     ("consistency", ONE, "consistency(data, aggregator=MajorityVote(), by_task=True)"),
-    ("uncertainty", ALL, "uncertainty(data); uncertainty(data, skills); uncertainty(data, aggregator=MajorityVote())"),
     (
         "uncertainty",
-        ALL,
+        NO_TRUTH_VALUES,
+        "uncertainty(data); uncertainty(data, skills); uncertainty(data, aggregator=MajorityVote())",
+    ),
+    (
+        "uncertainty",
+        NO_TRUTH_VALUES,
         "uncertainty(data, compute_by='worker', aggregate=False); uncertainty(data, skills, aggregate=False)",
     ),
     (
@@ -236,7 +243,7 @@ SCRIPTS: list[tuple[str, tuple[str, ...], str]] = [
     ),
     (
         "entropy_threshold",
-        ALL,
+        NO_TRUTH_VALUES,
         "entropy_threshold(data).index.tolist(); entropy_threshold(data, skills, 40, 3).index.tolist()",
     ),
     ("Wawa", ONE, "Wawa().fit(data.drop(columns='worker'))"),

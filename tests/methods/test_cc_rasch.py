@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -397,7 +398,7 @@ def test_estimated_prior_is_the_mean_posterior() -> None:
         ({"prior": [1, 2]}, "prior needs one value"),
         ({"dtype": "float16"}, "dtype must be"),
         ({"tol": -1.0}, "tol must be"),
-        ({"n_iter": 0}, "n_iter must be"),
+        ({"n_iter": -1}, "n_iter must be"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
@@ -432,3 +433,15 @@ def test_a_worker_nobody_has_seen_counts_as_average() -> None:
     probas = model.predict_proba((["new"], ["stranger"], [2])).to_dict()["new"]
     assert probas[2] > 1 / 3
     assert sum(probas.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sigmas", [(1e-8, 1e8), (1e12, 1e12), (1e8, 1e-8)])
+def test_the_exact_step_ends_whatever_the_scales(sigmas: tuple[float, float]) -> None:
+    """Abilities and difficulties that may go anywhere have no maximum within reach: thousands of passes once."""
+    rng = np.random.default_rng(0)
+    votes = rng.integers(0, 8, 26), rng.integers(0, 5, 26), rng.integers(0, 3, 26)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = CCRasch(40, m_step="exact", sigma_alpha=sigmas[0], sigma_beta=sigmas[1]).fit(votes)
+    assert np.isfinite(model.posterior_).all()
+    assert model._result.n_passes < 2_000  # with 500 passes a step it would be up to 20 000

@@ -102,6 +102,7 @@ def case_id(case: dict[str, Any]) -> str:
 
 
 @few_iterations
+@pytest.mark.filterwarnings("ignore:.*(several gold labels|left out half of the votes)")
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_the_script_gives_the_same(case: dict[str, Any]) -> None:
     namespace, values = namespace_for(case), iter(case["values"])
@@ -204,7 +205,9 @@ def test_gold_that_does_not_match(inputs: dict[str, Any]) -> None:
 
 def test_gold_clamps_the_result_of_gold_majority_vote_but_not_its_predictions(inputs: dict[str, Any]) -> None:
     gold = inputs["true_labels"]
-    case = next(case for case in CASES if case["class"] == "GoldMajorityVote" and "model.skills_" in case["lines"])
+    case = next(
+        case for case in CASES if "fit(data, true_labels)" in case["lines"][0] and case["class"] == "GoldMajorityVote"
+    )
     theirs = decode(case["values"][-1])
     model = rarevote.GoldMajorityVote().fit(inputs["data"], gold)
     rest = [task for task in theirs.index if task not in gold.index]
@@ -304,7 +307,8 @@ def test_empty_input_gives_empty_results(name: str, inputs: dict[str, Any]) -> N
 def test_scikit_learn_and_pickle(name: str, inputs: dict[str, Any]) -> None:
     gold = (inputs["true_labels"],) if name == "GoldMajorityVote" else ()
     model = clone(getattr(rarevote, name)())
-    labels = model.fit_predict(inputs["data"], *gold)
+    data = inputs["data"]
+    labels = model.fit_predict(data[data["label"] != "c"] if name == "KOS" else data, *gold)
     pd.testing.assert_series_equal(pickle.loads(pickle.dumps(model)).labels_, labels)
 
 

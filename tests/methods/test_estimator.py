@@ -157,8 +157,8 @@ def test_fit_reads_an_export_and_learns_from_its_gold(tmp_path: Path) -> None:
 def test_options_of_the_reader_are_options_of_fit(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text("task,ann,bob\n1,x,y\n2,y,y\n")
     assert MajorityVote().fit(tmp_path / "wide.csv", wide=True).annotations_.n_workers == 2
-    with pytest.raises(ParameterError, match="wide is for files"):
-        MajorityVote().fit(FRAME, wide=True)
+    with pytest.raises(ParameterError, match="sheet is for files"):
+        MajorityVote().fit(FRAME, sheet="votes")
 
 
 SLOW = {"task": [0, 0, 0, 1, 1, 1, 2, 2], "worker": [*"abcabcab"], "label": [*"yynynnyn"]}

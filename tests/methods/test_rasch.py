@@ -147,7 +147,7 @@ def test_empty_input() -> None:
     assert Rasch().fit(([], [], [])).labels_.to_dict() == {}
 
 
-@pytest.mark.parametrize("parameters", [{"sigma_theta": 0}, {"tol": 0.0}, {"sigma_beta": [1, 2]}, {"n_iter": 0}])
+@pytest.mark.parametrize("parameters", [{"sigma_theta": 0}, {"tol": 0.0}, {"sigma_beta": [1, 2]}, {"n_iter": -1}])
 def test_bad_parameters(parameters: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         Rasch(**parameters).fit(columns(EDGES["one task"]), {"t": "a"})

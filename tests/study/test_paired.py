@@ -64,8 +64,8 @@ def test_less_is_better_where_the_measure_says_so() -> None:
     results: Results = {}
     for slug, pair in losses.items():
         for method, value in zip(("anchored-rasch", "cc-rasch"), pair, strict=True):
-            flags = {"flags_90": 100 * value, "minority_items": 50}
-            results[slug, method] = ResultRow(slug, method, "done", log_loss=value, **flags)  # type: ignore[arg-type]
+            counts = {"flags_90": 100 * value, "minority_items": 50}
+            results[slug, method] = ResultRow(slug, method, "done", log_loss=value, **counts)  # type: ignore[arg-type]
     methods = ["cc-rasch", "anchored-rasch"]
     found = paired_differences(results, list_datasets(), methods, method="anchored-rasch")
     one = next(one for one in found if (one.sets_of, one.metric) == ("all", "log_loss"))

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from rarevote.io.read.review_list import read_review_list
+from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import writing
 from rarevote.workbench.app import build_app
 from rarevote.workbench.audits import AuditSitting
@@ -19,16 +20,18 @@ from rarevote.workbench.guard import Guard
 from rarevote.workbench.lists import ListSitting
 from rarevote.workbench.shelf import Pictures
 from rarevote.workbench.sitting import Sitting
-from tests.meaning.audit.worlds import started
+from tests.meaning.audit.worlds import world
 
 ADDRESS = "http://127.0.0.1:8123"
 CLASSES = ["defect", "sound"]
 DEFECT, SOUND = 0, 1
 
 
-def plan_file(folder: Path, n: int = 400, **options: Any) -> tuple[Path, list[int]]:
+def plan_file(folder: Path, n: int = 400, *, rate: float = 0.2, **options: Any) -> tuple[Path, list[int]]:
     """A plan with its first round drawn, and for every task the choice that is right."""
-    audit, truth = started(n, **{"classes": CLASSES, "flag_cost": 5.0, **options})
+    scores, truth = world(n, rate=rate)
+    chosen = {"name": "defect", "target": 0.9, "classes": CLASSES, "flag_cost": 5.0, "seed": 1, **options}
+    audit = Audit.start(range(n), scores, **chosen)
     audit.round()
     path = folder / "audit.json"
     audit.save(path)

@@ -29,6 +29,7 @@ class Process:
         found = re.search(r"http://\S+", self.said)
         self.address = found[0] if found else ""
         self.client = httpx.Client(timeout=60)
+        self.out, self.ended = "", False
         if found:
             origin = self.address.split("/?")[0]
             self.client.base_url = httpx.URL(origin)
@@ -44,10 +45,12 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Wait for the end: the exit code and all that was said."""
-        self.client.close()
-        assert self.process.stderr is not None
-        self.said += self.process.stderr.read()
-        return self.process.wait(), self.said
+        if not self.ended:
+            self.client.close()
+            self.out, said = self.process.communicate()
+            self.said += said
+            self.ended = True
+        return self.process.returncode, self.said
 
     def item(self) -> tuple[dict[str, str], str] | None:
         """The fields of the item that is shown and its name; None if none is."""

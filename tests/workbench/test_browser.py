@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -58,7 +59,7 @@ class Expert:
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self.asked.add(request.url.split("://")[1].split("/")[0]))
+        page.on("request", lambda request: self.asked.add(urlsplit(request.url).netloc))
         page.goto(address)
         page.wait_for_url(lambda url: "token" not in url)
 
@@ -87,7 +88,7 @@ def expert_at(browser: Browser, address: str, width: int = 1180, scheme: str = "
 
 def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
     """About 400 items of which a third are positive: the same answers and the same proof as in the terminal."""
-    path, right = plan_file(tmp_path, 400, flag_cost=1.0)
+    path, right = plan_file(tmp_path, 400, rate=1 / 3, flag_cost=1.0)
     terminal = Audit.load(path)
     while review := terminal.round():
         terminal.answer({task: CLASSES[right[task]] for task in review})
@@ -107,10 +108,13 @@ def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
             expert.press(str(right[task] + 1))
         assert slips
         with expert.page.expect_download() as download:
-            expert.page.get_by_role("button", name="Certificate").click()
+            expert.page.locator("button[value=certificate]").click()
         assert json.loads(Path(download.value.path()).read_text(encoding="utf-8"))["certified"]
+        expert.page.locator("button[value=page]").click()
+        expert.page.locator("#proved, h1").first.wait_for()
+        assert "defect" in expert.heading
         assert expert.said == []
-        assert expert.asked == {address.split("://")[1].split("/")[0]}
+        assert expert.asked - {""} == {urlsplit(address).netloc}  # the empty icon is no request on any network
     assert verify_files(path, tmp_path / "audit.certificate.json") == ()
     here = Audit.from_json(path.read_text(encoding="utf-8"))
     assert [one.tasks for one in here.plan.rounds] == [one.tasks for one in terminal.plan.rounds]
@@ -162,6 +166,27 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_forgotten(browser: Browser
         expert.press("1")
         assert not expert.page.locator(".trouble").is_visible()
     assert len(read_journal(path)) == 2
+
+
+def test_a_form_on_another_site_changes_nothing(browser: Browser, tmp_path: Path) -> None:
+    """In the very browser that has the cookie."""
+    path, _ = plan_file(tmp_path)
+    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+        ours = address.split("/?")[0]
+        form = (
+            f'<form method="post" action="{ours}/answer"><input name="item" value="1"><input name="seen" value="">'
+            '<input name="choice" value="0"><button>Win</button></form>'
+        )
+        evil = expert.page.context.new_page()
+        evil.route("http://evil.example/**", lambda route: route.fulfill(body=form, content_type="text/html"))
+        evil.goto("http://evil.example/")
+        read = f"fetch('{ours}/', {{credentials: 'include'}}).then(() => 'read', () => 'refused')"
+        assert evil.evaluate(read) == "refused"
+        with evil.expect_response(f"{ours}/answer") as refused:
+            evil.get_by_role("button").click()
+        assert refused.value.status == 403
+        expert.press("1")  # while the workbench goes on
+    assert len(read_journal(path)) == 1
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (390, "dark")])

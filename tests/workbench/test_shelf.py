@@ -73,17 +73,17 @@ def test_what_the_server_hands_out(folder: Path) -> None:
     path.write_text("task,picture\n1,a.png\n2,../secret.png\n3,out.png\ndeep/b.JPG,\n5,just text\n")
     with list_sitting(path, classes=["x", "y"], pictures=Pictures([folder])) as sitting:
         bench = Bench(sitting)
-        shown = bench.get("/picture/1/0")
+        shown = bench.get("/picture/1/1")
         assert (shown.status_code, shown.headers["content-type"], shown.content) == (200, "image/png", PNG + b"a.png")
-        assert '<img src="/picture/1/0"' in bench.get("/item/1").text
+        assert '<img src="/picture/1/1"' in bench.get("/item/1").text
         for number in (2, 3):
-            assert bench.get(f"/picture/{number}/0").status_code == 404
+            assert bench.get(f"/picture/{number}/1").status_code == 404
             page = bench.get(f"/item/{number}").text
             assert "<img" not in page
             assert "no such picture" in page
-        assert '<img src="/picture/4/-1"' in bench.get("/item/4").text  # the task itself names a file
-        assert bench.get("/picture/4/-1").content == PNG + b"b.JPG"
-        for path_ in ("/picture/5/0", "/picture/1/7", "/picture/1/-2", "/picture/99/0", "/picture/1/x"):
+        assert '<img src="/picture/4/0"' in bench.get("/item/4").text  # the task itself names a file
+        assert bench.get("/picture/4/0").content == PNG + b"b.JPG"
+        for path_ in ("/picture/5/1", "/picture/1/7", "/picture/1/-1", "/picture/1/0", "/picture/99/1", "/picture/1/x"):
             assert bench.get(path_).status_code == 404
 
 

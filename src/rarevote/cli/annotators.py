@@ -29,6 +29,7 @@ rarevote annotators labels.csv --out annotators.csv --json"""
 
 _SORTS = ("rare", "votes", "agreement", "name")
 _SHOWN_CLASSES = 4
+_SHOWN_PAIRS = 5
 
 
 @takes(Reading, FitOptions)
@@ -52,7 +53,7 @@ def annotators(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Who is good at what: votes, share of each class recognised, agreement, profile; and the jury condition."""
+    """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
     from rarevote.io.write.columns import check_output, write_columns
     from rarevote.meaning.annotator_rows import SORTS, annotator_figures, annotator_order, annotator_rows
 
@@ -143,5 +144,9 @@ def _tell_agreement(found: Diagnosis) -> None:
         rows.append([words, f"{value:.3f}", "" if low != low else f"{low:.3f} to {high:.3f}"])
     tell(aligned(["agreement", "value", "95 % interval"], rows))
     tell()
+    if closest := found.alike.closest(_SHOWN_PAIRS):
+        pairs = [[f"{a} and {b}", f"{correlation:+.2f}", f"{common:,}"] for a, b, correlation, common in closest]
+        tell(aligned(["closest pairs", "correlation of errors", "items"], pairs))
+        tell()
     for sentence in found.alike.sentences():
         tell(sentence)

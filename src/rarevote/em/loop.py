@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _MAX_DAMPINGS = 40
 _MAX_INNER_PASSES = 500
+_MIN_INNER_PASSES = 8  # once such steps have turned out not to end
+# Passes of a maximisation step that gain nothing before it counts as solved.
+_MAX_IDLE_PASSES = 5
 # The first steps are far from the geometric regime that a jump assumes.
 _FIRST_JUMP = 3
 # The objective is a sum of as many terms as there are annotations: this is its rounding, relative to its size.
@@ -178,6 +181,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.model, self.engine, self.shared = model, engine, shared
         self.exact, self.gradient_tolerance = exact, gradient_tolerance
         self.accelerate, self.may_jump = accelerate, False
+        self._inner_passes = _MAX_INNER_PASSES
         self._rounding = float(getattr(model, "rounding", _ROUNDING))
         self.objective = -inf
         self.n_passes = self.n_damped = 0
@@ -266,11 +270,19 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.advance(updated if jump is None else jump, refreshed=refresh)
         if not self.exact:
             return
-        for _ in range(_MAX_INNER_PASSES):
+        idle = 0
+        for _ in range(self._inner_passes):
+            before = self.objective
             stats, _ = self.evaluate(refresh=False)
             if self.stalled:
                 self.stalled = False  # solved to rounding, which says nothing about the next posterior
                 return
             if self.model.gradient_norm(self.shared, stats) <= self.gradient_tolerance:
                 return
+            # Rounding keeps the gradient of a large or extreme problem above any tolerance: then nothing rises more.
+            idle = 0 if self.objective > before else idle + 1
+            if idle >= _MAX_IDLE_PASSES:
+                return
             self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)
+        # A step that has no solution within reach is one of many: the next ones go on from here.
+        self._inner_passes = max(self._inner_passes // 4, _MIN_INNER_PASSES)

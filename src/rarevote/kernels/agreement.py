@@ -108,7 +108,7 @@ def pair_kappas(
     n_classes: int,
     n_slots: int,
     n_shared: int,
-    pairs: NDArray[np.int64],
+    pairs: NDArray[np.int32],
     kappa: NDArray[np.float64],
     variance: NDArray[np.float64],
     influence: NDArray[np.float64],
@@ -168,10 +168,17 @@ def pair_kappas(
                 shared[n_votes, 0], shared[n_votes, 1] = slot, mine
                 shared[n_votes, 2], shared[n_votes, 3] = theirs, task[place]
                 n_votes += 1
-        # sum_k a_k b_k, vote by vote of the first: no loop over classes that nobody used.
-        for vote in range(n_votes):
-            kappa[first_pair + shared[vote, 0]] += counts[shared[vote, 0], shared[vote, 1], 1]
-        for slot in range(n_pairs - first_pair):
+        # sum_k a_k b_k: over the classes, or where they are many vote by vote of the first.
+        n_met = n_pairs - first_pair
+        few_classes = n_met * n_classes < n_votes
+        if few_classes:
+            for slot in range(n_met):
+                for k in range(n_classes):
+                    kappa[first_pair + slot] += counts[slot, k, 0] * counts[slot, k, 1]
+        else:
+            for vote in range(n_votes):
+                kappa[first_pair + shared[vote, 0]] += counts[shared[vote, 0], shared[vote, 1], 1]
+        for slot in range(n_met):
             pair = first_pair + slot
             n = float(pairs[pair, 2])
             observed, expected = pairs[pair, 3] / n, kappa[pair] / (n * n)
@@ -193,8 +200,8 @@ def pair_kappas(
                 slope += slopes[slot, 0]
             influence[shared[vote, 3]] += slope
             variance[first_pair + slot] += slope * slope
-        if (n_pairs - first_pair) * n_classes < n_votes:
-            counts[: n_pairs - first_pair] = 0.0
+        if few_classes:
+            counts[:n_met] = 0.0
         else:
             for vote in range(n_votes):
                 counts[shared[vote, 0], shared[vote, 1], 0] = 0.0

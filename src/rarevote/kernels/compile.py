@@ -8,15 +8,18 @@ and after that the code is compiled again in each process.
 from __future__ import annotations
 
 import getpass
+import glob
 import os
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba import config
+from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,6 +45,33 @@ def _private_temporary_folder() -> str | None:
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
 
 
+class _TolerantCache(FunctionCache):  # type: ignore[misc]
+    """A cache that is never a reason to fail: what cannot be read is a miss and removed, what cannot be written is not.
+
+    A machine that lost its power, or a disk that was full, leaves files that numba would raise about for ever.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # anything may come out of damaged bytes
+            base = glob.escape(self._impl.filename_base)
+            for path in Path(self.cache_path).glob(f"{base}.*nb[ic]"):
+                with suppress(OSError):
+                    path.unlink()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def _cached(function: Function) -> Function:
+    compiled = numba.njit(cache=True, **_OPTIONS)(function)
+    compiled._cache = _TolerantCache(function)
+    return compiled  # type: ignore[no-any-return]
+
+
 def inlined(function: Function) -> Function:
     """A piece of a kernel that is copied into its callers, so that what they know at compile time reaches it."""
     return numba.njit(inline="always", **_OPTIONS)(function)  # type: ignore[no-any-return]
@@ -50,14 +80,14 @@ def inlined(function: Function) -> Function:
 def kernel(function: Function) -> Function:
     """Compile ``function`` with numba in nopython mode, releasing the GIL, cached where possible."""
     try:
-        return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+        return _cached(function)
     except RuntimeError:
         pass
     folder = _private_temporary_folder()
     if folder is not None:
         config.CACHE_DIR = folder
         try:
-            return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+            return _cached(function)
         except RuntimeError:
             pass
     return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]

@@ -19,16 +19,17 @@ where ``d_ck`` is 1 for different classes (nominal), the squared difference of v
 of votes that lie between two classes, ``(n_c / 2 + ... + n_k / 2)^2`` (ordinal). Cohen's kappa is that of two workers
 on their common tasks; of a crowd it is the mean over all pairs that have one (Light 1971).
 
-Intervals are those of the bootstrap over tasks (95 %, 1 000 draws), of at most 2 000 groups of tasks drawn at random
+Intervals are those of the bootstrap over tasks (95%, 1 000 draws), of at most 2 000 groups of tasks drawn at random
 once: sums per group are all that a draw needs, so that a million votes take well below a second. The mean of Cohen's
 kappas takes part with its linear part, and a pair's interval is that of large samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ COEFFICIENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class AnnotatorAgreement:
     """How far annotators agree; NaN where nothing can tell (no task has two votes, or there is one class only).
 
     Attributes:
@@ -77,7 +78,6 @@ class Agreement:
         per_class: by class: ``votes``, ``share`` of a task's votes, ``raw`` (where one votes so, the share of
             the others on the task who do), ``fleiss_kappa`` and ``alpha`` of the class against all others, the latter
             with the ends of its interval.
-        pairs: by pair of workers that share a task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
         intervals: both ends by coefficient.
         level: that of ``alpha``.
         n_tasks: tasks with at least two votes.
@@ -90,18 +90,28 @@ class Agreement:
     ac1: float
     raw: float
     per_class: Any
-    pairs: Any
     intervals: dict[str, tuple[float, float]]
     level: Level = "nominal"
     n_tasks: int = 0
     n_repeats: int = 0
+    _pairs: Callable[[], Any] = field(default=lambda: None, repr=False)
+
+    @cached_property
+    def pairs(self) -> Any:
+        """By pair of workers that share a task: ``common`` tasks, ``raw``, ``cohen_kappa`` with its interval.
+
+        Put together when it is asked for: sparse crowds have more pairs than votes.
+        """
+        return self._pairs()
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={getattr(self, name):.3f}" for name in COEFFICIENTS)
-        return f"Agreement({values}, level={self.level!r})"
+        return f"AnnotatorAgreement({values}, level={self.level!r})"
 
 
-def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any) -> Agreement:
+def agreement(
+    data: Any, level: Level = "nominal", order: Sequence[Any] | None = None, **reading: Any
+) -> AnnotatorAgreement:
     """Measure how far annotators agree.
 
     Of repeated votes of a worker on a task the last one counts.
@@ -120,16 +130,29 @@ def agreement(data: Any, level: Level = "nominal", order: Sequence[Any] | None =
         >>> votes = [("a", "ann", "yes"), ("a", "bob", "yes"), ("b", "ann", "no"), ("b", "bob", "no"),
         ...          ("c", "ann", "yes"), ("c", "bob", "no")]
         >>> agreement(votes)
-        Agreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
+        AnnotatorAgreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
     """
     crowd = read(data, **reading)
     return agreement_of(crowd.annotations, level, order, deliver=crowd.source.deliver)
 
 
 def agreement_of(
-    crowd: Annotations, level: Level = "nominal", order: Sequence[Any] | None = None, deliver: Any = None
-) -> Agreement:
-    """:func:`agreement` of an encoded crowd; ``deliver`` turns tables into the kind that is wanted."""
+    crowd: Annotations,
+    level: Level = "nominal",
+    order: Sequence[Any] | None = None,
+    *,
+    deliver: Any = None,
+    most_shared: float = np.inf,
+) -> AnnotatorAgreement:
+    """:func:`agreement` of an encoded crowd.
+
+    Args:
+        crowd: the votes.
+        level: as in :func:`agreement`.
+        order: as in :func:`agreement`.
+        deliver: turns tables into the kind that is wanted.
+        most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
+    """
     if level not in ("nominal", "ordinal", "interval"):
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
     deliver = deliver or (lambda table: table)
@@ -137,30 +160,31 @@ def agreement_of(
     votes = _Votes.of(crowd)
     group, n_groups = _groups(crowd, level)
     sums = _Sums.of(votes, group, n_groups, level, places, values)
-    met = _Pairs.of(votes)
+    size = np.diff(votes.task_ptr)
+    met = _Pairs.of(votes) if (size * (size - 1) // 2).sum() <= most_shared else _Pairs.none(len(size))
 
     drawn = np.random.default_rng(0).integers(n_groups, size=(_DRAWS, n_groups))
     weights = np.array([np.bincount(row, minlength=n_groups) for row in drawn], dtype=np.float64)
     whole, again = sums.total(), sums.weighted(weights)
     found = {name: float(values[0]) for name, values in whole.coefficients().items()}
     boot = again.coefficients()
-    found["cohen_kappa"] = met.mean_kappa
-    boot["cohen_kappa"] = met.mean_kappa + weights @ np.bincount(group, met.influence, minlength=n_groups)
+    found["cohen_kappa"] = mean_kappa = met.mean_kappa()
+    boot["cohen_kappa"] = mean_kappa + weights @ np.bincount(group, met.influence, minlength=n_groups)
     low, high = _ends(again.class_alpha())
     first = {name: array[0] for name, array in whole.per_class().items()}
     per_class = Table({"label": crowd.classes}, {**first, "alpha_low": low, "alpha_high": high})
-    return Agreement(
+    return AnnotatorAgreement(
         **found,
         per_class=deliver(per_class),
-        pairs=deliver(met.table(crowd.workers)),
         intervals={name: tuple(map(float, _ends(boot[name]))) for name in COEFFICIENTS},  # type: ignore[misc]
         level=level,
         n_tasks=int(whole.tasks[0, 1]),
         n_repeats=votes.n_repeats,
+        _pairs=lambda: deliver(met.table(crowd.workers)),
     )
 
 
-def agreement_figures(found: Agreement) -> dict[str, Any]:
+def agreement_figures(found: AnnotatorAgreement) -> dict[str, Any]:
     """The same as plain values for JSON; null where nothing can tell."""
 
     def plain(value: float) -> float | None:
@@ -171,7 +195,6 @@ def agreement_figures(found: Agreement) -> dict[str, Any]:
         "intervals": {name: list(map(plain, ends)) for name, ends in found.intervals.items()},
         "level": found.level,
         "n_tasks": found.n_tasks,
-        "n_pairs": len(found.pairs),
         "per_class": {
             str(label): {name: plain(value) for name, value in row.items()}
             for label, row in found.per_class.to_dict().items()
@@ -297,7 +320,7 @@ class _Sums:
             first = np.bincount(task, value, minlength=len(size))
             second = np.bincount(task, value**2, minlength=len(size))
             spread = 2.0 * (size * second - first**2) / np.maximum(size - 1, 1)
-            squares = np.bincount(group, np.where(size > 1, spread, 0.0), minlength=n_groups)
+            squares[:] = np.bincount(group, np.where(size > 1, spread, 0.0), minlength=n_groups)
         return cls(sums, tasks, coincidences, squares, values, level)
 
     def weighted(self, weights: FloatArray) -> _Sums:
@@ -308,7 +331,8 @@ class _Sums:
                 return np.zeros((0, *array.shape[1:]))
             return np.asarray(weights @ array.reshape(len(array), -1)).reshape(len(weights), *array.shape[1:])
 
-        return _Sums(*map(added, (self.sums, self.tasks, self.coincidences, self.squares)), self.values, self.level)
+        parts = [added(array) for array in (self.sums, self.tasks, self.coincidences, self.squares)]
+        return _Sums(parts[0], parts[1], parts[2], parts[3], self.values, self.level)
 
     def total(self) -> _Sums:
         """One row: the sum over all groups."""
@@ -386,7 +410,7 @@ class _Pairs:
         influence: derivative of the mean kappa by the weight of each task, (n).
     """
 
-    pairs: NDArray[np.int64]
+    pairs: NDArray[np.int32]
     kappa: FloatArray
     error: FloatArray
     influence: FloatArray
@@ -411,7 +435,7 @@ class _Pairs:
             """Pairs whose first worker is one of these."""
             widest = int(met[begin:end].max(initial=0))
             most = int(np.minimum(met[begin:end], n_workers - 1 - np.arange(begin, end)).sum())
-            filled = np.empty((most, 4), dtype=np.int64), np.empty(most), np.empty(most), np.zeros(len(size))
+            filled = np.empty((most, 4), dtype=np.int32), np.empty(most), np.empty(most), np.zeros(len(size))
             n = pair_kappas(
                 task_ptr, worker, label, worker_ptr, own, task, begin, end,
                 votes.n_classes, min(widest, n_workers), widest, *filled,
@@ -428,7 +452,11 @@ class _Pairs:
         n_counted = max(int(np.isfinite(kappa).sum()), 1)
         return cls(pairs, kappa, np.sqrt(variance), sum(one[3] for one in made) / n_counted)
 
-    @property
+    @classmethod
+    def none(cls, n_tasks: int) -> _Pairs:
+        """Of no pair."""
+        return cls(np.empty((0, 4), dtype=np.int32), np.empty(0), np.empty(0), np.zeros(n_tasks))
+
     def mean_kappa(self) -> float:
         """Over the pairs that have one; NaN if none has."""
         counted = np.isfinite(self.kappa)

@@ -113,7 +113,7 @@ def uncertainty(
     group = votes.task_of_annotation() if by_task else votes.worker
     n = votes.n_tasks if by_task else votes.n_workers
     summed = np.column_stack([np.bincount(group, shares[:, k], minlength=n) for k in range(votes.n_classes)])
-    summed /= summed.sum(axis=1, keepdims=True) + _AGAINST_ZERO
+    summed = summed / (summed.sum(axis=1, keepdims=True) + _AGAINST_ZERO)
     part = summed / np.maximum(summed.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     values = -(part * np.log(np.where(part > 0, part, 1.0))).sum(axis=1) + 0.0
     return float(values.mean()) if aggregate else _series(crowd, compute_by, values)

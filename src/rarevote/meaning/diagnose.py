@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import InputError
-from rarevote.meaning.agreement import Agreement, agreement_of
+from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
 from rarevote.meaning.classes import (
     Classes,
@@ -52,6 +52,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
+_MAX_SHARED = 20_000_000
 # Each costs a sort of all items.
 _MAX_TRADE_OFFS = 8
 
@@ -95,7 +97,7 @@ class Diagnosis:
     n_iter: int
     converged: bool
     status: str
-    agreement: Agreement
+    agreement: AnnotatorAgreement
     alike: ErrorsAlike
 
 
@@ -168,10 +170,8 @@ def diagnose(
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,
         status=estimator.status_,
-        agreement=agreement_of(crowd),
-        alike=errors_alike(
-            crowd, calibration.posterior, workers.accuracy, gold=calibration.gold.astype(np.int64), models=models
-        ),
+        agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
+        alike=errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models),
     )
 
 

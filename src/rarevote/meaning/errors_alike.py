@@ -36,6 +36,9 @@ _MIN_EXCESS = 0.2
 _MAX_PAIRS = 4_000_000
 _MAX_NULLS, _MIN_NULLS = 100, 5
 _PAIRS_OF_NULLS = 40_000_000
+_TASKS_AT_ONCE = 1_000_000
+# As if everybody had answered so many more items of a class like the average of all.
+_MADE_UP_VOTES = 4.0
 # A cluster outvotes the rest if that decides at least so many labels.
 _MIN_OUTVOTED, _MANY_OUTVOTED = 3, 0.01
 
@@ -96,6 +99,17 @@ class ErrorsAlike:
             inside = [place[int(worker)] for worker in cluster.members]
             group[inside] = min(inside)
         return np.unique(group, return_inverse=True)[1]
+
+    def closest(self, most: int) -> list[tuple[str, str, float, int]]:
+        """The pairs whose errors correlate most: both names, the correlation, the items they are compared on."""
+        first, second = np.triu_indices(len(self.names), 1)
+        known = np.isfinite(self.correlation[first, second])
+        first, second = first[known], second[known]
+        order = np.argsort(-self.correlation[first, second], kind="stable")[:most]
+        return [
+            (self.names[a], self.names[b], float(self.correlation[a, b]), int(self.common[a, b]))
+            for a, b in zip(first[order].tolist(), second[order].tolist(), strict=True)
+        ]
 
     @property
     def warnings(self) -> list[str]:
@@ -163,8 +177,6 @@ def _who(cluster: Cluster) -> str:
 
 def errors_alike(
     crowd: Annotations,
-    posterior: FloatArray,
-    accuracy: FloatArray,
     *,
     gold: IntArray | None = None,
     models: Iterable[Any] = (),
@@ -173,18 +185,15 @@ def errors_alike(
 
     Args:
         crowd: the votes.
-        posterior: probability of every class per task, (n_tasks, n_classes).
-        accuracy: probability of every worker to recognise a class, (n_workers, n_classes).
         gold: known class of each task or -1, (n_tasks); fewer than 30 known tasks are too few to go by.
         models: names of the workers that are models.
     """
-    votes = _OneVoteEach.of(crowd)
     known = np.full(crowd.n_tasks, -1) if gold is None else np.asarray(gold, dtype=np.int64)
     by_gold = int((known >= 0).sum()) >= _MIN_GOLD
-    compared = votes.narrowed(known >= 0 if by_gold else np.ones(crowd.n_tasks, dtype=bool))
+    compared = _Compared.of(crowd, known >= 0 if by_gold else np.ones(crowd.n_tasks, dtype=bool))
     references = known[compared.tasks] if by_gold else np.empty(0, dtype=np.int64)
     found, common = compared.correlation(references)
-    null, highest = _of_independent(compared, references, posterior, accuracy)
+    null, highest = _of_independent(compared, references)
     excess = found - null
     # Against gold the errors are what they are; against a vote only what exceeds the vote's own errors counts.
     correlation = found if by_gold else np.clip(excess, -1.0, 1.0)
@@ -245,8 +254,18 @@ def _mean_between(correlation: FloatArray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _OneVoteEach:
-    """Votes of a crowd or of some of its tasks, the last of each worker on a task, and the workers to compare."""
+class _Compared:
+    """Votes on some tasks of a crowd, the last of each worker on a task, and the workers to compare.
+
+    Attributes:
+        task_ptr: where the votes of each task begin.
+        worker: of each vote.
+        label: of each vote.
+        tasks: numbers of these tasks in the crowd.
+        workers: numbers of the workers, (J).
+        n_classes: of the crowd.
+        n_all: workers of the crowd.
+    """
 
     task_ptr: IntArray
     worker: IntArray
@@ -257,31 +276,27 @@ class _OneVoteEach:
     n_all: int
 
     @classmethod
-    def of(cls, crowd: Annotations) -> _OneVoteEach:
+    def of(cls, crowd: Annotations, wanted: NDArray[np.bool_]) -> _Compared:
+        """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
         from rarevote.kernels.agreement import mark_last
 
-        kept = np.ones(crowd.n_annotations, dtype=bool)
-        mark_last(crowd.task_ptr, crowd.worker, crowd.n_workers, kept)
-        task_ptr = np.concatenate([[0], np.cumsum(kept)])[crowd.task_ptr]
-        worker, label = crowd.worker[kept].astype(np.int64), crowd.label[kept].astype(np.int64)
-        every = np.arange(crowd.n_workers)
-        return cls(task_ptr, worker, label, np.arange(crowd.n_tasks), every, crowd.n_classes, crowd.n_workers)
-
-    def narrowed(self, wanted: NDArray[np.bool_]) -> _OneVoteEach:
-        """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
-        chosen = np.flatnonzero(wanted & (np.diff(self.task_ptr) > 1))
-        size = np.diff(self.task_ptr)[chosen]
-        share = _MAX_PAIRS / max(float((size * (size - 1) // 2).sum()), 1.0)
+        sizes = np.diff(crowd.task_ptr)
+        chosen = np.flatnonzero(wanted & (sizes > 1))
+        share = _MAX_PAIRS / max(float((sizes[chosen] * (sizes[chosen] - 1) // 2).sum()), 1.0)
         if share < 1:
             chosen = np.sort(np.random.default_rng(0).permutation(chosen)[: max(int(share * len(chosen)), 1)])
-            size = np.diff(self.task_ptr)[chosen]
+        size = sizes[chosen]
         task_ptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        place = np.repeat(self.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
-        worker, label = self.worker[place], self.label[place]
-        n_votes = np.bincount(worker, minlength=self.n_all)
+        place = np.repeat(crowd.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
+        worker, label = crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
+        kept = np.ones(len(worker), dtype=bool)
+        if mark_last(task_ptr, worker, crowd.n_workers, kept):
+            task_ptr = np.concatenate([[0], np.cumsum(kept)])[task_ptr]
+            worker, label = worker[kept], label[kept]
+        n_votes = np.bincount(worker, minlength=crowd.n_workers)
         busiest = np.argsort(-n_votes, kind="stable")[:_MAX_COMPARED]
         workers = np.sort(busiest[n_votes[busiest] >= _MIN_COMMON])
-        return _OneVoteEach(task_ptr, worker, label, self.tasks[chosen], workers, self.n_classes, self.n_all)
+        return cls(task_ptr, worker, label, chosen, workers, crowd.n_classes, crowd.n_workers)
 
     def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
         """Correlation of errors and the number of common tasks of every two, (J, J) each."""
@@ -302,21 +317,31 @@ class _OneVoteEach:
         return upper, n.astype(np.int64)
 
 
-def _of_independent(
-    compared: _OneVoteEach, known: IntArray, posterior: FloatArray, accuracy: FloatArray
-) -> tuple[FloatArray, float]:
-    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors."""
+def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, float]:
+    """Mean correlation of made-up independent workers, (J, J), and the largest deviation, in standard errors.
+
+    Their skills are those of the real ones: shares of each class recognised, by gold or by the votes of all others. By
+    gold the classes are known; else they are drawn from the shares of the votes.
+    """
     size = np.diff(compared.task_ptr)
     task = np.repeat(np.arange(len(size)), size)
     worker, label, K = compared.worker, compared.label, compared.n_classes
-    if len(known):  # what they really do on these tasks, counted
-        cell = worker * K + known[task]
-        given = np.bincount(cell, minlength=compared.n_all * K)
-        right = np.bincount(cell[label == known[task]], minlength=compared.n_all * K)
-        accuracy = (right / np.maximum(given, 1)).reshape(-1, K)
+    votes = np.bincount(task * K + label, minlength=len(size) * K).reshape(-1, K)
+    if len(known):
+        reference, told = known[task], np.ones(len(task), dtype=bool)
+    else:
+        rest = votes[task]
+        rest[np.arange(len(task)), label] -= 1
+        reference = rest.argmax(axis=1)
+        told = (rest == rest.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    cell = worker * K + reference
+    seen = np.bincount(cell[told], minlength=compared.n_all * K).reshape(-1, K)
+    right = np.bincount(cell[told & (label == reference)], minlength=compared.n_all * K).reshape(-1, K)
+    everybody = (right.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
+    accuracy = (right + _MADE_UP_VOTES * everybody) / (seen + _MADE_UP_VOTES)
     n_pairs = max(int((size * (size - 1) // 2).sum()), 1)
     rng = np.random.default_rng(0)
-    below = posterior[compared.tasks].cumsum(axis=1) if not len(known) else np.empty(0)
+    below = (votes / np.maximum(size, 1)[:, None]).cumsum(axis=1)
     drawn = []
     for _ in range(int(np.clip(_PAIRS_OF_NULLS // n_pairs, _MIN_NULLS, _MAX_NULLS))):
         truth = known
@@ -359,11 +384,21 @@ def _linked(excess: FloatArray, common: IntArray, highest: float) -> list[IntArr
 
 def _outvoted(crowd: Annotations, members: IntArray, n_effective: float) -> int:
     """Items that the members decide by their number: they agree and win, but not with as many votes as opinions."""
-    inside = np.isin(crowd.worker, members)
-    every, theirs = crowd.votes(), crowd.votes(inside.astype(np.float64))
-    rest = every - theirs
-    rows, said = np.arange(crowd.n_tasks), theirs.argmax(axis=1)
-    agree = (theirs.sum(axis=1) > 1) & (theirs[rows, said] == theirs.sum(axis=1))
-    wins = every.argmax(axis=1) == said
-    weight = np.minimum(n_effective, theirs.sum(axis=1))
-    return int((agree & wins & (rest[rows, said] + weight < rest.max(axis=1))).sum())
+    is_member = np.zeros(crowd.n_workers, dtype=bool)
+    is_member[members] = True
+    K, found = crowd.n_classes, 0
+    for first in range(0, crowd.n_tasks, _TASKS_AT_ONCE):
+        pointer = crowd.task_ptr[first : first + _TASKS_AT_ONCE + 1]
+        votes = slice(pointer[0], pointer[-1])
+        row = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer))
+        cell, inside = row * K + crowd.label[votes], is_member[crowd.worker[votes]]
+        shape = (len(pointer) - 1, K)
+        every = np.bincount(cell, minlength=shape[0] * K).reshape(shape)
+        theirs = np.bincount(cell[inside], minlength=shape[0] * K).reshape(shape)
+        rest, number = every - theirs, theirs.sum(axis=1)
+        rows, said = np.arange(shape[0]), theirs.argmax(axis=1)
+        agree = (number > 1) & (theirs[rows, said] == number)
+        wins = every.argmax(axis=1) == said
+        loses_alone = rest[rows, said] + np.minimum(n_effective, number) < rest.max(axis=1)
+        found += int((agree & wins & loses_alone).sum())
+    return found

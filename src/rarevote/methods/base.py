@@ -48,7 +48,7 @@ class Request:
         checkpoint: folder in which to save the fit now and then, and the iterations between two times.
         initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).
-        more_gold: further known labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
+        more_gold: further gold labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
     """
 
     crowd: CrowdFacts

@@ -53,7 +53,7 @@ class GoldMajorityVote(PredictsNewTasks):
         score of class k for a task = sum of the skills of those who voted k
 
     ``probas_`` are the scores divided by their sum, uniform where every voter has skill 0. Gold tasks get their known
-    label. Needs ``fit(data, true_labels)``; of a task with several known labels each is right.
+    label. Needs ``fit(data, true_labels)``; of a task with several gold labels each is right.
 
     Args:
         default_skill: the skill of workers without an answer on a gold task, and in :meth:`predict` of workers that

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -61,13 +60,8 @@ def class_table(found: Diagnosis) -> SmallTable:
 
 def alike_table(found: Diagnosis) -> SmallTable | None:
     """The pairs whose errors correlate most."""
-    alike = found.alike
-    pairs = [(a, b) for a, b in combinations(range(len(alike.names)), 2) if np.isfinite(alike.correlation[a, b])]
-    if not pairs:
+    closest = found.alike.closest(_MAX_PAIRS)
+    if not closest:
         return None
-    pairs.sort(key=lambda pair: -alike.correlation[pair])
-    rows = [
-        [f"{alike.names[a]} and {alike.names[b]}", number(alike.correlation[a, b]), count(alike.common[a, b])]
-        for a, b in pairs[:_MAX_PAIRS]
-    ]
+    rows = [[f"{a} and {b}", number(correlation), count(common)] for a, b, correlation, common in closest]
     return SmallTable("Who errs alike: the closest pairs", ["annotators", "correlation of errors", "items"], rows)

@@ -6,5 +6,13 @@ from rarevote.simulate.crowds import (
     simulate_chunks,
     simulate_crowd,
 )
+from rarevote.simulate.juries import SimulatedJury, simulate_jury
 
-__all__ = ["SimulatedCrowd", "simulate_cc_rasch", "simulate_chunks", "simulate_crowd"]
+__all__ = [
+    "SimulatedCrowd",
+    "SimulatedJury",
+    "simulate_cc_rasch",
+    "simulate_chunks",
+    "simulate_crowd",
+    "simulate_jury",
+]

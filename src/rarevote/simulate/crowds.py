@@ -203,11 +203,10 @@ def simulate_chunks(
     """Draw the crowd of `simulate_crowd` a range of tasks at a time, for crowds larger than memory.
 
     The workers are those of one crowd and the task numbers run on from chunk to chunk; put together, the
-    chunks are what `simulate_crowd` returns for the same seed. Parameters are checked before the first chunk
-    is asked for.
+    chunks are what `simulate_crowd` returns for the same seed. All parameters but the last are those of
+    `simulate_crowd`, with the same defaults; they are checked before the first chunk is asked for.
 
     Args:
-        **: all parameters of `simulate_crowd`, with the same defaults.
         chunk_tasks: tasks in a chunk, rounded up to whole blocks of 10 000.
 
     Returns:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rarevote.methods.registry import method_title
 from rarevote.study.cells import CellOutcome, Outcomes, Variant
@@ -95,7 +96,8 @@ def ablation_rows(outcomes: Outcomes, ablations: Sequence[Ablation], sets: Seque
 def _decided(slug: str, ablation: Ablation, outcomes: Sequence[CellOutcome], decision: str) -> ResultRow:
     result = put_together(slug, ablation.method, outcomes)
     # The ranking is the same whatever is decided.
-    return replace(result, **result.balanced) if decision == "balanced" and result.balanced else result
+    figures: dict[str, Any] = dict(result.balanced or {}) if decision == "balanced" else {}
+    return replace(result, **figures)
 
 
 def ablation_records(rows: AblationRows) -> list[dict[str, object]]:

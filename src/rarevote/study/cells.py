@@ -256,8 +256,8 @@ def fit_cell(problem: Problem, variant: Variant, seed: int | None) -> CellOutcom
                 _timed(problem, variant, seed)
             fitted, seconds = _timed(problem, variant, seed)
         figures = score_fit(fitted, problem.truth)
-        counts = {"n_iter": int(fitted.n_iter_), "converged": bool(fitted.converged_)}
-        return CellOutcome("done", seconds=seconds, **counts, **figures)
+        n_iter, converged = int(fitted.n_iter_), bool(fitted.converged_)
+        return CellOutcome("done", seconds=seconds, n_iter=n_iter, converged=converged, **figures)
     except InputError as error:
         return CellOutcome("not applicable", str(error))
     except Exception as error:

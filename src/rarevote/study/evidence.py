@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill
+from typing import Literal
 
 from rarevote.charts.save import to_svg
 from rarevote.errors import InputError
@@ -94,7 +95,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def _point(row: Row) -> OperatingPoint:
-    kind = "own" if row["kind"] == "own" else "ranking"
+    kind: Literal["own", "ranking"] = "own" if row["kind"] == "own" else "ranking"
     place = (row["sets_of"], int(row["sets"]), row["method"])
     return OperatingPoint(*place, kind, float(row["flags_per_item"]), float(row["recall"]))
 

@@ -143,7 +143,7 @@ class Pages:
         """A picture of an item that is asked now."""
         self._check_cookie(request)
         task = self._sitting.task_of(request.path_params["number"])
-        path = None if task is None else self._sitting.shelf.picture(task, int(request.path_params["column"]))
+        path = None if task is None else self._sitting.shelf.picture(task, request.path_params["column"])
         if path is None:
             raise HTTPException(404, "There is no such picture.")
         return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
@@ -276,6 +276,11 @@ class Pages:
         assert isinstance(error, HTTPException)
         return self._word("Not here", str(error.detail), status=error.status_code)
 
+    async def fail(self, _: Request, error: Exception) -> Response:
+        """A page for what nobody expected; what was kept is kept."""
+        words = f"Unexpected {type(error).__name__}: {error}. This is a fault of rarevote: please report it."
+        return self._word("Something went wrong", words, status=500)
+
 
 def build_app(sitting: Sitting, guard: Guard) -> Starlette:
     """The application."""
@@ -291,7 +296,7 @@ def build_app(sitting: Sitting, guard: Guard) -> Starlette:
         routes=[
             get("/", pages.now),
             get("/item/{number:int}", pages.item),
-            get("/picture/{number:int}/{column}", pages.picture),
+            get("/picture/{number:int}/{column:int}", pages.picture),
             get("/claims", pages.claims),
             get("/end", pages.end),
             get("/made/{name}", pages.made),
@@ -306,7 +311,7 @@ def build_app(sitting: Sitting, guard: Guard) -> Starlette:
             Middleware(Headers, hosts=sitting.shelf.pictures.hosts),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         ],
-        exception_handlers={HTTPException: pages.refuse},
+        exception_handlers={HTTPException: pages.refuse, Exception: pages.fail},
     )
 
 

@@ -24,7 +24,6 @@ from rarevote.meaning.audit.of_fit import all_tasks, result_columns
 from rarevote.meaning.audit.plan_file import read_text, to_text
 from rarevote.meaning.audit.source import read_again
 from rarevote.meaning.audit.words import forecast_words, relative_to, status_sentences
-from rarevote.page.proved import write_proved_page
 from rarevote.workbench.shelf import Pictures, Shelf
 from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, OvertakenError, Sitting
 
@@ -147,6 +146,8 @@ class AuditSitting(Sitting):
                 temporary.write_text(to_text(self._audit.certificate()), encoding="utf-8")
             return made
         if name == "page":
+            from rarevote.page.proved import write_proved_page  # with the charts, which nothing else here needs
+
             source = self._path if self._crowd is None else Path(self._crowd.title)
             write_proved_page(self._audit, made.path, source=source.name)
             return made

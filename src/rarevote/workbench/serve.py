@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import logging
+import os
 import socket
 import threading
 import webbrowser
@@ -61,6 +64,8 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
     from rarevote.workbench.app import build_app
     from rarevote.workbench.guard import Guard
 
+    # What goes wrong is said on the page; a traceback is for whoever looks for a fault of ours.
+    logging.getLogger("uvicorn").setLevel(logging.DEBUG if os.environ.get("RAREVOTE_DEBUG") else logging.CRITICAL)
     guard = Guard()
     address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
     config = uvicorn.Config(
@@ -73,6 +78,8 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
         ws="none",
         timeout_graceful_shutdown=_SECONDS_TO_END,
     )
+    gc.collect()
+    gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
     opened.listen()  # from here on a browser waits instead of being refused
     tell(address)
     if browser:

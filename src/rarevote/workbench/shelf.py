@@ -117,7 +117,7 @@ class Shelf:
         """The card of a task; pictures have addresses that begin with the item's number."""
         fields = [self._field(name, text, f"/picture/{number}/{i}") for i, (name, text) in self._cells(task)]
         # Many crowds have nothing but file names for tasks.
-        own = self._field("", str(task), f"/picture/{number}/-1")
+        own = self._field("", str(task), f"/picture/{number}/0")
         if own.address is not None and all(field.address is None for field in fields):
             fields.insert(0, own)
         return Card(str(task), tuple(fields))
@@ -125,14 +125,14 @@ class Shelf:
     def picture(self, task: Any, column: int) -> Path | None:
         """The file behind a picture of a card; None if there is none."""
         cells = dict(self._cells(task))
-        text = str(task) if column == -1 else cells[column][1] if column in cells else ""
+        text = cells[column][1] if column in cells else "" if column else str(task)
         try:
             return self.pictures.file(text)
         except InputError:
             return None
 
     def _cells(self, task: Any) -> list[tuple[int, tuple[str, str]]]:
-        pairs = enumerate(zip(self._columns, self._texts(task), strict=True))
+        pairs = enumerate(zip(self._columns, self._texts(task), strict=True), 1)  # 0 is the task's own name
         return [(i, (name, text)) for i, (name, text) in pairs if text.strip()]
 
     def _field(self, name: str, text: str, address: str) -> Field:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rarevote.io.platforms.parts import ExportFiles
 
 _FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
-_FOR_TABLES = ("show", "wide", "file_format", "has_header", "sheet", "platform")
+_FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
 _FOR_FILES = ("prediction_columns", "gold_column")
 
 
@@ -277,7 +277,9 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
     for_files = options.given(*_FOR_TABLES, *_FOR_EXPORTS, *_FOR_FILES)
     if for_files is not None:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
-    annotations, source = read_annotations(data, columns=options.columns, **options.policies)
+    if options.wide and isinstance(data, (tuple, list, Annotations)):
+        raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+    annotations, source = read_annotations(data, columns=options.columns, wide=options.wide, **options.policies)
     return Crowd(annotations, models=_called_models(annotations), source=source)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, check_same_index, encode_column
-from rarevote.crowd.names import as_name_array
-from rarevote.errors import InputError, MissingExtraError
+from rarevote.crowd.names import as_name_array, is_missing
+from rarevote.errors import ColumnsError, InputError, MissingExtraError
 from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, find_columns
 from rarevote.io.tables import Kind, Table
 
@@ -33,27 +33,28 @@ def read_annotations(
     data: Any,
     *,
     columns: Mapping[str, str] | None = None,
+    wide: bool = False,
     **policies: Any,
 ) -> tuple[Annotations, Origin]:
-    """Encode whatever a user has.
+    """Encode whatever a user has in memory.
 
     Args:
         data: a pandas, polars or pyarrow frame; anything with ``__arrow_c_stream__``; a mapping of column names to
-            arrays; a tuple ``(task, worker, label)`` of arrays; a path to a CSV or Parquet file;
-            or :class:`Annotations`, which are taken as they are.
+            arrays; a tuple ``(task, worker, label)`` of arrays; rows as tuples or dicts; or :class:`Annotations`, which
+            are taken as they are. Files are read by :func:`rarevote.io.read.crowd.read`.
         columns: which column is which, where the usual names do not tell.
+        wide: whether a frame or mapping has one row per task and one column per annotator, the task first.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
     if isinstance(data, Annotations):
         return data, Origin()
-    if isinstance(data, (str, Path)):
-        from rarevote.io.read.votes import read_annotations_file
-
-        return read_annotations_file(data, columns=columns, **policies), Origin()
     if isinstance(data, tuple) and len(data) == 3:
         return Annotations.from_arrays(*data, **policies), Origin()
     if isinstance(data, list):
         data = _columns_of(data)
+    if wide:
+        long, kind = _unpivoted(data, columns)
+        return Annotations.from_arrays(*(long[role] for role in ALIASES), **policies), Origin(kind)
     if isinstance(data, Mapping):
         chosen = find_columns(list(data), columns, where="the data")
         return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **policies), Origin()
@@ -78,6 +79,27 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
                 f"cannot read annotations from row {number}: a list holds (task, worker, label) or dicts, not {row!r}"
             )
     return dict(zip(ALIASES, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, list[Any]], Kind]:
+    """A wide frame or mapping as columns task, worker and label, and its kind; a missing cell is no vote."""
+    kind: Kind = "table"
+    if isinstance(data, Mapping):
+        table = {name: list(values) for name, values in data.items()}
+    else:
+        frame, kind = _as_frame(data)
+        table = {name: frame[name].to_list() for name in frame.columns}
+    task = (columns or {}).get("task", next(iter(table), None))
+    if task not in table or set(columns or {}) - {"task"}:
+        raise ColumnsError("of a wide table only the task can be named: its other columns are the annotators")
+    rows = [
+        (table[task][row], worker, label)
+        for worker, labels in table.items()
+        if worker != task
+        for row, label in enumerate(labels)
+        if not is_missing(label)
+    ]
+    return {role: [row[place] for row in rows] for place, role in enumerate(ALIASES)}, kind
 
 
 def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
@@ -107,7 +129,7 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
 
 
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
-    """Known labels of which a task may have several, as crowd-kit's Series may.
+    """Gold of which a task may have several labels, as crowd-kit's Series may.
 
     Of several labels the one counts that is named last among all, by where each label is first named.
 

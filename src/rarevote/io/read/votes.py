@@ -93,7 +93,7 @@ def read_label_files(
         found: the file, if somebody has looked at it already.
         **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
     """
-    wanted = None if wide else [*(columns or {}).values(), *show]
+    wanted = None if wide else [*(columns or {}).values(), *show, *([gold_column] if gold_column else [])]
     with open_sources(
         inputs, file_format=file_format, has_header=has_header, sheet=sheet, wanted=wanted, found=found
     ) as sources:

@@ -35,6 +35,9 @@ class ExpertWords:
         if self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is no class ({listed(self.classes)})")
         self._known = known
+        others = [one for one in self.classes or [] if one != self.name]
+        # What "no" means: the other class if there is only one, else that it is not this class.
+        self._opposite = others[0] if len(others) == 1 else False
         self._truth_values = isinstance(self.name, bool) or any(isinstance(one, bool) for one in self.classes or [])
 
     def label(self, said: Any) -> Any:
@@ -47,7 +50,7 @@ class ExpertWords:
             return None
         said = said.item() if isinstance(said, np.generic) else said
         if isinstance(said, bool) and not self._truth_values:
-            return self.name if said else self._opposite()
+            return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
         if self.classes is None or label in self.classes:
             return plain_name(label, "label")
@@ -56,11 +59,6 @@ class ExpertWords:
         raise InputError(
             f"{said!r} is no class ({listed(self.classes)}); leave the label empty where the expert is unsure"
         )
-
-    def _opposite(self) -> Any:
-        """What "no" means: the other class if there is only one, else that it is not this class."""
-        others = [one for one in self.classes or [] if one != self.name]
-        return others[0] if len(others) == 1 else False
 
     def is_positive(self, label: Any) -> bool:
         """Whether a label read by :meth:`label` is the class."""

@@ -70,12 +70,19 @@ class Urn:
     def __init__(self, sizes: Iterable[int]) -> None:
         self.left = list(sizes)
         self._moved: list[dict[int, int]] = [{} for _ in self.left]
+        self._weights: list[int] = []
+        self._masses: list[int] = []
+        self._total = 0
 
     def draw(self, seed: int, round_number: int, index: int, weights: list[int]) -> tuple[int, int]:
         """Draw an item: its stratum and its place in the stratum's original row."""
         hashed = digest(seed, round_number, index)
-        masses = [w * left for w, left in zip(weights, self.left, strict=True)]
-        point = int.from_bytes(hashed[:16], "big") * sum(masses) >> 128
+        if weights != self._weights:
+            self._weights = list(weights)
+            self._masses = [w * left for w, left in zip(weights, self.left, strict=True)]
+            self._total = sum(self._masses)
+        masses = self._masses
+        point = int.from_bytes(hashed[:16], "big") * self._total >> 128
         stratum = 0
         while point >= masses[stratum]:
             point -= masses[stratum]
@@ -83,6 +90,8 @@ class Urn:
         place = int.from_bytes(hashed[16:], "big") * self.left[stratum] >> 128
         moved = self._moved[stratum]
         self.left[stratum] -= 1
+        masses[stratum] -= weights[stratum]
+        self._total -= weights[stratum]
         last = self.left[stratum]
         item = moved.get(place, place)
         moved[place] = moved.pop(last, last)
