@@ -26,9 +26,10 @@ from tests.methods.anchored_oracle import NODES, WEIGHTS, Oracle, balanced_by_ha
 from tests.methods.crowds import check_permutation, random_rows
 
 # What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
-pytestmark = pytest.mark.usefixtures("compiled")
-
-pytestmark = pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("compiled"),
+    pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning"),
+]
 
 NO_GOLD = np.empty(0, dtype=np.int32)
 

@@ -53,6 +53,10 @@ def shard_of(crowd: Annotations, *, gold: bool) -> Shard:
     return Shard(crowd.task_ptr, crowd.worker, crowd.label, known)
 
 
+def crowd_arrays(crowd: Annotations) -> tuple[Any, ...]:
+    return crowd.task_ptr, crowd.worker, crowd.label, np.empty(0, dtype=np.int32)
+
+
 def cc_rasch(**parameters: Any) -> Callable[[Annotations], Any]:
     return lambda crowd: CCRasch(**parameters)._model(crowd)
 
@@ -154,6 +158,14 @@ def test_anchors_and_reports(gold: bool) -> None:
             reported[compiled] = (out.posterior, sums.class_mass)
     assert_near(counted[True], counted[False])
     assert_near(reported[True], reported[False])
+
+
+def test_one_class_is_certain_to_the_last_bit() -> None:
+    for name in ("cc-rasch", "anchored", "dawid-skene", "glad", "mace"):
+        with passes(compiled=False):
+            crowd = Annotations.from_arrays([0, 0, 1], ["a", "b", "a"], ["x", "x", "x"])
+            state, _ = after_three_steps(MODELS[name](crowd), Shard(*crowd_arrays(crowd)))
+        assert state.current[0].tolist() == [[1.0], [1.0]], name
 
 
 def test_extrapolated_steps() -> None:

@@ -75,7 +75,7 @@ class Grouping:
         """Add up the rows of ``values`` (N, C) that belong to the same group: (n_groups, C), in their order."""
         columns = values.shape[1]
         if columns not in self._cells:
-            self._cells[columns] = (self.group[:, None] * columns + np.arange(columns)).ravel()
+            self._cells[columns] = np.asarray(self.group[:, None] * columns + np.arange(columns), dtype=np.intp).ravel()
         return sum_by(self._cells[columns], values.ravel(), n_groups * columns).reshape(n_groups, columns)
 
     def spread(self, values: Floats) -> Floats:

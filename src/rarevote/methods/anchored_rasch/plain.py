@@ -71,9 +71,12 @@ def em_pass(
         if gold.size:
             other = (gold[:, None] >= 0) & (gold[:, None] != np.arange(K))
             score[other] = -np.inf
-        mass, log_evidence = posterior_of_rows(score.reshape(n, K * G), np.empty(0, dtype=np.int32))
-        q = mass.reshape(n, K, G).sum(axis=2)
-        scalars[0] += log_evidence.sum()
+        top = score.max(axis=(1, 2), keepdims=True)
+        mass = np.exp(score - top)
+        of_class = mass.sum(axis=2)
+        total = of_class.sum(axis=1, keepdims=True)
+        q, mass = of_class / total, (mass / total[:, :, None]).reshape(n, K * G)
+        scalars[0] += (top[:, :, 0] + np.log(total)).sum()
     else:
         q = posterior_in.astype(np.float64)
         log_share = np.log(np.where(q > 0.0, q, 1.0))[:, :, None] + np.log(weights)
