@@ -64,7 +64,7 @@ def test_a_round_by_hand() -> None:
     assert found.dask == pytest.approx(0.01 + 0.001 * (64 + 8 + 1))
     assert found.total == pytest.approx(found.annotations + found.shared + found.dask)
     assert scale_plan.network_bytes(crowd, 4) == 64 * 24e6
-    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((5e9 + 200e6 * 120) / 4 + 16 * 16e6 * (3 + 2))
+    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((2 * 5e9 + 200e6 * 124) / 4 + 16 * 16e6 * (3 + 2))
 
 
 def test_the_shared_state_takes_over_where_it_takes_as_long_as_the_votes() -> None:
