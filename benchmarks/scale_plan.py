@@ -92,13 +92,18 @@ class Round:
 
 
 def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
-    """Of the encoded votes: who, and what."""
-    return np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(smallest_unsigned(n_classes)).itemsize
+    """Of the encoded votes: who, and what; by task as they are given back, and in blocks as passes read them."""
+    vote = np.dtype(smallest_unsigned(ceil(n_workers))).itemsize + np.dtype(smallest_unsigned(n_classes)).itemsize
+    return 2 * vote
 
 
 def bytes_per_task(n_classes: int) -> int:
-    """Where its votes begin; posterior and difficulty of every class in all states."""
-    return np.dtype(np.int64).itemsize + (POSTERIORS + DIFFICULTIES) * n_classes * FLOAT
+    """Where its votes begin, its place in the blocks; posterior and difficulty of every class in all states.
+
+    The pointers of the blocks, eight bytes for every level of ``LANES`` tasks, are left out.
+    """
+    places = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
+    return places + (POSTERIORS + DIFFICULTIES) * n_classes * FLOAT
 
 
 def data_bytes(crowd: Crowd) -> float:

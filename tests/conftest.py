@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from rarevote.kernels import plain
 from rarevote.meaning.vote_sampler import Drawn, VoteSampler
 from tests.browser import WITHOUT, started_browser
 
@@ -42,6 +43,14 @@ def shared_folder() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[None]:
+    """Compiled passes for data of any size; see :mod:`rarevote.kernels.plain`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "MAX_PLAIN_VOTES", -1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -41,13 +41,14 @@ def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
         (state,) = engine._states
     votes = annotations.n_annotations * scale_plan.bytes_per_annotation(n_workers, n_classes)
     # One place more than there are tasks: where the last one ends.
-    assert state.nbytes == votes + annotations.n_tasks * scale_plan.bytes_per_task(n_classes) + 8
+    pointers = 8 + state.shard.blocks.block_ptr.nbytes + state.shard.blocks.level_ptr.nbytes
+    assert state.nbytes == votes + annotations.n_tasks * scale_plan.bytes_per_task(n_classes) + pointers
     expected = Crowd(annotations.n_annotations, 1.0, annotations.n_workers, n_classes)
     assert model.empty_stats(model.start()).of_workers.nbytes == scale_plan.sums_bytes(expected)
 
 
 def test_the_page_states_the_bytes_of_the_code() -> None:
-    assert scale_plan.bytes_per_task(2) == 8 + 56 * 2
+    assert scale_plan.bytes_per_task(2) == 8 + 4 + 56 * 2
     per_annotation = scale_plan.data_bytes(Crowd(100e6, 5, 50_000, 2)) / 100e6
     assert f"{per_annotation:.0f} bytes an annotation" in scale_plan.PAGE.read_text(encoding="utf-8")
 
@@ -63,7 +64,7 @@ def test_a_round_by_hand() -> None:
     assert found.dask == pytest.approx(0.01 + 0.001 * (64 + 8 + 1))
     assert found.total == pytest.approx(found.annotations + found.shared + found.dask)
     assert scale_plan.network_bytes(crowd, 4) == 64 * 24e6
-    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((5e9 + 200e6 * 120) / 4 + 16 * 16e6 * (3 + 2))
+    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((2 * 5e9 + 200e6 * 124) / 4 + 16 * 16e6 * (3 + 2))
 
 
 def test_the_shared_state_takes_over_where_it_takes_as_long_as_the_votes() -> None:

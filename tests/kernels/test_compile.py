@@ -21,6 +21,8 @@ sys.path.insert(0, {package!r})
 import rarevote
 assert rarevote.__file__.startswith({package!r}), rarevote.__file__
 from rarevote.crowd.annotations import Annotations
+from rarevote.kernels import plain
+plain.MAX_PLAIN_VOTES = 0
 crowd = Annotations.from_arrays([0, 0, 1], [0, 1, 0], ["a", "b", "a"])
 print(crowd.votes().tolist())
 """

@@ -16,6 +16,9 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.methods.mace.estimator import MACE as CrowdkitMACE  # noqa: N811
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
+# What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
+pytestmark = pytest.mark.usefixtures("compiled")
+
 FloatArray = NDArray[np.float64]
 # The start that depends on no names; crowd-kit's is compared with crowd-kit's in test_crowdkit_dropin.
 MACE = partial(CrowdkitMACE, start="votes")

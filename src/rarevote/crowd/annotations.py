@@ -17,7 +17,7 @@ Defined outcomes at the edges:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
 from rarevote.crowd.stored_names import StoredNames
 from rarevote.errors import InputError, MissingValuesError, ParameterError, how, warn_user
+from rarevote.kernels import plain
 
 Keep = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop"]
@@ -221,10 +222,10 @@ class Annotations:
         Returns:
             float64 (n_tasks, n_classes).
         """
-        from rarevote.kernels.encode import count_votes
-
         counted = np.zeros((self.n_tasks, self.n_classes))
-        count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
+        plain.counting(self.n_annotations).count_votes(
+            self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted
+        )
         return counted
 
     def task_names(self) -> NDArray[Any]:
@@ -276,6 +277,7 @@ class Annotations:
         abstain: Sequence[Any] = (),
         keep: Keep = "all",
         missing: Missing = "error",
+        ready: Collection[str] = (),
         place_of_row: Callable[[NDArray[np.int64]], str] | None = None,
     ) -> Annotations:
         """Build from columns that are already codes with their distinct values (in any order).
@@ -286,6 +288,7 @@ class Annotations:
             abstain: as in :meth:`from_arrays`.
             keep: as in :meth:`from_arrays`.
             missing: as in :meth:`from_arrays`.
+            ready: columns whose values are sorted text with none missing: nobody has to look at each of them again.
             place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
         """
         if keep not in ("all", "first", "last", "error"):
@@ -296,7 +299,7 @@ class Annotations:
         encoded = dict(encoded)
         n_given = encoded["task"][0].size
 
-        absent = {role: _absent_rows(*encoded[role]) for role in encoded}
+        absent = {role: _absent_rows(*encoded[role], is_clean=role in ready) for role in encoded}
         if any(rows is not None for rows in absent.values()):
             if missing == "error":
                 raise MissingValuesError(_missing_message(absent, place_of_row))
@@ -310,9 +313,11 @@ class Annotations:
         if classes is not None:
             encoded["label"] = _add_classes(*encoded["label"], classes)
         task_codes, tasks = encoded["task"]
-        if not isinstance(tasks, StoredNames):  # which are sorted
+        worker_codes, workers = encoded["worker"]
+        if "task" not in ready and not isinstance(tasks, StoredNames):  # which are sorted
             task_codes, tasks = _sort_codes(task_codes, tasks, sort_names)
-        worker_codes, workers = _sort_codes(*encoded["worker"], sort_names)
+        if "worker" not in ready:
+            worker_codes, workers = _sort_codes(worker_codes, workers, sort_names)
         label_codes, class_names = _sort_codes(*encoded["label"], sort_labels)
         if len(class_names) > MAX_CLASSES:
             raise InputError(
@@ -351,15 +356,12 @@ class Annotations:
         unanswered: NDArray[Any],
         n_dropped: int,
     ) -> Annotations:
-        from rarevote.kernels.encode import count_by_code, scatter_by_code
-
         n = task_codes.size
         task_ptr = np.zeros(len(tasks) + 1, dtype=np.int64)
         worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
         label = np.empty(n, dtype=smallest_unsigned(len(classes)))
         if n:
-            count_by_code(task_codes, task_ptr)
-            scatter_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
+            plain.counting(n).group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
         return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
 
 
@@ -376,9 +378,9 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
 # the steps of building
 
 
-def _absent_rows(codes: Codes, values: Names) -> NDArray[np.bool_] | None:
-    """Which rows are missing, or None if none is."""
-    if isinstance(values, StoredNames):
+def _absent_rows(codes: Codes, values: Names, *, is_clean: bool = False) -> NDArray[np.bool_] | None:
+    """Which rows are missing, or None if none is; where values are clean, a code of -1 says so."""
+    if is_clean or isinstance(values, StoredNames):
         bad = np.zeros(0, dtype=bool)
     elif values.dtype == object:
         bad = np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))

@@ -43,6 +43,19 @@ def shard_bounds(annotations: Annotations) -> list[int]:
     return [0, *(int(task) for task in inner), annotations.n_tasks]
 
 
+def shards_of(annotations: Annotations, gold: NDArray[np.int32]) -> list[Shard]:
+    """The crowd in shards, by the data alone."""
+    return [
+        Shard(
+            annotations.task_ptr[begin : end + 1],
+            annotations.worker,
+            annotations.label,
+            gold[begin:end] if gold.size else gold,
+        )
+        for begin, end in pairwise(shard_bounds(annotations))
+    ]
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads that ``n_jobs`` asks for: all cores by default or for -1, as scikit-learn counts."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -60,6 +73,14 @@ class LocalRunner(Runner):
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
+        self._cut: tuple[Annotations, NDArray[np.int32], list[Shard]] | None = None
+
+    def _engine(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32]) -> LocalEngine[Any, Any, Any]:
+        """An engine over the shards of the last crowd, if it is the same: they are laid out only once."""
+        votes = _here(crowd)
+        if self._cut is None or self._cut[0] is not votes or self._cut[1] is not gold:
+            self._cut = votes, gold, shards_of(votes, gold)
+        return LocalEngine(model, votes, gold, self.n_jobs, shards=self._cut[2])
 
     def run(
         self,
@@ -75,7 +96,7 @@ class LocalRunner(Runner):
     ) -> Run:
         """Fit a model; a checkpoint is cleared once that is done."""
         del is_last
-        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+        with self._engine(model, crowd, gold) as engine:
             shared = model.start()
             outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
             found = Run(outcome, engine.posterior(), engine.local_parameters())
@@ -91,7 +112,7 @@ class LocalRunner(Runner):
 
     def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
         """The sums of a single pass."""
-        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+        with self._engine(model, crowd, gold) as engine:
             return engine.run(shared, refresh=False, damping=0.0)[0]
 
     def report(
@@ -103,7 +124,7 @@ class LocalRunner(Runner):
         then: Callable[[Any], tuple[Any, Chooser]],
     ) -> FloatArray:
         """Two passes; what the second writes, (n_tasks, n_classes)."""
-        with LocalEngine(model, _here(crowd), gold, self.n_jobs) as engine:
+        with self._engine(model, crowd, gold) as engine:
             second, _ = then(engine.run(shared, refresh=True, damping=0.0)[0])
             engine.run(second, refresh=True, damping=0.0)
             return engine.posterior()
@@ -137,23 +158,17 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         annotations: Annotations,
         gold: NDArray[np.int32],
         n_jobs: int | None = None,
+        *,
+        shards: Sequence[Shard] | None = None,
     ) -> None:
-        bounds = list(pairwise(shard_bounds(annotations)))
-        shards = [
-            Shard(
-                annotations.task_ptr[begin : end + 1],
-                annotations.worker,
-                annotations.label,
-                gold[begin:end] if gold.size else gold,
-            )
-            for begin, end in bounds
-        ]
+        shards = shards_of(annotations, gold) if shards is None else shards
+        ends = np.cumsum([shard.task_ptr.size - 1 for shard in shards]).tolist()
         # All shards turn their states at the same time: what is the proposed state of one is that of all, and the
         # result needs no copy. Memory that nobody writes to is not taken.
         states = _room_for(model.start_local(shards[0]), annotations.n_tasks)
         self._states: list[ShardState[Shared, Local, Stats]] = [
-            ShardState(model, shard, _rows(states, begin, end))
-            for shard, (begin, end) in zip(shards, bounds, strict=True)
+            ShardState(model, shard, _rows(states, end - shard.task_ptr.size + 1, end))
+            for shard, end in zip(shards, ends, strict=True)
         ]
         self._n_tasks = annotations.n_tasks
         self._summation: Summation[Stats] = Summation(model, range(len(self._states)), len(self._states))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import normalise_rows
+from rarevote.kernels import plain
+
+if TYPE_CHECKING:
+    from rarevote.kernels.blocks import Blocks
 
 FloatArray = NDArray[Any]
 
@@ -50,21 +55,49 @@ class CrowdFacts(Protocol):
         """Names of the classes, sorted."""
 
 
-class Shard(NamedTuple):
-    """A run of tasks, as views into the whole."""
-
-    task_ptr: NDArray[np.int64]
+class _Votes(NamedTuple):
+    task_ptr: NDArray[np.int64]  # (n + 1), absolute positions into worker and label
     worker: NDArray[Any]
     label: NDArray[Any]
-    gold: NDArray[np.int32]
+    gold: NDArray[np.int32]  # (n), the known class or -1; or of size 0
+
+
+class Shard(_Votes):
+    """A run of tasks, as views into the whole."""
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The votes as compiled passes want them, laid out once; see :mod:`rarevote.kernels.blocks`."""
+        from rarevote.kernels.blocks import blocks_of
+
+        return blocks_of(self.task_ptr, self.worker, self.label)
+
+    @cached_property
+    def rows(self) -> plain.VoteRows:
+        """The votes as passes in NumPy want them."""
+        return plain.VoteRows(self.task_ptr, self.worker, self.label)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the votes, laid out in blocks or not."""
+        laid_out = self.blocks if "blocks" in self.__dict__ else ()
+        return sum(array.nbytes for array in (*self, *laid_out))
 
     def votes(self, n_classes: int) -> NDArray[np.float64]:
         """Votes per task and class, (n, K)."""
-        from rarevote.kernels.encode import count_votes
-
         counted = np.zeros((self.task_ptr.size - 1, n_classes))
-        count_votes(self.task_ptr, self.label, np.empty(0), counted)
+        plain.counting(self.n_votes).count_votes(self.task_ptr, self.label, np.empty(0), counted)
         return counted
+
+    @property
+    def n_votes(self) -> int:
+        """Number of votes on its tasks."""
+        return int(self.task_ptr[-1] - self.task_ptr[0])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its passes are done in NumPy; see :mod:`rarevote.kernels.plain`."""
+        return plain.is_small(self.n_votes)
 
 
 class Start(Protocol):

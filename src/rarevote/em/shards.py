@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rarevote.em.model import Local, Model, Offsets, Shard, Shared, Stats
 from rarevote.errors import InputError
 from rarevote.io.arrays import load_arrays, save_arrays
+from rarevote.kernels import plain
 
 _Point = tuple[NDArray[Any], NDArray[Any]]
 _Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -64,8 +65,8 @@ class ShardState(Generic[Shared, Local, Stats]):
     def nbytes(self) -> int:
         """Bytes of the votes and of all local state."""
         saved = () if self._saved is None else self._saved[1:]
-        held = (*self.shard, *self.current, *self.proposed, *self._previous, *saved)
-        return sum(array.nbytes for array in held)
+        held = (*self.current, *self.proposed, *self._previous, *saved)
+        return self.shard.nbytes + sum(int(array.nbytes) for array in held)
 
     # -- what an engine asks -----------------------------------------------------------------------------------------
 
@@ -85,15 +86,13 @@ class ShardState(Generic[Shared, Local, Stats]):
 
     def distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-        from rarevote.kernels.squarem import squared_differences
-
-        found = [squared_differences(*_as_tables(*points)) for points in self._points(offsets)]
+        differences = plain.extrapolation(self.shard.n_votes).squared_differences
+        found = [differences(*_as_tables(*points)) for points in self._points(offsets)]
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> list[NDArray[Any]]:
         """Save ``t2`` and propose ``t0 + 2 a r + a^2 v`` in its place; returns the sums over tasks."""
-        from rarevote.kernels.squarem import far_point
-
+        far_point = plain.extrapolation(self.shard.n_votes).far_point
         if self._saved is None:
             self._saved = _like(self.current) if self._room is None else self._room
         # The far point has no posterior of its own yet: both have the one that was proposed, and nobody writes to it.

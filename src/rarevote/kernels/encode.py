@@ -11,16 +11,7 @@ from rarevote.kernels.compile import kernel
 
 
 @kernel
-def count_by_code(codes: NDArray[Any], pointer: NDArray[np.int64]) -> None:
-    """Fill ``pointer`` (n + 1 zeros) with where each code's run begins."""
-    for position in range(codes.shape[0]):
-        pointer[codes[position] + 1] += 1
-    for code in range(pointer.shape[0] - 1):
-        pointer[code + 1] += pointer[code]
-
-
-@kernel
-def scatter_by_code(
+def group_by_code(
     codes: NDArray[Any],
     pointer: NDArray[np.int64],
     worker_in: NDArray[Any],
@@ -30,9 +21,14 @@ def scatter_by_code(
 ) -> None:
     """Write workers and labels grouped by code, rows of one code in their given order.
 
-    ``pointer`` is advanced while writing and moved back at the end, which saves a second array of its size.
+    ``pointer`` (n + 1 zeros) is filled with where each code's run begins. It is advanced while writing and moved back
+    at the end, which saves a second array of its size.
     """
     n_codes = pointer.shape[0] - 1
+    for position in range(codes.shape[0]):
+        pointer[codes[position] + 1] += 1
+    for code in range(n_codes):
+        pointer[code + 1] += pointer[code]
     for position in range(codes.shape[0]):
         code = codes[position]
         place = pointer[code]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,11 @@ from rarevote.kernels.compile import inlined
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
 Floats = NDArray[np.float64]
+
+# A product of likelihoods below this is taken apart before it vanishes.
+SMALLEST_PRODUCT = 1e-150
+# Stands in for a share of zero, whose logarithm is multiplied by that zero.
+_SMALLEST_SHARE = 1e-300
 
 
 @inlined
@@ -62,3 +68,86 @@ def posterior_of_block(
                 log_evidence[i] = joint[i * n_classes + known]
                 for k in range(n_classes):
                     q[i * n_classes + k] = 1.0 if k == known else 0.0
+
+
+@inlined
+def posterior_of_lanes(
+    product: Floats,
+    taken_out: Floats,
+    is_folded: bool,
+    log_prior: Floats,
+    known: NDArray[np.int64],
+    refresh: bool,
+    size: int,
+    n_classes: int,
+    q_in: Floats,
+    q: Floats,
+    total: Floats,
+    loglik: Floats,
+) -> None:
+    """The posterior of a block of tasks in lanes, from likelihoods as products; a gold task is certain of its class.
+
+    Args:
+        product: (K, LANES), likelihood of a task's votes given each class; overwritten.
+        taken_out: (K, LANES), logarithm of what was taken out of the product to keep it from vanishing.
+        is_folded: whether there is any of that.
+        log_prior: (K).
+        known: (LANES), the known class or -1; or of size 0.
+        refresh: whether to compute the posterior; else ``q_in`` is held, and the bound at it is added up.
+        size: tasks in the block.
+        n_classes: K.
+        q_in: (K, LANES), the posterior before.
+        q: (K, LANES), filled with the posterior.
+        total: (LANES), room to work in.
+        loglik: (LANES), added to: the log probability of the votes (with the known class, for a gold task).
+    """
+    n_lost = 0
+    if refresh and not is_folded:
+        total[:] = 0.0
+        for k in range(n_classes):
+            prior = exp(log_prior[k])
+            for i in range(size):
+                q[k, i] = prior * product[k, i]
+                total[i] += q[k, i]
+        for i in range(size):
+            n_lost += 1 if total[i] < SMALLEST_PRODUCT else 0
+    if refresh and not is_folded and n_lost == 0:
+        # No logarithm but the one of the evidence, no exponential at all.
+        for i in range(size):
+            loglik[i] += log_fast(total[i])
+            total[i] = 1.0 / total[i]
+        for k in range(n_classes):
+            for i in range(size):
+                q[k, i] *= total[i]
+        if known.shape[0] > 0:
+            for i in range(size):
+                if known[i] >= 0:
+                    loglik[i] += log(total[i]) + log_prior[known[i]] + log(product[known[i], i])
+    else:
+        for k in range(n_classes):
+            for i in range(size):
+                product[k, i] = log_fast(product[k, i]) + taken_out[k, i] + log_prior[k]
+        if refresh:
+            for i in range(size):
+                top = product[0, i]
+                for k in range(1, n_classes):
+                    top = max(top, product[k, i])
+                mass = 0.0
+                for k in range(n_classes):
+                    q[k, i] = exp_fast(product[k, i] - top)
+                    mass += q[k, i]
+                for k in range(n_classes):
+                    q[k, i] /= mass
+                is_known = known.shape[0] > 0 and known[i] >= 0
+                loglik[i] += product[known[i], i] if is_known else top + log(mass)
+        else:
+            for k in range(n_classes):
+                for i in range(size):
+                    share = q_in[k, i]
+                    q[k, i] = share
+                    loglik[i] += share * (product[k, i] - log_fast(max(share, _SMALLEST_SHARE)))
+    if refresh and known.shape[0] > 0:
+        for i in range(size):
+            if known[i] >= 0:
+                for k in range(n_classes):
+                    q[k, i] = 1.0 if k == known[i] else 0.0

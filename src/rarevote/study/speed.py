@@ -21,7 +21,7 @@ import numpy as np
 
 from rarevote.charts.parts import Chart, Key
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.registry import method_title
+from rarevote.methods.registry import DEFAULT_METHOD, method_title
 from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study.experiment import Account, Experiment
 from rarevote.study.figures import Axis, Mark, line_chart, look
@@ -30,7 +30,7 @@ from rarevote.study.pool import Report
 from rarevote.study.tables import ABSENT, StudyTable
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
-METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch")
+METHODS = ("majority-vote", "dawid-skene", "glad", "cc-rasch", DEFAULT_METHOD)
 OURS, PEER = "rarevote", "crowd-kit"
 VOTES_PER_TASK = 5
 TIME_LIMIT = 120.0

@@ -212,12 +212,15 @@ def translated(source: FileTable, error: Exception) -> InputError:
 # encoding
 
 
-def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
+def encode_rows(database: Any, *, out_of_core: bool = False) -> tuple[Encoded, set[str]]:
     """Codes and distinct values of every column of ``rows``, in order; missing values are -1.
 
     Args:
         database: as :func:`loaded` gives it.
         out_of_core: leave the names of tasks on disk, where they are text.
+
+    Returns:
+        The codes and values, and the columns whose values are sorted text with none missing.
     """
     kinds = {name: kind for name, kind, *_ in database.execute("DESCRIBE rows").fetchall() if name != "rowid"}
     encoded: Encoded = {}
@@ -231,8 +234,9 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
     if out_of_core and "task" in texts:
         stored = _plain_text(database, "task", kinds["task"])
         texts["task"] = stored or texts["task"]
+    plain = {role for role in texts if kinds[role] == "VARCHAR" or (stored and role == "task")}
     for role, text in texts.items():
-        blank = f" AND NOT regexp_full_match({text}, '{_BLANK}')" if stored and role == "task" else ""
+        blank = f" AND NOT regexp_full_match({text}, '{_BLANK}')" if role in plain else ""
         database.execute(
             f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
             f"FROM (SELECT DISTINCT {text} AS name FROM rows WHERE {text} IS NOT NULL{blank})"
@@ -245,7 +249,7 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> Encoded:
             continue
         names = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
         encoded[role] = _from_json(column, names, role) if kinds[role] == "JSON" else (column, names)
-    return {role: encoded[role] for role in kinds}
+    return {role: encoded[role] for role in kinds}, plain
 
 
 def _plain_text(database: Any, role: str, kind: str) -> str | None:

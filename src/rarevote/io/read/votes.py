@@ -109,8 +109,8 @@ def read_label_files(
             return place_of_rows(sources, rows_without_task(sources, choices) if tables else rows.tolist())
 
         with loaded(sources, choices) as database:
-            encoded = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
-        crowd = Annotations.from_encoded(encoded, place_of_row=place, **policies)
+            encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
+        crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **policies)
         del encoded
         carried = {}
         tasks = [choice.roles["task"] for choice in choices]

@@ -20,12 +20,14 @@ engine on many machines does what the local one does: ``engine.run((), refresh=F
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
+from rarevote.methods.anchored_rasch import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -64,11 +66,18 @@ class AnchorSmoothing:
     errors: float = 2.0
 
 
+def passes_for(shard: Shard) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if shard.is_small:
+        return plain
+    from rarevote.methods.anchored_rasch import kernel
+
+    return kernel
+
+
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
     """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
-    from rarevote.methods.anchored_rasch.kernel import count_shares
-
-    count_shares(shard.task_ptr, shard.worker, shard.label, shard.gold, discount, *sums)
+    passes_for(shard).count_shares(shard, discount, *sums)
 
 
 def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:

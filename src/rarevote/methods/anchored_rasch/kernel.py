@@ -12,8 +12,8 @@ posterior mass of class ``k`` under votes for ``y``::
 
     Grad_rk = C_rkk - sum_g M_rkg p_rkg,      Hess_rk = sum_g M_rkg p_rkg (1 - p_rkg)
 
-so that an annotation adds a row of ``K G`` and one of ``K`` to these sums, and no ``exp`` is taken per vote. Tasks are
-taken in blocks whose work arrays stay in the first-level cache.
+so that an annotation adds a row of ``K G`` and one of ``K`` to these sums, and no ``exp`` is taken per vote. Votes come
+in blocks of tasks, level by level (:mod:`rarevote.kernels.blocks`), so that no addition waits for the one before.
 """
 
 from __future__ import annotations
@@ -26,19 +26,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED
 from rarevote.kernels.compile import inlined, kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 64
-# Up to this many classes the number is compiled in, which unrolls the loops over classes and nodes.
-_MAX_UNROLLED = 5
+# Up to some number of classes, and with so many nodes, both are compiled in.
 _USUAL_NODES = 5
 
 
+def count_shares(shard: Shard, *rest: Any) -> None:
+    """The compiled count. See ``_count_shares`` below for its arguments."""
+    _count_shares(*shard, *rest)
+
+
 @kernel
-def count_shares(
+def _count_shares(
     task_ptr: NDArray[np.int64],
     worker: NDArray[Any],
     label: NDArray[Any],
@@ -74,55 +79,60 @@ def count_shares(
 
 @inlined
 def scores_of_block(
-    task_ptr: NDArray[np.int64],
+    block_ptr: NDArray[np.int64],
+    level_ptr: NDArray[np.int64],
     worker: NDArray[Any],
     label: NDArray[Any],
     log_wrong: Floats,  # (m, K * G)
     of_vote: Floats,  # (m, K, K)
     start: Floats,  # (K * G)
     nodes: Floats,  # (G)
-    begin: int,  # number of the first task
-    size: int,  # tasks in the block
+    block: int,
     K: int,
     G: int,
-    score: Floats,  # (size * K * G), filled
-    said: Floats,  # (K), room to work in
-    count: Floats,  # (K), room to work in
+    score: Floats,  # (LANES, K * G), filled
+    said: Floats,  # (LANES, K), room to work in
+    count: Floats,  # (LANES, K), room to work in
 ) -> None:
     """Fill ``score`` with ``start`` plus the log probability of the votes, per task, class and node."""
-    for i in range(size):
-        first = i * K * G
+    for i in range(LANES):
         for c in range(K * G):
-            score[first + c] = start[c]
+            score[i, c] = start[c]
         for k in range(K):
-            said[k] = 0.0
-            count[k] = 0.0
-        for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-            r = worker[a]
-            y = label[a]
+            said[i, k] = 0.0
+            count[i, k] = 0.0
+    for level in range(block_ptr[block], block_ptr[block + 1]):
+        first, end = level_ptr[level], level_ptr[level + 1]
+        workers, labels = worker[first:end], label[first:end]
+        for i in range(end - first):
+            r, y = workers[i], labels[i]
             for c in range(K * G):
-                score[first + c] += log_wrong[r, c]
+                score[i, c] += log_wrong[r, c]
             for k in range(K):
-                said[k] += of_vote[r, y, k]
-            count[y] += 1.0
+                said[i, k] += of_vote[r, y, k]
+            count[i, y] += 1.0
+    for i in range(LANES):
         for k in range(K):
             for g in range(G):
-                score[first + k * G + g] += said[k] - count[k] * nodes[g]
+                score[i, k * G + g] += said[i, k] - count[i, k] * nodes[g]
 
 
-def em_pass(n_classes: int, n_nodes: int) -> Callable[..., float]:
-    """The compiled EM step. See ``pass_over_tasks`` below for its arguments."""
-    known = 2 <= n_classes <= _MAX_UNROLLED and n_nodes == _USUAL_NODES
-    return _em_pass(n_classes if known else 0)
+def em_pass(shard: Shard, log_wrong: Floats, of_vote: Floats, *rest: Any) -> float:
+    """The compiled EM step. See ``pass_over_blocks`` below for its arguments."""
+    n_classes = of_vote.shape[1]
+    known = 2 <= n_classes <= MAX_UNROLLED and log_wrong.shape[1] == n_classes * _USUAL_NODES
+    return _em_pass(n_classes if known else 0)(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
 
 
 @cache
 def _em_pass(unrolled: int) -> Callable[..., float]:
     @kernel
-    def pass_over_tasks(  # type: ignore[no-untyped-def]
-        task_ptr,  # int64 (n + 1), absolute positions into worker and label
-        worker,  # unsigned (N)
-        label,  # unsigned (N)
+    def pass_over_blocks(  # type: ignore[no-untyped-def]
+        order,  # these five: the votes in blocks
+        block_ptr,
+        level_ptr,
+        worker,
+        label,
         gold,  # int32 (n), the known class or -1; or of size 0
         log_wrong,  # (m, K * G), log(1 - p)
         of_vote,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
@@ -139,98 +149,109 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         K = unrolled if unrolled > 0 else log_prior.shape[0]
         G = _USUAL_NODES if unrolled > 0 else weights.shape[0]
         KG = K * G
-        n = task_ptr.shape[0] - 1
+        n = order.shape[0]
         has_gold = gold.shape[0] > 0
         start = np.empty(KG)
         for k in range(K):
             for g in range(G):
                 start[k * G + g] = log_prior[k] + log(weights[g])
-        score = np.empty(_BLOCK * KG)
-        q = np.empty(_BLOCK * K)
-        top = np.empty(_BLOCK)
-        total = np.empty(_BLOCK)
-        said = np.empty(K)
-        count = np.empty(K)
-        loglik = 0.0
-        change = 0.0
+        # One entry per (lane, class, node), (lane, class) or lane.
+        score = np.empty((LANES, KG))
+        cells = score.reshape(-1)
+        q = np.empty((LANES, K))
+        said = np.empty((LANES, K))
+        count = np.empty((LANES, K))
+        top = np.empty(LANES)
+        total = np.empty(LANES)
+        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
+        loglik = np.zeros(LANES)
+        change = np.zeros((LANES, K))
 
-        for begin in range(0, n, _BLOCK):
-            size = min(begin + _BLOCK, n) - begin
+        for block in range(block_ptr.shape[0] - 1):
+            places = order[block * LANES : min((block + 1) * LANES, n)]
+            size = places.shape[0]
             scores_of_block(
-                task_ptr, worker, label, log_wrong, of_vote, start, nodes, begin, size, K, G, score, said, count
+                block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
             )
             if refresh:
                 # A gold task has the nodes of its class only.
                 for i in range(size):
-                    known = gold[begin + i] if has_gold else -1
+                    known = gold[places[i]] if has_gold else -1
                     low = 0 if known < 0 else known * G
                     high = KG if known < 0 else low + G
-                    highest = score[i * KG + low]
+                    highest = score[i, low]
                     for c in range(low + 1, high):
-                        highest = max(highest, score[i * KG + c])
+                        highest = max(highest, score[i, c])
                     top[i] = highest
                     for c in range(KG):
-                        score[i * KG + c] -= highest
+                        score[i, c] -= highest
                 for cell in range(size * KG):
-                    score[cell] = exp_fast(score[cell])
+                    cells[cell] = exp_fast(cells[cell])
                 if has_gold:
                     for i in range(size):
-                        if gold[begin + i] >= 0:
+                        if gold[places[i]] >= 0:
                             for k in range(K):
-                                if k != gold[begin + i]:
+                                if k != gold[places[i]]:
                                     for g in range(G):
-                                        score[i * KG + k * G + g] = 0.0
+                                        score[i, k * G + g] = 0.0
                 for i in range(size):
                     mass = 0.0
                     for k in range(K):
                         of_class = 0.0
                         for g in range(G):
-                            of_class += score[i * KG + k * G + g]
-                        q[i * K + k] = of_class
+                            of_class += score[i, k * G + g]
+                        q[i, k] = of_class
                         mass += of_class
                     total[i] = mass
                     for k in range(K):
-                        q[i * K + k] /= mass
+                        q[i, k] /= mass
                     scale = 1.0 / mass
                     for c in range(KG):
-                        score[i * KG + c] *= scale
+                        score[i, c] *= scale
                 for i in range(size):
-                    total[i] = log_fast(total[i])
-                for i in range(size):
-                    loglik += top[i] + total[i]
+                    loglik[i] += top[i] + log_fast(total[i])
             else:
                 for i in range(size):
                     for k in range(K):
-                        share = float(posterior_in[begin + i, k])
-                        q[i * K + k] = share
+                        share = float(posterior_in[places[i], k])
+                        q[i, k] = share
                         log_share = log(share) if share > 0.0 else 0.0
                         for g in range(G):
-                            c = i * KG + k * G + g
-                            loglik += share * weights[g] * (score[c] - log_share - log(weights[g]))
-                            score[c] = share * weights[g]
+                            c = k * G + g
+                            loglik[i] += share * weights[g] * (score[i, c] - log_share - log(weights[g]))
+                            score[i, c] = share * weights[g]
             for i in range(size):
+                task = places[i]
                 for k in range(K):
-                    change = max(change, abs(q[i * K + k] - posterior_in[begin + i, k]))
-                    posterior_out[begin + i, k] = q[i * K + k]
+                    change[i, k] = max(change[i, k], abs(q[i, k] - posterior_in[task, k]))
+                    posterior_out[task, k] = q[i, k]
 
-            for i in range(size):
-                for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-                    r = worker[a]
-                    y = label[a]
+            for level in range(block_ptr[block], block_ptr[block + 1]):
+                first, end = level_ptr[level], level_ptr[level + 1]
+                workers, labels = worker[first:end], label[first:end]
+                for i in range(end - first):
+                    r, y = workers[i], labels[i]
                     for c in range(KG):
-                        node_mass[r, c] += score[i * KG + c]
+                        node_mass[r, c] += score[i, c]
                     for k in range(K):
-                        counts[r, y, k] += q[i * K + k]
+                        counts[r, y, k] += q[i, k]
 
-        scalars[0] += loglik
-        return change
+        scalars[0] += loglik.sum()
+        return change.max()
 
-    return pass_over_tasks
+    return pass_over_blocks
+
+
+def report_pass(shard: Shard, *rest: Any) -> None:
+    """The compiled report. See ``_report_blocks`` below for its arguments."""
+    _report_blocks(*shard.blocks, shard.gold, *rest)
 
 
 @kernel
-def report_pass(
-    task_ptr: NDArray[np.int64],
+def _report_blocks(
+    order: NDArray[np.uint32],  # these five: the votes in blocks
+    block_ptr: NDArray[np.int64],
+    level_ptr: NDArray[np.int64],
     worker: NDArray[Any],
     label: NDArray[Any],
     gold: NDArray[np.int32],
@@ -248,37 +269,46 @@ def report_pass(
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
     K = log_prior.shape[0]
     G = weights.shape[0]
+    n = order.shape[0]
     start = np.empty(K * G)
     for k in range(K):
         for g in range(G):
             start[k * G + g] = log(weights[g])
-    score = np.empty(K * G)
-    said = np.empty(K)
-    count = np.empty(K)
+    score = np.empty((LANES, K * G))
+    said = np.empty((LANES, K))
+    count = np.empty((LANES, K))
     p = np.empty(K)
-    for task in range(task_ptr.shape[0] - 1):
-        known = gold[task] if gold.shape[0] > 0 else -1
-        if known >= 0:
+    for block in range(block_ptr.shape[0] - 1):
+        places = order[block * LANES : min((block + 1) * LANES, n)]
+        scores_of_block(
+            block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
+        )
+        for i in range(places.shape[0]):
+            task = places[i]
+            known = gold[task] if gold.shape[0] > 0 else -1
+            if known >= 0:
+                for k in range(K):
+                    reported[task, k] = 1.0 if k == known else 0.0
+                class_mass[known] += 1.0
+                continue
+            votes = 0.0
             for k in range(K):
-                reported[task, k] = 1.0 if k == known else 0.0
-            class_mass[known] += 1.0
-            continue
-        scores_of_block(task_ptr, worker, label, log_wrong, of_vote, start, nodes, task, 1, K, G, score, said, count)
-        power = 1.0 / (1.0 + discount * (task_ptr[task + 1] - task_ptr[task] - 1))
-        for k in range(K):
-            highest = score[k * G]
-            for g in range(1, G):
-                highest = max(highest, score[k * G + g])
-            mass = 0.0
-            for g in range(G):
-                mass += exp(score[k * G + g] - highest)
-            p[k] = log_prior[k] + power * (highest + log(mass))
-        highest = p.max()
-        total = 0.0
-        for k in range(K):
-            p[k] = exp(p[k] - highest)
-            total += p[k]
-        for k in range(K):
-            p[k] /= total
-            class_mass[k] += p[k]
-            reported[task, k] = (1.0 - lapse) * p[k] + lapse * shares[k]
+                votes += count[i, k]
+            power = 1.0 / (1.0 + discount * (votes - 1.0))
+            for k in range(K):
+                highest = score[i, k * G]
+                for g in range(1, G):
+                    highest = max(highest, score[i, k * G + g])
+                mass = 0.0
+                for g in range(G):
+                    mass += exp(score[i, k * G + g] - highest)
+                p[k] = log_prior[k] + power * (highest + log(mass))
+            highest = p.max()
+            total = 0.0
+            for k in range(K):
+                p[k] = exp(p[k] - highest)
+                total += p[k]
+            for k in range(K):
+                p[k] /= total
+                class_mass[k] += p[k]
+                reported[task, k] = (1.0 - lapse) * p[k] + lapse * shares[k]

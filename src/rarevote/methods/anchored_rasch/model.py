@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard, soft_majority
-from rarevote.methods.anchored_rasch.anchors import Anchors
+from rarevote.methods.anchored_rasch.anchors import Anchors, passes_for
 
 FloatArray = NDArray[np.float64]
 
@@ -171,12 +171,10 @@ class AnchoredModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.anchored_rasch.kernel`)."""
-        from rarevote.methods.anchored_rasch.kernel import em_pass
-
         del damping  # tasks have no parameters of their own
         return float(
-            em_pass(self.n_classes, self.n_nodes)(
-                *shard,
+            passes_for(shard).em_pass(
+                shard,
                 *self.tables(shared),
                 self.anchors.log_prior,
                 self.weights,
@@ -329,12 +327,10 @@ class AnchoredReport:
         damping: float,
     ) -> float:
         """Write the probabilities of a shard, and add up what they are before the lapse."""
-        from rarevote.methods.anchored_rasch.kernel import report_pass
-
         del local, refresh, damping
         model = self.model
-        report_pass(
-            *shard,
+        passes_for(shard).report_pass(
+            shard,
             *model.tables(shared.fitted),
             model.anchors.log_prior,
             model.weights,

@@ -5,9 +5,10 @@ difficulties its share of what the workers need, a gradient and a curvature per 
 
 Everything is in odds, ``exp(alpha - beta) = odds[worker, class] * exp(-h[task, class])``, so that an annotation
 costs a multiplication and a division per class but no ``exp``; the likelihood of a task is a running product that
-needs one ``log`` per class. The sign of a stored odd says whether the vote was for that class, which spares every
-branch. Tasks are taken in blocks whose work arrays stay in the first-level cache, and each stage is a loop over
-contiguous memory that the compiler vectorises.
+needs one ``log`` per task. The sign of a stored odd says whether the vote was for that class, which spares every
+branch. Votes come in blocks of tasks (:mod:`rarevote.kernels.blocks`): work arrays stay in the first-level cache, and
+each stage is a loop over contiguous memory that the compiler vectorises. See :mod:`rarevote.methods.cc_rasch.plain`
+for the same without any of this.
 """
 
 from __future__ import annotations
@@ -15,33 +16,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import log
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED
 from rarevote.kernels.compile import kernel
-from rarevote.kernels.fast_math import exp_fast, log_fast
-from rarevote.kernels.posterior import posterior_of_block
-
-_BLOCK = 64
-_SMALLEST_PRODUCT = 1e-150
-# Up to this many classes the number is compiled in, which unrolls the loops over classes.
-_MAX_UNROLLED = 5
-
-NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
+from rarevote.kernels.fast_math import exp_fast
+from rarevote.kernels.posterior import SMALLEST_PRODUCT, posterior_of_lanes
+from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, NO_DIFFICULTY, SHARED_DIFFICULTY
 
 
-def fused_pass(n_classes: int) -> Callable[..., float]:
-    """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _fused_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any) -> float:
+    """The compiled pass. See ``pass_over_blocks`` below for its arguments."""
+    n_classes = odds.shape[1]
+    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0)
+    return compiled(*shard.blocks, shard.gold, odds, *rest)
 
 
 @cache
 def _fused_pass(unrolled: int) -> Callable[..., float]:
     @kernel
-    def pass_over_tasks(  # type: ignore[no-untyped-def]
-        task_ptr,  # int64 (n + 1), absolute positions into worker and label
-        worker,  # unsigned (N)
-        label,  # unsigned (N)
+    def pass_over_blocks(  # type: ignore[no-untyped-def]
+        order,  # these five: the votes in blocks
+        block_ptr,
+        level_ptr,
+        worker,
+        label,
         gold,  # int32 (n), the known class or -1; or of size 0
         odds,  # (m, K), exp(s_k + g_rk)
         log_prior,  # (K)
@@ -63,207 +66,196 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         class_mass,  # (K), added to: sum of the posterior
     ):
         K = unrolled if unrolled > 0 else odds.shape[1]
-        n = task_ptr.shape[0] - 1
-        log_others = log(K - 1.0) if K > 2 else 0.0
+        L = LANES
+        n = order.shape[0]
+        of_others = 1.0 / max(K - 1, 1)  # a wrong vote names any of the other classes
+        fixed_weight = 0.25 * damping
         most = 0
-        for begin in range(0, n, _BLOCK):
-            most = max(most, task_ptr[min(begin + _BLOCK, n)] - task_ptr[begin])
-        # One entry per (annotation, class) of a block.
+        for block in range(block_ptr.shape[0] - 1):
+            most = max(most, level_ptr[block_ptr[block + 1]] - level_ptr[block_ptr[block]])
+        # One entry per (vote, class) of a block: level by level, class by class, lane by lane.
         signed_odds = np.empty(most * K)
-        first_cell = np.empty(most, np.int64)  # of the task of each annotation
-        likelihood = np.empty(most * K)
-        residual = np.empty(most * K)
-        weight = np.empty(most * K)
-        # One entry per (task, class) of a block.
-        h = np.empty(_BLOCK * K)
-        ease = np.empty(_BLOCK * K)
-        product = np.empty(_BLOCK * K)
-        taken_out = np.zeros(_BLOCK * K)
-        residuals = np.empty(_BLOCK * K)
-        weights = np.empty(_BLOCK * K)
-        q = np.empty(_BLOCK * K)
-        top = np.empty(_BLOCK)
-        total = np.empty(_BLOCK)
-        slope = np.empty(_BLOCK * K)
-        moved_to = np.empty(_BLOCK * K)
-        # What differs by class alone, laid out like a block, so that loops over cells need no index arithmetic.
-        shift_of = np.zeros(_BLOCK * K)
-        ridge_of = np.zeros(_BLOCK * K)
-        pull_of = np.zeros(_BLOCK * K)
-        stiffness_of = np.zeros(_BLOCK * K)
-        if mode != NO_DIFFICULTY:
-            for cell in range(_BLOCK * K):
-                d = cell % K if mode == CLASS_DIFFICULTY else 0
-                shift_of[cell] = shift[d]
-                ridge_of[cell] = ridge[d]
-                pull_of[cell] = pull[d]
-                stiffness_of[cell] = stiffness[d]
-        q_in = posterior_in.reshape(-1)
-        q_out = posterior_out.reshape(-1)
-        h_in = difficulty_in.reshape(-1)
-        h_out = difficulty_out.reshape(-1)
-        change = 0.0
-        loglik = 0.0
-        norm = 0.0
+        # One entry per (class, lane).
+        h = np.zeros((K, L))
+        ease = np.ones((K, L))
+        product = np.ones((K, L))
+        taken_out = np.zeros((K, L))
+        residuals = np.zeros((K, L))
+        weights = np.zeros((K, L))
+        q_in = np.zeros((K, L))
+        q = np.zeros((K, L))
+        gradient = np.empty((K, L))
+        curvature = np.empty((K, L))
+        n_votes = np.zeros(L)
+        total = np.empty(L)
+        known = np.empty(L if gold.shape[0] > 0 else 0, np.int64)
+        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
+        loglik = np.zeros(L)
+        norm = np.zeros(L)
+        change = np.zeros((K, L))
+        mass = np.zeros((K, L))
+        square_sum = np.zeros((K, L))
+        moved_sum = np.zeros((K, L))
 
-        for begin in range(0, n, _BLOCK):
-            end = min(begin + _BLOCK, n)
-            size = end - begin
-            cells = size * K
-            base = task_ptr[begin]
-            votes = task_ptr[end] - base
-            terms = votes * K
+        for block in range(block_ptr.shape[0] - 1):
+            places = order[block * L : min((block + 1) * L, n)]
+            size = places.shape[0]
+            first_level, last_level = block_ptr[block], block_ptr[block + 1]
+            first_vote = level_ptr[first_level]
 
-            if mode == CLASS_DIFFICULTY:
-                for cell in range(cells):
-                    h[cell] = h_in[begin * K + cell] + shift_of[cell]
-            elif mode == SHARED_DIFFICULTY:
+            for i in range(size):
+                task = places[i]
+                for k in range(K):
+                    q_in[k, i] = posterior_in[task, k]
+            if mode != NO_DIFFICULTY:
                 for i in range(size):
+                    task = places[i]
                     for k in range(K):
-                        h[i * K + k] = h_in[begin + i] + shift[0]
-            else:
-                for cell in range(cells):
-                    h[cell] = 0.0
-            for cell in range(cells):
-                ease[cell] = exp_fast(-h[cell])
-
-            # Tasks have few votes, and how many is hard to predict: only this loop goes by task, the others by vote.
-            for i in range(size):
-                for a in range(task_ptr[begin + i] - base, task_ptr[begin + i + 1] - base):
-                    first_cell[a] = i * K
-            for a in range(votes):
-                r = worker[base + a]
-                y = label[base + a]
-                c = first_cell[a]
-                for k in range(K):
-                    o = odds[r, k] * ease[c + k]
-                    signed_odds[a * K + k] = o if y == k else -o
-            for t in range(terms):
-                o = signed_odds[t]
-                x = abs(o)
-                wrong = 1.0 / (1.0 + x)
-                right = x * wrong
-                likelihood[t] = right if o > 0.0 else wrong
-                residual[t] = wrong if o > 0.0 else -right
-                w = right * wrong
-                weight[t] = w if damping == 0.0 else 0.25 * damping
-            for cell in range(cells):
-                product[cell] = 1.0
-                taken_out[cell] = 0.0
-                residuals[cell] = 0.0
-                weights[cell] = 0.0
-            for a in range(votes):
-                c = first_cell[a]
-                for k in range(K):
-                    t = a * K + k
-                    running = product[c + k] * likelihood[t]
-                    if running < _SMALLEST_PRODUCT:
-                        taken_out[c + k] += log(running)
-                        running = 1.0
-                    product[c + k] = running
-                    residuals[c + k] += residual[t]
-                    weights[c + k] += weight[t]
-
-            # Log joint probability of the votes and each class.
-            for cell in range(cells):
-                product[cell] = log_fast(product[cell]) + taken_out[cell]
-            for i in range(size):
-                n_votes = task_ptr[begin + i + 1] - task_ptr[begin + i]
-                for k in range(K):
-                    product[i * K + k] += log_prior[k] - n_votes * log_others
-            if log_others != 0.0:
-                for a in range(votes):
-                    product[first_cell[a] + label[base + a]] += log_others
-
-            if refresh:
-                posterior_of_block(product, gold, begin, size, K, q, top, total)
+                        d = k if mode == CLASS_DIFFICULTY else 0
+                        h[k, i] = difficulty_in[task, d] + shift[d]
+            if gold.shape[0] > 0:
                 for i in range(size):
-                    loglik += top[i]
-            else:
-                for cell in range(cells):
-                    known_q = q_in[begin * K + cell]
-                    q[cell] = known_q
-                    if known_q > 0.0:
-                        loglik += known_q * (product[cell] - log(known_q))
-            for cell in range(cells):
-                change = max(change, abs(q[cell] - q_in[begin * K + cell]))
-            for cell in range(cells):
-                q_out[begin * K + cell] = q[cell]
+                    known[i] = gold[places[i]]
             for k in range(K):
-                mass = 0.0
+                of_class = h[k]
+                made = ease[k]
+                for i in range(L):
+                    made[i] = exp_fast(-of_class[i])
+            product[:] = 1.0
+            taken_out[:] = 0.0
+            residuals[:] = 0.0
+            weights[:] = 0.0
+            n_votes[:] = 0.0
+
+            # The votes at the difficulties that came in.
+            is_folded = False
+            for level in range(first_level, last_level):
+                start, end = level_ptr[level], level_ptr[level + 1]
+                active = end - start
+                base = (start - first_vote) * K
+                workers = worker[start:end]
+                labels = label[start:end]
+                fetched = signed_odds[base : base + K * active].reshape((K, active))
+                for i in range(active):
+                    r, y = workers[i], labels[i]
+                    for k in range(K):
+                        o = odds[r, k]
+                        fetched[k, i] = o if y == k else -o
+                n_small = 0
+                if damping != 0.0:
+                    for i in range(active):
+                        n_votes[i] += 1.0
+                for k in range(K):
+                    signed = signed_odds[base + k * active : base + (k + 1) * active]
+                    eases, products, of_task, bends = ease[k], product[k], residuals[k], weights[k]
+                    for i in range(active):
+                        o = signed[i] * eases[i]
+                        signed[i] = o
+                        x = abs(o)
+                        wrong = 1.0 / (1.0 + x)
+                        right = x * wrong
+                        running = products[i] * (right if o > 0.0 else wrong * of_others)
+                        products[i] = running
+                        of_task[i] += wrong if o > 0.0 else -right
+                        bends[i] += right * wrong
+                        n_small += 1 if running < SMALLEST_PRODUCT else 0
+                if n_small > 0:
+                    is_folded = True
+                    for k in range(K):
+                        for i in range(active):
+                            if product[k, i] < SMALLEST_PRODUCT:
+                                taken_out[k, i] += log(product[k, i])
+                                product[k, i] = 1.0
+            if damping != 0.0:
+                for k in range(K):
+                    for i in range(size):
+                        weights[k, i] = fixed_weight * n_votes[i]
+
+            posterior_of_lanes(
+                product, taken_out, is_folded, log_prior, known, refresh, size, K, q_in, q, total, loglik
+            )
+            for k in range(K):
+                before, after, largest, summed = q_in[k], q[k], change[k], mass[k]
                 for i in range(size):
-                    mass += q[i * K + k]
-                class_mass[k] += mass
+                    largest[i] = max(largest[i], abs(after[i] - before[i]))
+                    summed[i] += after[i]
+            for i in range(size):
+                task = places[i]
+                for k in range(K):
+                    posterior_out[task, k] = q[k, i]
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
+            for k in range(K):
+                shares, of_task, bends = q[k], residuals[k], weights[k]
+                for i in range(size):
+                    of_task[i] *= shares[i]
+                    bends[i] *= shares[i]
             if mode == SHARED_DIFFICULTY:
                 # One difficulty for all classes: every class carries the sum.
                 for i in range(size):
                     residual_sum = 0.0
                     weight_sum = 0.0
                     for k in range(K):
-                        residual_sum += q[i * K + k] * residuals[i * K + k]
-                        weight_sum += q[i * K + k] * weights[i * K + k]
+                        residual_sum += residuals[k, i]
+                        weight_sum += weights[k, i]
                     for k in range(K):
-                        residuals[i * K + k] = residual_sum
-                        weights[i * K + k] = weight_sum
-            elif mode == CLASS_DIFFICULTY:
-                for cell in range(cells):
-                    residuals[cell] *= q[cell]
-                    weights[cell] *= q[cell]
+                        residuals[k, i] = residual_sum
+                        weights[k, i] = weight_sum
             if mode != NO_DIFFICULTY:
-                for cell in range(cells):
-                    s = pull_of[cell] - residuals[cell] - ridge_of[cell] * h[cell]
-                    step = s / (weights[cell] + stiffness_of[cell])
-                    slope[cell] = s
-                    moved_to[cell] = h[cell] + step
-                    ease[cell] = exp_fast(-step)
-                columns = K if mode == CLASS_DIFFICULTY else 1
-                for k in range(columns):
-                    slope_sum = 0.0
-                    square_sum = 0.0
-                    moved_sum = 0.0
+                for k in range(K):
+                    d = k if mode == CLASS_DIFFICULTY else 0
+                    of_task, bends, of_class, made = residuals[k], weights[k], h[k], ease[k]
                     for i in range(size):
-                        c = i * K + k
-                        slope_sum += slope[c] * slope[c]
-                        square_sum += h[c] * h[c]
-                        moved_sum += moved_to[c]
-                    norm += slope_sum
-                    squares[k] += square_sum
-                    moved[k] += moved_sum
-                if mode == CLASS_DIFFICULTY:
-                    for cell in range(cells):
-                        h_out[begin * K + cell] = moved_to[cell]
-                else:
+                        slope = pull[d] - of_task[i] - ridge[d] * of_class[i]
+                        of_task[i] = slope
+                        made[i] = slope / (bends[i] + stiffness[d])
+                    if k <= d:
+                        squared, new = square_sum[k], moved_sum[k]
+                        for i in range(size):
+                            norm[i] += of_task[i] * of_task[i]
+                            squared[i] += of_class[i] * of_class[i]
+                            new[i] += of_class[i] + made[i]
                     for i in range(size):
-                        h_out[begin + i] = moved_to[i * K]
-                for a in range(votes):
-                    c = first_cell[a]
+                        of_class[i] += made[i]
+                        made[i] = exp_fast(-made[i])
+                for i in range(size):
+                    task = places[i]
+                    for k in range(K if mode == CLASS_DIFFICULTY else 1):
+                        difficulty_out[task, k] = h[k, i]
+            else:
+                ease[:] = 1.0
+
+            # The votes at the new difficulties, for the workers.
+            for level in range(first_level, last_level):
+                start, end = level_ptr[level], level_ptr[level + 1]
+                active = end - start
+                base = (start - first_vote) * K
+                workers = worker[start:end]
+                for k in range(K):
+                    signed = signed_odds[base + k * active : base + (k + 1) * active]
+                    eases, shares, slopes, bends = ease[k], q[k], gradient[k], curvature[k]
+                    for i in range(active):
+                        o = signed[i] * eases[i]
+                        x = abs(o)
+                        wrong = 1.0 / (1.0 + x)
+                        right = x * wrong
+                        slopes[i] = shares[i] * (wrong if o > 0.0 else -right)
+                        bends[i] = shares[i] * (right * wrong if damping == 0.0 else fixed_weight)
+                for i in range(active):
+                    r = workers[i]
                     for k in range(K):
-                        signed_odds[a * K + k] *= ease[c + k]
+                        of_workers[r, 0, k] += gradient[k, i]
+                    for k in range(K):
+                        of_workers[r, 1, k] += curvature[k, i]
 
-            for a in range(votes):
-                c = first_cell[a]
-                for k in range(K):
-                    likelihood[a * K + k] = q[c + k]
-            for t in range(terms):
-                o = signed_odds[t]
-                x = abs(o)
-                wrong = 1.0 / (1.0 + x)
-                right = x * wrong
-                residual[t] = likelihood[t] * (wrong if o > 0.0 else -right)
-                w = right * wrong
-                weight[t] = likelihood[t] * (w if damping == 0.0 else 0.25 * damping)
-            for a in range(votes):
-                r = worker[base + a]
-                t = a * K
-                for k in range(K):
-                    of_workers[r, 0, k] += residual[t + k]
-                for k in range(K):
-                    of_workers[r, 1, k] += weight[t + k]
+        scalars[0] += loglik.sum()
+        scalars[1] += norm.sum()
+        for k in range(K):
+            class_mass[k] += mass[k].sum()
+        if mode != NO_DIFFICULTY:
+            for k in range(K if mode == CLASS_DIFFICULTY else 1):
+                squares[k] += square_sum[k].sum()
+                moved[k] += moved_sum[k].sum()
+        return change.max()
 
-        scalars[0] += loglik
-        scalars[1] += norm
-        return change
-
-    return pass_over_tasks
+    return pass_over_blocks

@@ -20,6 +20,7 @@ eliminating ``g`` and the multiplier of the constraint leaves one number per cla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
 from rarevote.em.model import Shard, soft_majority
+from rarevote.methods.cc_rasch import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -79,6 +81,8 @@ class CCRaschModel:
     ability: Ability = "per-class"
     difficulty: Difficulty = "per-class"
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))  # of the local state
+    # The odds of the last pass, which all shards of it ask for.
+    _held: list[tuple[CCRaschShared, FloatArray]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def rounding(self) -> float:
@@ -191,23 +195,14 @@ class CCRaschModel:
         damping: float,
     ) -> float:
         """One fused pass over a shard (see :mod:`rarevote.methods.cc_rasch.kernel`)."""
-        from rarevote.methods.cc_rasch.kernel import (
-            CLASS_DIFFICULTY,
-            NO_DIFFICULTY,
-            SHARED_DIFFICULTY,
-            fused_pass,
-        )
-
-        log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
-        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
         weighted = self._precision_times(shared.intercept)
         precision = self._precision()
         if self.difficulty == "per-class":
-            mode, ridge = CLASS_DIFFICULTY, np.asarray(1.0 / self.sigma_beta**2)
+            mode, ridge = plain.CLASS_DIFFICULTY, np.asarray(1.0 / self.sigma_beta**2)
             own = _per_class(precision if precision.ndim == 1 else np.diag(precision), self.n_classes)
             pull = _per_class(weighted, self.n_classes) / max(self.n_tasks, 1)
         else:
-            mode = SHARED_DIFFICULTY if self.difficulty == "shared" else NO_DIFFICULTY
+            mode = plain.SHARED_DIFFICULTY if self.difficulty == "shared" else plain.NO_DIFFICULTY
             ridge = np.asarray(1.0 / self.sigma_beta[:1] ** 2)
             own, pull = (
                 precision.sum(keepdims=True).reshape(1),
@@ -215,12 +210,9 @@ class CCRaschModel:
             )
         stiffness = ridge + own / max(self.n_tasks, 1)
         return float(
-            fused_pass(self.n_classes)(
-                shard.task_ptr,
-                shard.worker,
-                shard.label,
-                shard.gold,
-                odds,
+            passes_for(shard).fused_pass(
+                shard,
+                self._odds(shared),
                 shared.log_prior,
                 shared.shift,
                 ridge,
@@ -236,6 +228,16 @@ class CCRaschModel:
                 *stats,
             )
         )
+
+    def _odds(self, shared: CCRaschShared) -> FloatArray:
+        """``exp(s_k + g_rk)``, (m, K); computed once a pass, whatever the number of shards."""
+        held = self._held[:1]
+        if held and held[0][0] is shared:
+            return held[0][1]
+        log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
+        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
+        self._held[:1] = [(shared, odds)]
+        return odds
 
     def objective(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
         """Penalised log likelihood, normalising constants of the priors left out."""
@@ -381,3 +383,12 @@ class HeldWorkers(CCRaschModel):
 
 def _per_class(values: NDArray[Any], n_classes: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(values, (n_classes,)))
+
+
+def passes_for(shard: Shard) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if shard.is_small:
+        return plain
+    from rarevote.methods.cc_rasch import kernel
+
+    return kernel

@@ -1,40 +1,45 @@
 """The Dawid–Skene pass over a run of tasks, and the maximisation step that follows it.
 
 An annotation costs one row of ``K`` logarithms, ``log_confusion[worker, label]``, added to its task's scores, and one
-row of ``K`` probabilities added to ``counts[worker, label]``. Tasks are taken in blocks whose work arrays stay in the
-first-level cache, so that ``exp`` and ``log`` run over contiguous memory, several values at once.
+row of ``K`` probabilities added to ``counts[worker, label]``. Votes come in blocks of tasks, level by level
+(:mod:`rarevote.kernels.blocks`), so that no addition waits for the one before, and ``exp`` and ``log`` run over
+contiguous memory, several values at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
-_BLOCK = 64
-# Up to this many classes the number is compiled in, which unrolls the loops over classes.
-_MAX_UNROLLED = 5
 # Stands in for a share of zero, whose logarithm is multiplied by that zero.
 _SMALLEST = 1e-300
 
 
-def confusion_pass(n_classes: int) -> Callable[..., float]:
-    """The compiled pass for ``n_classes`` classes. See ``pass_over_tasks`` below for its arguments."""
-    return _confusion_pass(n_classes if 2 <= n_classes <= _MAX_UNROLLED else 0)
+def confusion_pass(shard: Shard, log_confusion: NDArray[np.float64], *rest: Any) -> float:
+    """The compiled pass. See ``pass_over_blocks`` below for its arguments."""
+    n_classes = log_confusion.shape[1]
+    compiled = _confusion_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0)
+    return compiled(*shard.blocks, shard.gold, log_confusion, *rest)
 
 
 @cache
 def _confusion_pass(unrolled: int) -> Callable[..., float]:
     @kernel
-    def pass_over_tasks(  # type: ignore[no-untyped-def]
-        task_ptr,  # int64 (n + 1), absolute positions into worker and label
-        worker,  # unsigned (N)
-        label,  # unsigned (N)
+    def pass_over_blocks(  # type: ignore[no-untyped-def]
+        order,  # these five: the votes in blocks
+        block_ptr,
+        level_ptr,
+        worker,
+        label,
         gold,  # int32 (n), the known class or -1; or of size 0
         log_confusion,  # (m, K, K): worker, label, truth
         log_prior,  # (K)
@@ -46,86 +51,98 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
         class_mass,  # (K), added to: sum of the posterior
     ):
         K = unrolled if unrolled > 0 else log_prior.shape[0]
-        n = task_ptr.shape[0] - 1
+        n = order.shape[0]
         has_gold = gold.shape[0] > 0
-        given = posterior_in.reshape(-1)
-        written = posterior_out.reshape(-1)
-        score = np.empty(_BLOCK * K)
-        q = np.empty(_BLOCK * K)
-        top = np.empty(_BLOCK)
-        log_total = np.empty(_BLOCK)
-        # Sums and maxima over blocks, one per place in a block: no addition waits for the one before.
-        loglik = np.zeros(_BLOCK)
-        entropy = np.zeros(_BLOCK)
-        cell_sum = np.zeros(_BLOCK * K)
-        mass = np.zeros(_BLOCK * K)
-        change = np.zeros(_BLOCK * K)
+        # One entry per (lane, class).
+        score = np.empty((LANES, K))
+        q = np.zeros((LANES, K))
+        given = np.zeros((LANES, K))
+        top = np.empty(LANES)
+        log_total = np.empty(LANES)
+        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
+        loglik = np.zeros(LANES)
+        entropy = np.zeros(LANES)
+        cell_sum = np.zeros(LANES * K)
+        mass = np.zeros(LANES * K)
+        change = np.zeros(LANES * K)
+        scores = score.reshape(-1)
+        shares = q.reshape(-1)
+        before = given.reshape(-1)
 
-        for begin in range(0, n, _BLOCK):
-            size = min(begin + _BLOCK, n) - begin
+        for block in range(block_ptr.shape[0] - 1):
+            places = order[block * LANES : min((block + 1) * LANES, n)]
+            size = places.shape[0]
             cells = size * K
+            for i in range(size):
+                task = places[i]
+                for k in range(K):
+                    given[i, k] = posterior_in[task, k]
+                    score[i, k] = log_prior[k]
 
             # Log joint probability of the votes and each class.
-            for i in range(size):
-                for k in range(K):
-                    score[i * K + k] = log_prior[k]
-                for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-                    r = worker[a]
-                    y = label[a]
+            for level in range(block_ptr[block], block_ptr[block + 1]):
+                start, end = level_ptr[level], level_ptr[level + 1]
+                workers, labels = worker[start:end], label[start:end]
+                for i in range(end - start):
+                    r, y = workers[i], labels[i]
                     for k in range(K):
-                        score[i * K + k] += log_confusion[r, y, k]
+                        score[i, k] += log_confusion[r, y, k]
 
             if refresh:
                 for i in range(size):
-                    highest = score[i * K]
+                    highest = score[i, 0]
                     for k in range(1, K):
-                        highest = max(highest, score[i * K + k])
+                        highest = max(highest, score[i, k])
                     top[i] = highest
                     for k in range(K):
-                        score[i * K + k] -= highest
+                        score[i, k] -= highest
                 for cell in range(cells):
-                    q[cell] = exp_fast(score[cell])
+                    shares[cell] = exp_fast(scores[cell])
                 for i in range(size):
                     total = 0.0
                     for k in range(K):
-                        total += q[i * K + k]
+                        total += q[i, k]
                     log_total[i] = total
                     scale = 1.0 / total
                     for k in range(K):
-                        q[i * K + k] *= scale
+                        q[i, k] *= scale
                 for i in range(size):
                     log_total[i] = log_fast(log_total[i])
                 if has_gold:
                     for i in range(size):
-                        known = gold[begin + i]
+                        known = gold[places[i]]
                         if known >= 0:
-                            log_total[i] = score[i * K + known]
+                            log_total[i] = score[i, known]
                             for k in range(K):
-                                q[i * K + k] = 1.0 if k == known else 0.0
+                                q[i, k] = 1.0 if k == known else 0.0
                 # -log q = log(total) - score, so that the entropy needs no further logarithm.
                 for i in range(size):
                     loglik[i] += top[i] + log_total[i]
                     entropy[i] += log_total[i]
                 for cell in range(cells):
-                    cell_sum[cell] -= q[cell] * score[cell]
+                    cell_sum[cell] -= shares[cell] * scores[cell]
             else:
                 for cell in range(cells):
-                    share = given[begin * K + cell]
-                    q[cell] = share
-                    cell_sum[cell] += share * (score[cell] - log_fast(max(share, _SMALLEST)))
+                    share = before[cell]
+                    shares[cell] = share
+                    cell_sum[cell] += share * (scores[cell] - log_fast(max(share, _SMALLEST)))
             for cell in range(cells):
-                change[cell] = max(change[cell], abs(q[cell] - given[begin * K + cell]))
-                written[begin * K + cell] = q[cell]
-                mass[cell] += q[cell]
-
+                change[cell] = max(change[cell], abs(shares[cell] - before[cell]))
+                mass[cell] += shares[cell]
             for i in range(size):
-                for a in range(task_ptr[begin + i], task_ptr[begin + i + 1]):
-                    r = worker[a]
-                    y = label[a]
-                    for k in range(K):
-                        counts[r, y, k] += q[i * K + k]
+                task = places[i]
+                for k in range(K):
+                    posterior_out[task, k] = q[i, k]
 
-        for cell in range(_BLOCK * K):
+            for level in range(block_ptr[block], block_ptr[block + 1]):
+                start, end = level_ptr[level], level_ptr[level + 1]
+                workers, labels = worker[start:end], label[start:end]
+                for i in range(end - start):
+                    r, y = workers[i], labels[i]
+                    for k in range(K):
+                        counts[r, y, k] += q[i, k]
+
+        for cell in range(LANES * K):
             class_mass[cell % K] += mass[cell]
         if refresh:
             scalars[0] += loglik.sum()
@@ -134,7 +151,7 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
             scalars[0] += cell_sum.sum()
         return change.max()
 
-    return pass_over_tasks
+    return pass_over_blocks
 
 
 @kernel

@@ -16,6 +16,7 @@ to every count maximises.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import TINY, log_prior_from_mass
 from rarevote.em.model import Shard, soft_majority
+from rarevote.kernels.plain import is_small
+from rarevote.methods.dawid_skene import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -110,15 +113,10 @@ class DawidSkeneModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.dawid_skene.kernel`)."""
-        from rarevote.methods.dawid_skene.kernel import confusion_pass
-
         del damping  # tasks have no parameters of their own
         return float(
-            confusion_pass(self.n_classes)(
-                shard.task_ptr,
-                shard.worker,
-                shard.label,
-                shard.gold,
+            passes_for(shard.n_votes).confusion_pass(
+                shard,
                 shared.log_confusion,
                 shared.log_prior,
                 refresh,
@@ -186,8 +184,6 @@ class DawidSkeneModel:
 
     def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
         """Log confusion matrices from the counts: clipped, then normalised over the labels that share."""
-        from rarevote.methods.dawid_skene.kernel import normalise_counts
-
         if initial is not None and initial.replaces:
             counts, counted = initial.counts, initial.given
         else:
@@ -200,7 +196,7 @@ class DawidSkeneModel:
             if self.smoothing > 0.0:
                 counts, counted = counts + self.smoothing, np.ones_like(counted)
         log_confusion = np.empty_like(counts)
-        normalise_counts(counts, counted, TINY, log_confusion)
+        passes_for(self.n_annotations).normalise_counts(counts, counted, TINY, log_confusion)
         return log_confusion
 
     def _log_smoothing(self, shared: DawidSkeneShared) -> float:
@@ -226,3 +222,12 @@ class OneCoinModel(DawidSkeneModel):
         log_confusion = np.broadcast_to(log_wrong[:, None, None], counts.shape).copy()
         log_confusion[:, np.arange(K), np.arange(K)] = log_right[:, None]
         return log_confusion
+
+
+def passes_for(n_votes: int) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if is_small(n_votes):
+        return plain
+    from rarevote.methods.dawid_skene import kernel
+
+    return kernel

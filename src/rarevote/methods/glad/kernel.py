@@ -17,24 +17,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 from rarevote.kernels.posterior import posterior_of_block
+from rarevote.methods.glad.plain import LEAST_CURVATURE, LONGEST_STEP, MAX_HALVINGS, ROUNDING
 
 _BLOCK = 64
 _LARGEST_PRODUCT = 1e150
 # Stands in for a share of zero, whose logarithm is multiplied by that zero.
 _SMALLEST = 1e-300
-# A step of b multiplies all odds of a task's votes: beyond this the quadratic model means nothing.
-_LONGEST_STEP = 1.0
-# The objective of a task is not concave in b; Newton's curvature counts from this share of the concave part on.
-_LEAST_CURVATURE = 0.25
-_MAX_HALVINGS = 30
-_ROUNDING = 1e-13
+
+
+def glad_pass(shard: Shard, *rest: Any) -> float:
+    """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
+    return _pass_over_tasks(*shard, *rest)
 
 
 @kernel
-def glad_pass(
+def _pass_over_tasks(
     task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
     worker: NDArray[Any],  # unsigned (N)
     label: NDArray[Any],  # unsigned (N)
@@ -139,8 +140,8 @@ def glad_pass(
                 expected += c * x
             deviation = b[i] - mean[i]
             slope = pull - deviation
-            bend = max(spread - pull, _LEAST_CURVATURE * spread)
-            moved[i] = b[i] + min(max(slope / bend, -_LONGEST_STEP), _LONGEST_STEP)
+            bend = max(spread - pull, LEAST_CURVATURE * spread)
+            moved[i] = b[i] + min(max(slope / bend, -LONGEST_STEP), LONGEST_STEP)
             value[i] = expected + base[i] - 0.5 * deviation * deviation
             norm += slope * slope
             squares += deviation * deviation
@@ -153,7 +154,7 @@ def glad_pass(
             here = base[i] - 0.5 * (moved[i] - mean[i]) ** 2
             for t in range(task_ptr[begin + i] - first, task_ptr[begin + i + 1] - first):
                 here += believed[t] * log_odds[t]
-            if here < value[i] - _ROUNDING * (1.0 + abs(value[i])):
+            if here < value[i] - ROUNDING * (1.0 + abs(value[i])):
                 votes_of_task = slice(task_ptr[begin + i] - first, task_ptr[begin + i + 1] - first)
                 moved[i] = _shorten(
                     b[i],
@@ -262,8 +263,8 @@ def _shorten(
 ) -> float:
     """The longest of ever halved steps from ``start`` that raises a task's objective above ``value``, or none."""
     b = proposed
-    for halving in range(_MAX_HALVINGS + 1):
-        b = 0.5 * (b + start) if halving < _MAX_HALVINGS else start
+    for halving in range(MAX_HALVINGS + 1):
+        b = 0.5 * (b + start) if halving < MAX_HALVINGS else start
         ease = exp(b)
         here = -0.5 * (b - mean) ** 2
         for t in range(worker.shape[0]):

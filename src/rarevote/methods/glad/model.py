@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
 from rarevote.em.model import Shard
+from rarevote.methods.glad import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -107,14 +109,9 @@ class GLADModel:
         damping: float,
     ) -> float:
         """One fused pass over a shard (see :mod:`rarevote.methods.glad.kernel`)."""
-        from rarevote.methods.glad.kernel import glad_pass
-
         return float(
-            glad_pass(
-                shard.task_ptr,
-                shard.worker,
-                shard.label,
-                shard.gold,
+            passes_for(shard).glad_pass(
+                shard,
                 shared.alpha,
                 shared.shift,
                 self._means_of(shard),
@@ -209,3 +206,12 @@ def best_scale(squares: float, product: float, deviations: float, n_tasks: int) 
         t += step
         value = penalty(t)
     return t
+
+
+def passes_for(shard: Shard) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if shard.is_small:
+        return plain
+    from rarevote.methods.glad import kernel
+
+    return kernel

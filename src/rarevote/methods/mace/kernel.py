@@ -14,11 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.em.model import Shard
 from rarevote.kernels.compile import kernel
 
 
+def mace_pass(shard: Shard, *rest: Any) -> float:
+    """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
+    return _pass_over_tasks(*shard, *rest)
+
+
 @kernel
-def mace_pass(
+def _pass_over_tasks(
     task_ptr: NDArray[np.int64],
     worker: NDArray[Any],
     label: NDArray[Any],

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.model import Shard, soft_majority
+from rarevote.kernels.special import digamma, log_gamma
+from rarevote.methods.mace import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -94,8 +97,6 @@ class MaceModel:
     def _log_shares(self, counts: FloatArray) -> FloatArray:
         if self.method == "em":
             return np.asarray(np.log(counts / counts.sum(axis=1, keepdims=True)))
-        from rarevote.kernels.special import digamma
-
         return digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
@@ -136,16 +137,11 @@ class MaceModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.mace.kernel`)."""
-        from rarevote.methods.mace.kernel import mace_pass
-
         del damping  # every step is an exact maximiser
         spam, bonus = log_weights(shared)
         return float(
-            mace_pass(
-                shard.task_ptr,
-                shard.worker,
-                shard.label,
-                shard.gold,
+            passes_for(shard).mace_pass(
+                shard,
                 spam,
                 bonus,
                 refresh,
@@ -197,8 +193,15 @@ def log_weights(shared: MaceShared) -> tuple[FloatArray, FloatArray]:
 
 def _divergence(counts: FloatArray, mean_logs: FloatArray, prior: FloatArray) -> float:
     """Sum over rows of KL(Dirichlet(counts) || Dirichlet(prior))."""
-    from rarevote.kernels.special import log_gamma
-
     of_rows = log_gamma(counts.sum(axis=1)) - log_gamma(counts).sum(axis=1) + ((counts - prior) * mean_logs).sum(axis=1)
     of_prior = log_gamma(prior).sum() - log_gamma(prior.sum())
     return float(of_rows.sum() + len(counts) * of_prior)
+
+
+def passes_for(shard: Shard) -> ModuleType:
+    """The module that computes: in NumPy, or compiled."""
+    if shard.is_small:
+        return plain
+    from rarevote.methods.mace import kernel
+
+    return kernel

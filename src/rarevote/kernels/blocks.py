@@ -1,0 +1,116 @@
+"""Votes laid out in blocks of tasks, so that a compiled loop treats several tasks at once.
+
+A task has few votes, and how many is hard to predict; a sum over them is a chain in which every addition waits for the
+one before. So tasks with about as many votes are put side by side, ``LANES`` to a block, and their votes are stored by
+level: first the first vote of every task of the block, then the second ones, and so on. In a block the tasks with the
+most votes come first, so that the tasks that have a vote on a level are always the first so many. A loop over a level
+meets each task once, contiguously in memory, and becomes vector instructions.
+
+Tasks are sorted by their number of votes within windows only: what belongs to the tasks of a block is never far apart.
+The layout depends on the votes alone, so that results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.kernels.compile import kernel
+
+LANES = 64
+# Up to this many classes the number is compiled into a pass, which unrolls the loops over classes.
+MAX_UNROLLED = 5
+_WINDOW = 4096
+
+
+class Blocks(NamedTuple):
+    """The votes of ``n`` tasks in blocks; block ``b`` has the places ``LANES * b`` to ``LANES * (b + 1)``."""
+
+    order: NDArray[np.uint32]  # (n), the task at each place
+    block_ptr: NDArray[np.int64]  # (blocks + 1), the first level of each block
+    level_ptr: NDArray[np.int64]  # (levels + 1), where the votes of each level begin
+    worker: NDArray[Any]  # (N)
+    label: NDArray[Any]  # (N)
+
+
+def blocks_of(task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[Any]) -> Blocks:
+    """Lay out the votes of a run of tasks.
+
+    Args:
+        task_ptr: (n + 1), absolute positions into worker and label.
+        worker: of every vote.
+        label: of every vote.
+    """
+    n_tasks, n_votes = task_ptr.size - 1, int(task_ptr[-1] - task_ptr[0])
+    order = np.empty(n_tasks, dtype=np.uint32)
+    block_ptr = np.zeros(-(-n_tasks // LANES) + 1, dtype=np.int64)
+    _order_tasks(task_ptr, order, block_ptr)
+    level_ptr = np.zeros(int(block_ptr[-1]) + 1, dtype=np.int64)
+    placed = Blocks(
+        order, block_ptr, level_ptr, np.empty(n_votes, dtype=worker.dtype), np.empty(n_votes, dtype=label.dtype)
+    )
+    _place_votes(task_ptr, worker, label, *placed)
+    return placed
+
+
+@kernel
+def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.uint32], block_ptr: NDArray[np.int64]) -> None:
+    """Sort the tasks of each window by their number of votes, most first; count the levels of each block."""
+    n = task_ptr.shape[0] - 1
+    for begin in range(0, n, _WINDOW):
+        end = min(begin + _WINDOW, n)
+        most = 0
+        for task in range(begin, end):
+            most = max(most, task_ptr[task + 1] - task_ptr[task])
+        if most < _WINDOW:
+            # A counting sort: place[c] is where the next task with most - c votes goes.
+            place = np.zeros(most + 2, np.int64)
+            for task in range(begin, end):
+                place[most - (task_ptr[task + 1] - task_ptr[task]) + 1] += 1
+            for votes in range(most + 1):
+                place[votes + 1] += place[votes]
+            for task in range(begin, end):
+                column = most - (task_ptr[task + 1] - task_ptr[task])
+                order[begin + place[column]] = task
+                place[column] += 1
+        else:
+            fewest = np.empty(end - begin, np.int64)
+            for task in range(begin, end):
+                fewest[task - begin] = task_ptr[task] - task_ptr[task + 1]
+            sorted_tasks = np.argsort(fewest, kind="mergesort")
+            for place_in_window in range(end - begin):
+                order[begin + place_in_window] = begin + sorted_tasks[place_in_window]
+    for block in range(block_ptr.shape[0] - 1):
+        first = order[block * LANES]
+        block_ptr[block + 1] = block_ptr[block] + task_ptr[first + 1] - task_ptr[first]
+
+
+@kernel
+def _place_votes(
+    task_ptr: NDArray[np.int64],
+    worker_in: NDArray[Any],
+    label_in: NDArray[Any],
+    order: NDArray[np.uint32],
+    block_ptr: NDArray[np.int64],
+    level_ptr: NDArray[np.int64],
+    worker_out: NDArray[Any],
+    label_out: NDArray[Any],
+) -> None:
+    """Write the votes level by level."""
+    n = order.shape[0]
+    position = 0
+    for block in range(block_ptr.shape[0] - 1):
+        begin = block * LANES
+        active = min(LANES, n - begin)
+        for level in range(block_ptr[block], block_ptr[block + 1]):
+            number = level - block_ptr[block]
+            while task_ptr[order[begin + active - 1]] + number >= task_ptr[order[begin + active - 1] + 1]:
+                active -= 1
+            for lane in range(active):
+                vote = task_ptr[order[begin + lane]] + number
+                worker_out[position] = worker_in[vote]
+                label_out[position] = label_in[vote]
+                position += 1
+            level_ptr[level + 1] = position

@@ -1,0 +1,182 @@
+"""What the compiled loops do, in whole arrays of NumPy.
+
+Loading a compiler takes longer than fitting a few thousand votes, and compiling for the first time much longer still.
+So small data never see numba: their passes are the ``plain`` module of each method, made of the pieces here. They are
+also the readable form of the kernels, which the tests compare with them.
+
+Which of the two computes depends on the data alone, never on what a process did before: a fit repeats to the last bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Up to this many votes a whole fit in NumPy is done before numba and compiled code would be loaded.
+MAX_PLAIN_VOTES = 20_000
+
+
+def is_small(n_votes: int) -> bool:
+    """Whether so many votes are better not given to compiled code."""
+    return n_votes <= MAX_PLAIN_VOTES
+
+
+def counting(n_votes: int) -> ModuleType:
+    """The module that groups and counts so many votes: this one, or the compiled one."""
+    if is_small(n_votes):
+        return sys.modules[__name__]
+    from rarevote.kernels import encode
+
+    return encode
+
+
+def extrapolation(n_votes: int) -> ModuleType:
+    """The module that extrapolates the local parameters of so many votes: this one, or the compiled one."""
+    if is_small(n_votes):
+        return sys.modules[__name__]
+    from rarevote.kernels import squarem
+
+    return squarem
+
+
+def task_of_votes(task_ptr: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the task of every vote, (N).
+
+    >>> task_of_votes(np.array([0, 2, 3]))
+    array([0, 0, 1])
+    """
+    return np.repeat(np.arange(task_ptr.size - 1), np.diff(task_ptr))
+
+
+def sum_by(group: NDArray[Any], values: Floats, n_groups: int) -> Floats:
+    """Add up the values (N) that belong to the same group: (n_groups), in their order."""
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+
+class Grouping:
+    """Which group each of N rows belongs to, to add up rows pass after pass.
+
+    >>> Grouping(np.array([0, 1, 0])).sums(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 2)
+    array([[6., 8.],
+           [3., 4.]])
+    """
+
+    def __init__(self, group: NDArray[Any]) -> None:
+        self.group = group.astype(np.intp)
+        self._cells: dict[int, NDArray[np.intp]] = {}  # of flat sums, by the number of columns
+
+    def sums(self, values: Floats, n_groups: int) -> Floats:
+        """Add up the rows of ``values`` (N, C) that belong to the same group: (n_groups, C), in their order."""
+        columns = values.shape[1]
+        if columns not in self._cells:
+            self._cells[columns] = np.asarray(self.group[:, None] * columns + np.arange(columns), dtype=np.intp).ravel()
+        return sum_by(self._cells[columns], values.ravel(), n_groups * columns).reshape(n_groups, columns)
+
+    def spread(self, values: Floats) -> Floats:
+        """The row of its group for each of the N rows, (N, C), from (n_groups, C)."""
+        return np.take(values, self.group, axis=0)
+
+
+class VoteRows:
+    """Votes row by row, and how they group.
+
+    Attributes:
+        worker: of every vote, (N).
+        label: of every vote, (N).
+        by_task: votes of the same task.
+        by_worker: votes of the same worker.
+    """
+
+    def __init__(self, task_ptr: NDArray[np.int64], worker: NDArray[Any], label: NDArray[Any]) -> None:
+        own = slice(task_ptr[0], task_ptr[-1])
+        self.worker, self.label = worker[own].astype(np.intp), label[own].astype(np.intp)
+        self.by_task, self.by_worker = Grouping(task_of_votes(task_ptr)), Grouping(self.worker)
+        self._by_answer: dict[int, Grouping] = {}
+
+    def by_answer(self, n_classes: int) -> Grouping:
+        """Votes of the same worker for the same label; groups are the rows of a table (m * K)."""
+        if n_classes not in self._by_answer:
+            self._by_answer[n_classes] = Grouping(self.worker * n_classes + self.label)
+        return self._by_answer[n_classes]
+
+
+def group_by_code(
+    codes: NDArray[Any],
+    pointer: NDArray[np.int64],
+    worker_in: NDArray[Any],
+    label_in: NDArray[Any],
+    worker_out: NDArray[Any],
+    label_out: NDArray[Any],
+) -> None:
+    """As :func:`rarevote.kernels.encode.group_by_code`."""
+    np.cumsum(np.bincount(codes, minlength=pointer.size - 1), out=pointer[1:])
+    order = np.argsort(codes, kind="stable")
+    worker_out[...] = worker_in[order]
+    label_out[...] = label_in[order]
+
+
+def count_votes(task_ptr: NDArray[np.int64], label: NDArray[Any], weight: Floats, votes: Floats) -> None:
+    """As :func:`rarevote.kernels.encode.count_votes`."""
+    n_classes = votes.shape[1]
+    cell = task_of_votes(task_ptr) * n_classes + label[task_ptr[0] : task_ptr[-1]]
+    votes += np.bincount(cell, weight if weight.size else None, votes.size).reshape(votes.shape)
+
+
+def posterior_of_rows(joint: Floats, gold: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Normalise ``exp(joint)`` (n, K) over classes; a gold task is certain of its class.
+
+    Returns:
+        The posterior (n, K), and the log probability of the votes (with the known class, for a gold task) (n).
+    """
+    top = joint.max(axis=1, keepdims=True)
+    q = np.exp(joint - top)
+    total = q.sum(axis=1, keepdims=True)
+    q /= total
+    log_evidence = (top + np.log(total))[:, 0]
+    if gold.size:
+        known = np.flatnonzero(gold >= 0)
+        log_evidence[known] = joint[known, gold[known]]
+        q[known] = 0.0
+        q[known, gold[known]] = 1.0
+    return q, log_evidence
+
+
+def bound_at(joint: Floats, posterior: Floats) -> float:
+    """``sum q (joint - log q)``, the bound of the log likelihood at a posterior that is held."""
+    return float((posterior * (joint - np.log(np.where(posterior > 0.0, posterior, 1.0)))).sum())
+
+
+def squared_differences(
+    t0: NDArray[Any], t1: NDArray[Any], t2: NDArray[Any], o0: Floats, o1: Floats, o2: Floats
+) -> tuple[float, float]:
+    """As :func:`rarevote.kernels.squarem.squared_differences`."""
+    middle = t1 + o1
+    r = middle - (t0 + o0)
+    v = (t2 + o2) - middle - r
+    return float((r * r).sum()), float((v * v).sum())
+
+
+def far_point(
+    t0: NDArray[Any],
+    t1: NDArray[Any],
+    t2: NDArray[Any],
+    o0: Floats,
+    o1: Floats,
+    o2: Floats,
+    length: float,
+    out: NDArray[Any],
+    sums: Floats,
+) -> None:
+    """As :func:`rarevote.kernels.squarem.far_point`."""
+    begin, middle = t0 + o0, t1 + o1
+    r = middle - begin
+    v = (t2 + o2) - middle - r
+    far = begin + 2.0 * length * r + length * length * v
+    out[...] = far
+    sums += far.sum(axis=0)

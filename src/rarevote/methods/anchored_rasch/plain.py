@@ -1,0 +1,117 @@
+"""The passes of Anchored Rasch in NumPy: for small data, and to read beside the kernels, whose arguments they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import posterior_of_rows
+
+Floats = NDArray[np.float64]
+
+
+def count_shares(
+    shard: Shard,
+    discount: float,
+    counts: Floats,  # (m, K, K), added to: worker, label, class
+    class_mass: Floats,  # (K), added to: sum of the vote shares
+) -> None:
+    """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
+    K, gold = class_mass.size, shard.gold
+    rows = shard.rows
+    n_votes = np.diff(shard.task_ptr)[:, None]
+    share = shard.votes(K) / np.maximum(n_votes, 1)
+    known = np.flatnonzero(gold >= 0) if gold.size else np.empty(0, dtype=np.int64)
+    share[known] = 0.0
+    share[known, gold[known]] = 1.0
+    class_mass += share.sum(axis=0)
+    # A single vote cannot testify for itself.
+    testifies = n_votes >= 2
+    testifies[known] = True
+    share *= testifies / (1.0 + discount * (n_votes - 1))
+    counts += rows.by_answer(K).sums(rows.by_task.spread(share), len(counts) * K).reshape(counts.shape)
+
+
+def _scores(shard: Shard, log_wrong: Floats, of_vote: Floats, weights: Floats, nodes: Floats) -> Floats:
+    """Log probability of the votes together with the node, per task, class and node, (n, K, G)."""
+    n, K, G = shard.task_ptr.size - 1, of_vote.shape[1], len(weights)
+    rows = shard.rows
+    wrong = rows.by_task.sums(rows.by_worker.spread(log_wrong), n)
+    named = rows.by_task.sums(rows.by_answer(K).spread(of_vote.reshape(-1, K)), n)
+    count = shard.votes(K)
+    return np.asarray(
+        np.log(weights) + wrong.reshape(n, K, G) + named[:, :, None] - count[:, :, None] * nodes,
+    )
+
+
+def em_pass(
+    shard: Shard,
+    log_wrong: Floats,  # (m, K * G), log(1 - p)
+    of_vote: Floats,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
+    log_prior: Floats,  # (K)
+    weights: Floats,  # (G), of the nodes, sum to one
+    nodes: Floats,  # (G), s times the nodes
+    refresh: bool,  # whether to recompute the posterior
+    posterior_in: NDArray[Any],  # (n, K)
+    posterior_out: NDArray[Any],  # (n, K)
+    counts: Floats,  # (m, K, K), added to: posterior mass per worker, label and class
+    node_mass: Floats,  # (m, K * G), added to: sum of A per worker
+    scalars: Floats,  # (1), added to: log likelihood (or its bound)
+) -> float:
+    """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
+    n, K = posterior_in.shape
+    G, gold = len(weights), shard.gold
+    rows = shard.rows
+    score = _scores(shard, log_wrong, of_vote, weights, nodes) + log_prior[:, None]
+    if refresh:
+        # A gold task has the nodes of its class only.
+        if gold.size:
+            other = (gold[:, None] >= 0) & (gold[:, None] != np.arange(K))
+            score[other] = -np.inf
+        top = score.max(axis=(1, 2), keepdims=True)
+        mass = np.exp(score - top)
+        of_class = mass.sum(axis=2)
+        total = of_class.sum(axis=1, keepdims=True)
+        q, mass = of_class / total, (mass / total[:, :, None]).reshape(n, K * G)
+        scalars[0] += (top[:, :, 0] + np.log(total)).sum()
+    else:
+        q = posterior_in.astype(np.float64)
+        log_share = np.log(np.where(q > 0.0, q, 1.0))[:, :, None] + np.log(weights)
+        share = q[:, :, None] * weights
+        scalars[0] += (share * (score - log_share)).sum()
+        mass = share.reshape(n, K * G)
+    change = float(np.abs(q - posterior_in).max(initial=0.0))
+    posterior_out[...] = q
+    counts += rows.by_answer(K).sums(rows.by_task.spread(q), len(counts) * K).reshape(counts.shape)
+    node_mass += rows.by_worker.sums(rows.by_task.spread(mass), len(node_mass))
+    return change
+
+
+def report_pass(
+    shard: Shard,
+    log_wrong: Floats,  # these and the next four as for the EM step
+    of_vote: Floats,
+    log_prior: Floats,
+    weights: Floats,
+    nodes: Floats,
+    discount: float,  # rho
+    lapse: float,  # weight of the shares in what is written
+    shares: Floats,  # (K), f
+    reported: NDArray[Any],  # (n, K), written
+    class_mass: Floats,  # (K), added to: sum of p before the lapse
+) -> None:
+    """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
+    gold = shard.gold
+    score = _scores(shard, log_wrong, of_vote, weights, nodes)
+    top = score.max(axis=2, keepdims=True)
+    evidence = (top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0]
+    power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
+    p, _ = posterior_of_rows(log_prior + power * evidence, gold)
+    class_mass += p.sum(axis=0)
+    written = (1.0 - lapse) * p + lapse * shares
+    if gold.size:
+        written = np.where((gold >= 0)[:, None], p, written)
+    reported[...] = written

@@ -1,0 +1,106 @@
+"""The GLAD pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
+
+Floats = NDArray[np.float64]
+
+# A step of b multiplies all odds of a task's votes: beyond this the quadratic model means nothing.
+LONGEST_STEP = 1.0
+# The objective of a task is not concave in b; Newton's curvature counts from this share of the concave part on.
+LEAST_CURVATURE = 0.25
+MAX_HALVINGS = 30
+ROUNDING = 1e-13
+
+
+def glad_pass(
+    shard: Shard,
+    alpha: Floats,  # (m)
+    shift: float,  # added to the b that comes in
+    easiness_mean: Floats,  # (n) or (1), prior mean of b
+    log_prior: Floats,  # (K)
+    damping: float,  # 0: Newton's curvature for the workers, >= 1: that many times an upper bound
+    refresh: bool,  # whether to recompute the posterior
+    posterior_in: NDArray[Any],  # (n, K)
+    easiness_in: NDArray[Any],  # (n)
+    posterior_out: NDArray[Any],  # (n, K)
+    easiness_out: NDArray[Any],  # (n)
+    gradient: Floats,  # (m), added to
+    curvature: Floats,  # (m), added to
+    scalars: Floats,  # (4), added to: log likelihood (or its bound), squared norm of the gradient in b,
+    #                   sum of (b - mean)**2 as b came in, sum of the new b - mean
+    class_mass: Floats,  # (K), added to: sum of the posterior
+) -> float:
+    """Posterior, one safeguarded step on ``b``, gradient and curvature of the abilities.
+
+    Returns:
+        The largest change of a posterior probability.
+    """
+    n, K = posterior_in.shape
+    rows = shard.rows
+    task, worker, label = rows.by_task.group, rows.worker, rows.label
+    n_votes = np.diff(shard.task_ptr)
+    log_others = np.log(max(K - 1, 1))
+
+    def by_task(values: Floats) -> Floats:
+        return sum_by(task, values, n)
+
+    def at(b: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log odds of every vote being right, their logistic function, log probability that a task's are all wrong."""
+        x = alpha[worker] * np.exp(b)[task]
+        return x, 0.5 * (1.0 + np.tanh(0.5 * x)), -by_task(np.logaddexp(0.0, x))
+
+    b = easiness_in + shift
+    x, right, base = at(b)
+    cell = task * K + label
+    joint = log_prior + sum_by(cell, x + log_others, n * K).reshape(n, K)
+    if refresh:
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
+        scalars[0] += log_evidence.sum()
+    else:
+        q = posterior_in.astype(np.float64)
+        scalars[0] += bound_at(joint, q)
+    scalars[0] += (base - n_votes * log_others).sum()
+    change = float(np.abs(q - posterior_in).max(initial=0.0))
+    posterior_out[...] = q
+    class_mass += q.sum(axis=0)
+
+    # Newton on b; its objective is sum (c x - log(1 + exp x)) - (b - mean)**2 / 2, c the posterior of a right vote.
+    believed = q.ravel()[cell]
+    deviation = b - easiness_mean
+    pull = by_task((believed - right) * x)
+    spread = 1.0 + by_task(right * (1.0 - right) * x * x)
+    slope = pull - deviation
+    step = slope / np.maximum(spread - pull, LEAST_CURVATURE * spread)
+    value = by_task(believed * x) + base - 0.5 * deviation**2
+    moved = b + np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    scalars[1] += (slope * slope).sum()
+    scalars[2] += (deviation * deviation).sum()
+    lowest = value - ROUNDING * (1.0 + np.abs(value))
+    for halving in range(MAX_HALVINGS + 2):
+        x, right, base = at(moved)
+        fell = by_task(believed * x) + base - 0.5 * (moved - easiness_mean) ** 2 < lowest
+        if halving > MAX_HALVINGS or not fell.any():
+            break
+        lowest = np.where(fell, value, lowest)  # a shortened step has to rise beyond rounding
+        moved = np.where(fell, 0.5 * (moved + b) if halving < MAX_HALVINGS else b, moved)
+    easiness_out[...] = moved
+    scalars[3] += (moved - easiness_mean).sum()
+
+    if damping == 0.0:
+        weight = right * (1.0 - right)
+    else:
+        # The curvature of the tightest parabola below the log likelihood that touches it here.
+        near = np.abs(x) <= 1e-4
+        weight = damping * np.where(near, 0.25, (right - 0.5) / np.where(near, 1.0, x))
+    ease = np.exp(moved)[task]
+    gradient += sum_by(worker, (believed - right) * ease, alpha.size)
+    curvature += sum_by(worker, weight * ease * ease, alpha.size)
+    return change

@@ -1,0 +1,41 @@
+"""The MACE pass in NumPy: for small data, and to read beside the kernel, whose arguments it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.model import Shard
+from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
+
+Floats = NDArray[np.float64]
+
+
+def mace_pass(
+    shard: Shard,
+    spam: Floats,  # (m, K), log probability that worker ``r`` spams and then says ``y``
+    bonus: Floats,  # (m, K), log of (spam or copy) over spam alone, for a vote that names the class
+    refresh: bool,
+    posterior_in: Floats,
+    posterior_out: Floats,
+    agreement: Floats,  # (m, K), added to
+    bound: Floats,  # (1), added to
+) -> float:
+    """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
+    n, K = posterior_in.shape
+    rows = shard.rows
+    task, worker, label = rows.by_task.group, rows.worker, rows.label
+    cell = task * K + label
+    joint = sum_by(cell, bonus[worker, label], n * K).reshape(n, K)
+    of_all = sum_by(task, spam[worker, label], n) - np.log(K)
+    if refresh:
+        q, log_evidence = posterior_of_rows(joint, shard.gold)
+        bound[0] += (of_all + log_evidence).sum()
+    else:
+        q = posterior_in.copy()
+        bound[0] += of_all.sum() + bound_at(joint, q)
+    change = float(np.abs(q - posterior_in).max(initial=0.0))
+    posterior_out[...] = q
+    met = sum_by(rows.by_answer(K).group, q.ravel()[cell], agreement.size)
+    agreement += met.reshape(agreement.shape)
+    return change
