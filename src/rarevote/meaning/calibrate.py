@@ -115,7 +115,7 @@ def calibrated(
             tasks are no longer in doubt.
         classes: names of the classes; their numbers if not given.
         annotations: the votes behind the posterior; needed for "refitted".
-        abilities: "refitted" explains the votes anew (default where ``annotations`` are given and workers times classes
+        abilities: "refitted" explains the votes again (default if ``annotations`` are given and workers times classes
             squared stay below 20 million), "held" keeps what the method fitted and moves the class prior alone (see the
             module for what that costs).
         n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.

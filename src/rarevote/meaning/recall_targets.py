@@ -1,7 +1,7 @@
 """How many tasks to flag for a recall of one class, and what can be said about it.
 
 Votes alone give an expectation (:mod:`rarevote.meaning.expect`), never a promise: as many of the highest-ranked tasks
-are flagged as make the *expected* recall reach the target. Known labels that are a *random sample* of the tasks can
+are flagged as make the *expected* recall reach the target. Gold that is a *random sample* of the tasks can
 promise: with ``g`` of them of the class, flagging all tasks that score at least as high as the ``(r + 1)``-th lowest of
 them misses the target with probability at most ``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this
 cannot be small, nothing is promised, and what remains is an audit, whose cost has a floor that nobody gets below
