@@ -260,12 +260,13 @@ def repeat(
     who: Who = None,
     question: AnswersQuestion = None,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
     from rarevote.meaning.audit.of_fit import all_tasks
     from rarevote.meaning.audit.review_list import write_review_list
     from rarevote.meaning.audit.source import read_again
-    from rarevote.meaning.audit.words import relative_to
+    from rarevote.meaning.audit.words import n_contradicted, relative_to
 
     if (review_out is None) == (answers is None):
         raise ParameterError("give --review-out to get the list, then --answers to hand it back")
@@ -276,7 +277,9 @@ def repeat(
         for name, said in _answers(answers, who, question).items():
             _named(answers, audit.answer_repeats, said, who=name)
         audit.save(plan)
-        if not quiet:
+        if as_json:
+            _tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
+        elif not quiet:
             say(relative_to(audit))
         return
     assert review_out is not None
@@ -286,7 +289,9 @@ def repeat(
     if not again:
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
     write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
-    if not quiet:
+    if as_json:
+        _tell_json({"review_out": str(review_out), "n_items": len(again)})
+    elif not quiet:
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 

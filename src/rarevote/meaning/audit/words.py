@@ -127,13 +127,19 @@ def certified_words(audit: Audit) -> str:
     )
 
 
+def n_contradicted(audit: Audit) -> int:
+    """How many items that were shown again got another answer."""
+    first = audit.answers
+    return sum(answer.label != first.get(task) for task, answer in audit.plan.repeats.items())
+
+
 def relative_to(audit: Audit) -> str:
     """What even a proof rests on."""
     said = "Relative to the expert's labels: where the expert errs, so does the certificate."
     if audit.plan.repeats:
-        first = audit.answers
-        differed = sum(answer.label != first.get(task) for task, answer in audit.plan.repeats.items())
-        said += f" Shown again, {differed} of {counted(len(audit.plan.repeats), 'item')} got another answer."
+        said += (
+            f" Shown again, {n_contradicted(audit)} of {counted(len(audit.plan.repeats), 'item')} got another answer."
+        )
     if audit.plan.earlier:
         said += (
             f" {counted(len(audit.plan.earlier), 'earlier audit')} of the same labels came before this one: "
