@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def make_plan(folder: Path, n: int, *, rate: float, flag_cost: float, seed: int,
     )
     audit.round()
     audit.save(folder / "audit.json")
-    return np.where(truth, 0, 1).tolist()
+    return [0 if positive else 1 for positive in truth.tolist()]
 
 
 def kill_row(folder: Path, kills: int, dice: random.Random) -> dict[str, Any]:
@@ -193,11 +194,12 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="rarevote-") as name:
-        for part, made in (
-            ("kills", lambda folder: kill_row(folder, arguments.kills, random.Random(arguments.seed))),
-            ("items", lambda folder: items_row(folder, arguments.items)),
-            ("answers", lambda folder: answers_row(folder, arguments.answers)),
-        ):
+        measures: dict[str, Callable[[Path], dict[str, Any]]] = {
+            "kills": lambda folder: kill_row(folder, arguments.kills, random.Random(arguments.seed)),
+            "items": lambda folder: items_row(folder, arguments.items),
+            "answers": lambda folder: answers_row(folder, arguments.answers),
+        }
+        for part, made in measures.items():
             if not getattr(arguments, part):
                 continue
             folder = Path(name) / part

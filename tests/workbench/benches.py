@@ -80,7 +80,7 @@ class Bench:
     def get(self, path: str = "/", **options: Any) -> httpx.Response:
         return self.send("GET", path, **options)
 
-    def post(self, path: str, headers: Mapping[str, str] | None = None, **fields: Any) -> httpx.Response:
+    def post(self, path: str, headers: Any = None, **fields: Any) -> httpx.Response:
         """Send a form as our pages do; a field of None is left out."""
         form = {"token": self.guard.page_token, **fields}
         kept = {name: str(value) for name, value in form.items() if value is not None}

@@ -21,7 +21,7 @@ from tests.page.crowds import BREAKOUT, HOSTILE_CLASS, SCRIPT
 from tests.workbench.benches import CLASSES, audit_sitting, list_sitting, plan_file
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Dialog, Page
 
 LONG = "A long text. " * 800
 PLACES = """() => Object.fromEntries(["header", ".progress", ".card", ".answers", ".tools", ".undo button"].map(
@@ -58,10 +58,14 @@ class Expert:
         self.asked: set[str] = set()
         page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._refuse)
         page.on("request", lambda request: self.asked.add(urlsplit(request.url).netloc))
         page.goto(address)
         page.wait_for_url(lambda url: "token" not in url)
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.said.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def press(self, key: str) -> None:
         """Press a key and wait until the page has done what it means."""

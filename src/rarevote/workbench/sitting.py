@@ -151,8 +151,8 @@ class Sitting:
                 return choice
         raise InputError(f"{self.journal.path}: {label!r} is none of the classes ({', '.join(self.choices)})")
 
-    def task_of(self, number: int) -> Any | None:
-        """The task of that number, if it is asked now."""
+    def task_of(self, number: int) -> Any:
+        """The task of that number; None if it is not asked now."""
         place = number - self.first
         return self.tasks[place] if 0 <= place < len(self.tasks) else None
 
