@@ -115,7 +115,9 @@ def test_answers_are_final_once_the_next_round_is_drawn(tmp_path: Path) -> None:
         n = answer_round(sitting, right)
         assert sitting.last == n
         sitting.go_on()
-        assert (sitting.last, sitting.first) == (None, n + 1)
+        can_be_undone: int | None = sitting.last
+        assert can_be_undone is None
+        assert sitting.first == n + 1
         with pytest.raises(OvertakenError, match="its answer stands"):
             sitting.answer(n, DEFECT, seen=right[0])
         with pytest.raises(OvertakenError, match="its answer stands"):
