@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from rarevote import Annotations, MajorityVote
 from rarevote.cli.options.read import Reading
 from rarevote.crowd.names import find_name, in_kind, unmatched
 from rarevote.errors import InputError, RarevoteWarning
+from rarevote.io.duck import connection
 from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
 from rarevote.io.read.votes import read_label_files, read_truth_file
@@ -224,10 +227,7 @@ def test_columns_in_another_order_are_refused() -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet", "csv.gz"])
 def test_a_writer_uses_no_visible_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    import duckdb
-
     copies: list[str] = []
-    connect = duckdb.connect
 
     class Listening:
         def __init__(self, database: Any) -> None:
@@ -240,7 +240,12 @@ def test_a_writer_uses_no_visible_temporary_file(tmp_path: Path, monkeypatch: py
         def __getattr__(self, name: str) -> Any:
             return getattr(self.database, name)
 
-    monkeypatch.setattr(duckdb, "connect", lambda *given, **options: Listening(connect(*given, **options)))
+    @contextmanager
+    def listened(**options: Any) -> Iterator[Any]:
+        with connection(**options) as database:
+            yield Listening(database)
+
+    monkeypatch.setattr("rarevote.io.write.columns.connection", listened)
     write_columns({"task": np.array(["a"], dtype=object)}, tmp_path / f"result.{ending}")
     assert len(copies) == 1
     assert "USE_TMP_FILE false" in copies[0]

@@ -288,7 +288,7 @@ def test_tables_that_are_too_large_are_refused_beforehand() -> None:
         ({"anchor_accuracy": 1}, "anchor_accuracy must be"),
         ({"anchor_errors": 0}, "anchor_errors must be"),
         ({"dtype": "float16"}, "dtype must be"),
-        ({"n_iter": 0}, "n_iter must be"),
+        ({"n_iter": -1}, "n_iter must be"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:

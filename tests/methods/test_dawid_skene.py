@@ -320,7 +320,7 @@ def test_recovers_the_confusion_matrices_that_made_the_votes() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_iter": 0},
+        {"n_iter": -1},
         {"tol": -1.0},
         {"initial_error_strategy": "replace"},
         {"smoothing": -0.1},

@@ -305,7 +305,7 @@ def test_labels_priors_and_prior_are_one() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_iter": 0},
+        {"n_iter": -1},
         {"tol": -1.0},
         {"prior": "empirical"},
         {"labels_priors": {0: 1.0}},

@@ -83,7 +83,7 @@ def test_empty_input() -> None:
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"n_iter": 0},
+        {"n_iter": -1},
         {"lr_init": 0.0},
         {"lr_init": 1.5},
         {"lr_steps_to_reduce": 0.5},

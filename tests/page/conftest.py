@@ -21,7 +21,7 @@ def short_chains() -> Iterator[None]:
     """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
     with pytest.MonkeyPatch.context() as patch:
         for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
-            patch.setattr(f"rarevote.meaning.calibrate.{limit}", 300)
+            patch.setattr(f"rarevote.meaning.vote_sampler.{limit}", 300)
         yield
 
 
