@@ -31,7 +31,7 @@ import rarevote
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
-from rarevote.io.read.frames import read_annotations, read_truth
+from rarevote.io.read.frames import read_truth
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.expect import Curve, Expected, expectations, expected, expected_accuracy, grouped, rates
 from rarevote.study.datasets import find_dataset
@@ -153,7 +153,7 @@ def opened(slug: str) -> tuple[Annotations, NDArray[np.int64]]:
     """A dataset's votes and the true class of every task or -1; a class that only the truth names is one."""
     truth = read_truth(str(DATASETS / slug / "truth.csv"))
     names = sorted({str(label) for label in truth.values()})
-    crowd, _ = read_annotations(str(DATASETS / slug / "labels.csv"), classes=names)
+    crowd = rarevote.read(DATASETS / slug / "labels.csv", classes=names).annotations
     number = {name: k for k, name in enumerate(crowd.classes.tolist())}
     codes = [number[truth[task]] if task in truth else -1 for task in crowd.task_names().tolist()]
     return crowd, np.array(codes)

@@ -1,0 +1,22 @@
+"""What the how-to says of juries is what was measured."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_figures_of_the_page_are_those_of_the_evidence() -> None:
+    with (DOCS / "evidence" / "juries.csv").open(encoding="utf-8") as handle:
+        rows = [row for row in csv.DictReader(handle) if row["gold"] == "150"]
+    page = (DOCS / "howto" / "language-models-as-judges.md").read_text(encoding="utf-8")
+    found = {row["jury"]: row for row in rows}
+    independent, shared = found["5 independent"], found["3 of 5 share errors"]
+    assert f"of 100 juries of five independent judges {independent['juries_with_a_cluster']} had any group" in page
+    assert independent["juries_warned_of"] == "0"
+    planted = [float(row["mean_adjusted_rand"]) for name, row in found.items() if "independent" not in name]
+    assert f"{min(planted):.2f} to {max(planted):.0f}" in page
+    for column in ("accuracy_default", "accuracy_majority_vote", "accuracy_default_one_of_each_cluster"):
+        assert f"{100 * float(shared[column]):.1f}%" in page
