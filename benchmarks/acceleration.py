@@ -30,7 +30,7 @@ from rarevote import Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import Progress
 from rarevote.errors import ConvergenceWarning
-from rarevote.io.read.frames import read_annotations
+from rarevote.io.read.crowd import read
 
 # More than any of the datasets needs to stop; a fit that ends there is refused.
 MOST = 5_000
@@ -80,7 +80,7 @@ def passes_until(run: Run, target: float) -> int:
 
 
 def measure(slug: str) -> dict[str, Any]:
-    crowd, _ = read_annotations(str(DATASETS / slug / "labels.csv"))
+    crowd = read(DATASETS / slug / "labels.csv").annotations
     plain = fit(crowd, accelerate=False)
     fast = fit(crowd, accelerate=True)
     if not (plain.converged and fast.converged):

@@ -25,7 +25,8 @@ from benchmarks.peers import DATASETS
 from rarevote import AnchoredRasch, Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 from rarevote.errors import ConvergenceWarning
-from rarevote.io.read.frames import read_annotations, read_truth
+from rarevote.io.read.crowd import read
+from rarevote.io.read.frames import read_truth
 from rarevote.meaning.metrics import score
 from rarevote.meaning.ranking import average_precision, calibration_error, clipped_log_loss, mean_average_precision
 from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from
@@ -134,9 +135,8 @@ def measure_datasets() -> list[dict[str, Any]]:
     for slug in slugs:
         truth = read_truth(str(DATASETS / slug / "truth.csv"))
         # A class that only the truth names is a class: nobody gets it, and its items count as missed.
-        crowd, _ = read_annotations(
-            str(DATASETS / slug / "labels.csv"), classes=sorted({str(label) for label in truth.values()})
-        )
+        classes = sorted({str(label) for label in truth.values()})
+        crowd = read(DATASETS / slug / "labels.csv", classes=classes).annotations
         for name, kind in METHODS.items():
             model = kind().fit(crowd)
             figures = measures(model, truth)

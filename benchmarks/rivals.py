@@ -30,7 +30,7 @@ from benchmarks import evidence
 from benchmarks.crowdfm_numpy import task_option_logits_materialised
 from benchmarks.peers import DATASETS, crowdkit_python
 from rarevote import GLAD, DawidSkene, simulate_crowd
-from rarevote.io.read.frames import read_annotations
+from rarevote.io.read.crowd import read
 from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE, load_weights
 from rarevote.methods.crowdfm.network import task_option_logits
 
@@ -126,7 +126,7 @@ def measure_glad(python: str) -> list[dict[str, Any]]:
 
 def measure_crowdfm(weights: str) -> list[dict[str, Any]]:
     network = load_weights(weights)
-    crowd, _ = read_annotations(str(DATASETS / "trec" / "labels.csv"))
+    crowd = read(DATASETS / "trec" / "labels.csv").annotations
     graph = (crowd.task_ptr, crowd.worker, crowd.label, crowd.n_workers, crowd.n_classes)
     vectors = np.random.default_rng(0).standard_normal((crowd.n_classes, 32))
 
