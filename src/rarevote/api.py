@@ -303,7 +303,7 @@ class Fitted:
 
         return diagnose(
             self.method,
-            calibration=self.calibrate(sampled=True) if result is None else result.sampled,
+            calibration=(None if result is None else result.calibrated) or self.calibrate(),
             labels=None if result is None else result.codes,
             rare=self.rare_name,
             truth=None if truth is None else self.crowd.known(truth),

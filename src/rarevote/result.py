@@ -79,12 +79,6 @@ class Result:
 
         return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
 
-    @property
-    def sampled(self) -> CalibratedPosterior:
-        """The calibrated probabilities with draws, for intervals."""
-        drawn = self.calibrated is not None and (len(self.calibrated.draws) or not self.fitted.reports_probabilities)
-        return self.calibrated if self.calibrated is not None and drawn else self.fitted.calibrate(sampled=True)
-
     @cached_property
     def decision(self) -> Decision | None:
         """The decision with the recall and precision that it expects; None where nothing was calibrated."""
@@ -201,7 +195,7 @@ class Result:
             models=self.fitted.crowd.models,
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
-            calibration=self.sampled,
+            calibration=self.calibrated or self.fitted.calibrate(),
             cautions=[*caution, *map(_capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
