@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import rarevote
 from rarevote.errors import InputError, ParameterError
@@ -196,3 +197,20 @@ def test_the_example_by_default() -> None:
     flagged = int((result.labels == "defect").sum())
     assert round(scores["rare_recall"] * 120) >= 108
     assert flagged <= 190
+
+
+def test_gold_that_vouches_has_not_taught() -> None:
+    """A fit ranks the gold that it learned from above other tasks of the class, and would promise too much."""
+    crowd = rarevote.simulate_crowd(600, 60, imbalance=5, random_state=4)
+    task, worker, label = crowd.arrays
+    chosen = np.random.default_rng(1).choice(600, 250, replace=False)
+    gold = {int(i): int(crowd.truth[i]) for i in chosen}
+    result = rarevote.fit((task, worker, label), gold=gold).decide(min_recall={1: 0.9}, random_gold=True)
+    blind = rarevote.fit((task, worker, label)).calibrate().score
+    assert result.target is not None
+    assert result.target.promised
+    np.testing.assert_array_equal(result.calibrated.score, blind)  # type: ignore[union-attr]
+    # By hand: as many of the lowest ranked gold tasks of the class may be missed as a binomial allows.
+    ranks = np.sort(blind[[i for i in gold if gold[i] == 1], 1])
+    allowed = next(r for r in range(ranks.size) if scipy.stats.binom.cdf(r, ranks.size, 0.1) > 0.2) - 1
+    assert result.target.threshold == ranks[allowed]

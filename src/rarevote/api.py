@@ -14,6 +14,7 @@ can forget one of them, and :class:`Result` owns the labels, the probabilities a
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.rare import rare_class
-from rarevote.errors import InputError, ParameterError, how, warn_user
+from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
@@ -235,6 +236,18 @@ class Fitted:
             self._calibrations[key] = calibrate_fit(self.method, gold, prevalence=prevalence, sampled=sampled)
         return self._calibrations[key]
 
+    def _blind_score(self, prevalence: Shares) -> NDArray[np.float64]:
+        """Calibrated probabilities of a fit that was given no gold.
+
+        Workers who were right on gold tasks gain weight by them, so that a fit ranks its own gold above other tasks of
+        the class: a threshold read off such ranks promises too much.
+        """
+        method = type(self.method)().set_params(**self.method.get_params())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            blind = fit(self.crowd, method, use_gold=False)
+        return blind.calibrate("estimate" if prevalence == "gold" else prevalence).score
+
     def decide(
         self,
         decide: Rule | str | None = None,
@@ -280,6 +293,8 @@ class Fitted:
         rule.check(self.annotations.classes)
         wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
         calibrated = self.calibrate(prevalence, sampled=calibrate) if wanted else None
+        if calibrated is not None and rule.vouched and self.gold:
+            calibrated = replace(calibrated, score=self._blind_score(prevalence))
         basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
         if own != Argmax():
             basis = replace(basis, likeliest=best_allowed(basis.probabilities, basis))

@@ -95,6 +95,11 @@ class Rule(ABC):
     def words(self) -> str:
         """How it decides and what it trades, in words."""
 
+    @property
+    def vouched(self) -> bool:
+        """Whether gold vouches for what comes of it: then tasks are ranked by a fit that did not learn from gold."""
+        return False
+
     @abstractmethod
     def choose(self, basis: Basis) -> Chosen:
         """Decide on every task."""
@@ -192,6 +197,11 @@ class MinRecall(Rule):
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
+
+    @property
+    def vouched(self) -> bool:
+        """Whether gold is to vouch for it."""
+        return self.random_gold
 
     @property
     def words(self) -> str:
