@@ -218,7 +218,8 @@ def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: in
             assert expert.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
             assert expert.page.evaluate("document.documentElement.scrollHeight <= window.innerHeight")
             if texts[i] == "wide.png":
-                expert.page.wait_for_function("document.querySelector('.picture img').naturalWidth === 900")
+                arrived = "async image => { await image.decode(); return image.naturalWidth }"
+                assert expert.page.locator(".picture img").evaluate(arrived) == 900
             expert.press("1" if i % 2 else "a")
         assert expert.heading == "All done, thank you"
         assert expert.said == []
