@@ -170,3 +170,10 @@ def test_intervals_cover_on_crowds_that_had_no_part_in_them() -> None:
             # With the sampler's probabilities precision is told on one dataset less than we want.
             is_short = (row["method"], row["figure"]) == ("cc-rasch", "precision")
             assert int(row["told"]) >= 31 - 5 - is_short, row
+
+
+def test_promises_are_kept_in_their_nominal_share_on_every_dataset() -> None:
+    rows = rows_of("promises")
+    assert len(rows) == 31
+    for row in rows:
+        assert int(row["kept_on_all_items"]) >= 0.8 * int(row["promised"]), row
