@@ -44,11 +44,12 @@ def test_a_result_is_written_though_nobody_listens(where: str, tmp_path: Path) -
     ]
 
 
-def test_a_pipe_that_was_cut_off_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffering", ["PYTHONUNBUFFERED=1", "PYTHONUNBUFFERED="])
+def test_a_pipe_that_was_cut_off_is_no_error(buffering: str, tmp_path: Path) -> None:
     (tmp_path / "many.csv").write_text(
         "task,worker,label\n" + "".join(f"t{i},w{i % 7},{'ab'[i % 2]}\n" for i in range(30_000))
     )
     command = f"{sys.executable} -m rarevote aggregate many.csv -m majority-vote -q 2> told"
-    done = shell(f"{command} | head -1; echo ${{PIPESTATUS[0]}}", tmp_path)
+    done = shell(f"{buffering} {command} | head -1; echo ${{PIPESTATUS[0]}}", tmp_path)
     assert done.stdout.splitlines()[-1] in ("0", "141")
     assert "error" not in (tmp_path / "told").read_text()

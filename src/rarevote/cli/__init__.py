@@ -119,6 +119,11 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain(error, 2)
     except RarevoteError as error:
         return _complain(error, 1)
+    except SystemExit:
+        # typer knows of a reader who has seen enough (then it wraps the stream), and takes it for a failure.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            return 0
+        raise
     except BrokenPipeError:
         # Whoever read our output has seen enough (head, less): not an error, and nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
