@@ -263,6 +263,7 @@ def test_sweeps_that_are_much_alike_must_be_more() -> None:
         assert (sum(settled) >= 18) if wanted else (sum(settled) <= 6), (memory, n_sweeps)
 
 
+@pytest.mark.prove
 def test_the_chain_ends_by_itself_and_says_what_a_long_one_says() -> None:
     truth = simulate_crowd(400, 15, votes_per_task=6, imbalance=4, random_state=0)
     crowd = annotations_of(truth)
@@ -327,6 +328,7 @@ def test_large_crowds_are_learned_from_a_sample(monkeypatch: pytest.MonkeyPatch)
     assert np.corrcoef(part.posterior[:, 1], whole.posterior[:, 1])[0, 1] > 0.95
 
 
+@pytest.mark.prove
 def test_prevalence_interval_covers_and_the_held_one_does_not() -> None:
     """The full count is docs/evidence/decisions.csv; here few crowds, and a bar that a biased estimate fails."""
     covered = held_covered = 0

@@ -301,6 +301,7 @@ def realised(decision: Decision, truth: NDArray[np.int32], costs: Floats) -> flo
     return float(costs[truth, decision.codes].sum())
 
 
+@pytest.mark.prove
 def test_recall_target_and_costs_on_simulated_crowds() -> None:
     """Annotators who err on their own reach the target with more flags than needed: real crowds need them."""
     costs = np.array([[0.0, 1.0], [20.0, 0.0]])

@@ -332,6 +332,7 @@ def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.prove
 def test_a_hundred_thousand_items(browser: Browser, large_page: Path) -> None:
     assert large_page.stat().st_size < 3_000_000
     page = browser.new_page()

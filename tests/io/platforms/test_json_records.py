@@ -113,6 +113,7 @@ def test_other_texts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         walked(file, '[{"a": "' + "x" * 10_000)
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
 def test_memory_stays_flat(tmp_path: Path) -> None:
     """A small version of benchmarks/label_studio_large.py: 60 MB on one line, read within 40 MB."""

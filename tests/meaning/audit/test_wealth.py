@@ -91,6 +91,7 @@ def copied(wealth: Wealth) -> Wealth:
     return other
 
 
+@pytest.mark.prove
 def test_no_bet_is_expected_to_win_where_the_recall_is_too_low() -> None:
     generator = np.random.default_rng(5)
     bad_sets = 0
