@@ -158,7 +158,7 @@ def answers_row(folder: Path, n: int) -> dict[str, Any]:
     return {
         "figure": f"resident memory after {n // 10:,} and {n:,} answers in one sitting",
         "answers": len(times),
-        "value": f"{before:.1f} MB, {after:.1f} MB ({100 * growth:+.1f} %)",
+        "value": f"{before:.1f} MB, {after:.1f} MB ({100 * growth:+.1f}%)",
         "seconds": f"{sum(way for _, way in times):.1f}",
         "holds": "yes" if growth < MAX_GROWTH and len(times) == n else "no",
     }
