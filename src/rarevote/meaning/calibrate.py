@@ -205,7 +205,7 @@ def _as_reported(
     counts = np.bincount(known[known >= 0], minlength=crowd.n_classes).astype(np.float64)
     score = reported
     if (known >= 0).any() and isinstance(estimator, PredictsNewTasks):
-        # What the votes alone say of known tasks, so that these can vouch for a threshold.
+        # What the votes alone say of known tasks; what the workers learned from them is still in it.
         score = np.where((known >= 0)[:, None], estimator.label_new(crowd).posterior, reported)
     share = reported.mean(axis=0) if len(reported) else np.full(crowd.n_classes, np.nan)
     fixed, words = _fixed_prevalence(prevalence, crowd.classes, counts)

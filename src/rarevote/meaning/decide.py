@@ -88,7 +88,8 @@ def decide(
         abstain_below: give no answer where the method's label has a calibrated probability below this.
         confidence: with ``min_recall``, how sure a promise must be.
         random_gold: whether the known tasks are a random sample of all tasks. Only then can they promise a recall;
-            reviewed tasks are not, because they were chosen for being doubtful.
+            reviewed tasks are not, because they were chosen for being doubtful. And only if ``calibrated.score`` is of
+            a fit that did not learn from them: :meth:`rarevote.Fitted.decide` sees to that, here the caller has to.
 
     Raises:
         ParameterError: arguments out of range or at odds with each other.
