@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sys
+import zipfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -395,6 +397,26 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str | byt
     assert name in str(caught.value)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("member", "pattern", "instead", "message"),
+    [
+        ("xl/workbook.xml", rb"<sheets>.*</sheets>", b"<sheets/>", "without a sheet of cells"),
+        ("xl/worksheets/sheet1.xml", rb"(?s)</sheetData>.*", b"", "not a readable spreadsheet"),
+        ("xl/worksheets/sheet1.xml", rb'r="3"', b'r="x"', "not a readable spreadsheet"),
+    ],
+)
+def test_a_spreadsheet_that_is_damaged_inside(
+    tmp_path: Path, member: str, pattern: bytes, instead: bytes, message: str
+) -> None:
+    make_xlsx(tmp_path / "whole.xlsx")
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "bad.xlsx", "w") as bad:
+        for name in whole.namelist():
+            text = whole.read(name)
+            bad.writestr(name, re.sub(pattern, instead, text) if name == member else text)
+    with pytest.raises(InputError, match=rf"bad\.xlsx: .*{message}"):
+        read_annotations_file(tmp_path / "bad.xlsx")
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,23 +36,44 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
         InputError: this is no spreadsheet, there is no such sheet, or its first row names a column twice.
     """
     openpyxl = need_openpyxl(title)
-    handle = path.open("rb")  # by its name openpyxl would refuse a file without the ending
+    with path.open("rb") as handle:  # by its name openpyxl would refuse a file without the ending
+        with _readable(title):
+            book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
+            rows = _chosen_sheet(book, sheet, title).iter_rows(values_only=True)
+            columns = _header(next(rows, ()), title)
+        return list(columns), _copy_rows(_each_row(rows, title), columns, copy)
+
+
+@contextmanager
+def _readable(title: str) -> Iterator[None]:
+    """Says of what openpyxl raises that the file is no readable spreadsheet."""
     try:
-        book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
+        yield
+    except (InputError, MemoryError):
+        raise
     except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
-        handle.close()
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
-    try:
-        if sheet is not None and sheet not in book.sheetnames:
-            raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, book.sheetnames))}")
-        chosen = book[sheet] if sheet is not None else book.worksheets[0]
-        chosen.reset_dimensions()  # the size that the file claims may be wrong
-        rows = chosen.iter_rows(values_only=True)
-        columns = _header(next(rows, ()), title)
-        return list(columns), _copy_rows(rows, columns, copy)
-    finally:
-        book.close()
-        handle.close()
+
+
+def _chosen_sheet(book: Any, sheet: str | None, title: str) -> Any:
+    sheets = {found.title: found for found in book.worksheets}  # a sheet that is a chart has no cells
+    if not sheets:
+        raise InputError(f"{title}: a spreadsheet without a sheet of cells")
+    if sheet is not None and sheet not in sheets:
+        raise InputError(f"{title}: no sheet {sheet!r}; there are {', '.join(map(repr, sheets))}")
+    chosen = sheets[sheet] if sheet is not None else book.worksheets[0]
+    chosen.reset_dimensions()  # the size that the file claims may be wrong
+    return chosen
+
+
+def _each_row(rows: Iterator[tuple[Any, ...]], title: str) -> Iterator[tuple[Any, ...]]:
+    """The rows that are left; a damaged one further down is the file's fault, a full disk meanwhile is not."""
+    while True:
+        with _readable(title):
+            row = next(rows, None)
+        if row is None:
+            return
+        yield row
 
 
 def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
