@@ -82,6 +82,24 @@ def how(argument: str, flag: str) -> str:
     return flag if _SPEAKS_FLAGS.get() else argument
 
 
+def shown(value: object, limit: int = 60) -> str:
+    """A value from the data as messages quote it: on one line, and shortened where nobody would read on.
+
+    >>> shown("defect"), shown(7)
+    ("'defect'", '7')
+    >>> shown("a" * 1000, limit=12)
+    "'aaaaaaaaaa…'"
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= limit else value[: limit - 2] + "…")
+    # Of a number of many digits, or of lists in lists, Python itself may refuse to write all.
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} too long to write"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 @contextmanager
 def speaking_flags() -> Iterator[None]:
     """Within it messages name flags: the reader is at the command line."""
