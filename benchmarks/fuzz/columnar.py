@@ -8,7 +8,8 @@ import io
 import random
 from typing import Any
 
-_CODECS = {"file": [None, "lz4", "zstd"], "parquet": ["none", "snappy", "gzip", "zstd"]}
+_ARROW_CODECS = [None, "lz4", "zstd"]
+_PARQUET_CODECS = ["none", "snappy", "gzip", "zstd"]
 
 
 def altered_table(seed: bytes, draw: random.Random) -> bytes:
@@ -41,10 +42,10 @@ def altered_table(seed: bytes, draw: random.Random) -> bytes:
     out = io.BytesIO()
     if is_parquet:
         size = draw.choice([None, 1, 7])
-        options = {"compression": draw.choice(_CODECS["parquet"]), "row_group_size": size}
+        options = {"compression": draw.choice(_PARQUET_CODECS), "row_group_size": size}
         parquet.write_table(table, out, **options, use_dictionary=draw.random() < 0.5)
         return out.getvalue()
-    options = ipc.IpcWriteOptions(compression=draw.choice(_CODECS["file"]))
+    options = ipc.IpcWriteOptions(compression=draw.choice(_ARROW_CODECS))
     opened = ipc.new_stream if draw.random() < 0.4 else ipc.new_file
     with opened(out, table.schema, options=options) as writer:
         writer.write_table(table, draw.choice([None, 1, 5]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -127,6 +128,8 @@ class House:
             path = self._folder / f"seed{ending}"
             write_columns(columns, path)
             content = path.read_bytes()
+            if ending == ".xlsx":
+                content = _timeless(content)
             # A header of gzip holds the time: without it the seed is the same every time.
             found.append(
                 Seed(ending, gzip.compress(gzip.decompress(content), mtime=0) if ending == ".csv.gz" else content)
@@ -232,7 +235,7 @@ class House:
         for method in ("dawid-skene", "anchored-rasch", "glad", "mace"):
             path = self._folder / "seed.model"
             rarevote.fit(tuple(self._votes.values()), method).save(path)
-            seeds.append(Seed(".model", path.read_bytes()))
+            seeds.append(Seed(".model", _timeless(path.read_bytes())))
         return Door("model", enter, seeds)
 
     def _weights(self) -> Door:
@@ -265,7 +268,10 @@ class House:
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         round_ = files[0].parent
         known = {path.name for path in files}
-        whole = zipped([(path.name, path.read_bytes(), zipfile.ZIP_STORED) for path in files])
+        contents = [_timeless(path.read_bytes()) if path.suffix == ".npz" else path.read_bytes() for path in files]
+        whole = zipped(
+            [(path.name, content, zipfile.ZIP_STORED) for path, content in zip(files, contents, strict=True)]
+        )
 
         def enter(path: Path) -> None:
             # Only the fit's own files are laid out again, by their names.
@@ -338,6 +344,14 @@ def _fixtures(name: str) -> list[Seed]:
     patterns = (f"{name}.*", f"{name}_*.*", f"{name}/*.*", f"{name}_*/*.*")
     files = sorted({path for pattern in patterns for path in FIXTURES.glob(pattern) if path.is_file()})
     return [Seed(path.suffix, path.read_bytes()) for path in files]
+
+
+def _timeless(archive: bytes) -> bytes:
+    """A zip file without the times in it, so that a seed is the same every time."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        members = [(info.filename, opened.read(info), info.compress_type) for info in opened.infolist()]
+    stamp = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+    return zipped([(name, stamp.sub(b"2026-11-17T00:00:00Z", content), packing) for name, content, packing in members])
 
 
 def _safetensors(header: Any, data: bytes) -> bytes:

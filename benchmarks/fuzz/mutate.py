@@ -99,6 +99,9 @@ class _Deep:
     def __init__(self, depth: int, begin: str) -> None:
         self.depth, self.begin = depth, begin
 
+    def __repr__(self) -> str:
+        return f"deep {self.depth}"
+
     def text(self) -> str:
         return self.begin * self.depth + "0" + ("}" if ":" in self.begin else "]") * self.depth
 
@@ -122,7 +125,8 @@ def altered_tree(root: Any, draw: Draw) -> Any:
                 other.get(there) if isinstance(other, dict) else (other[there] if there < len(other) else None)
             )
         elif kind < 0.8:
-            holder[key] = draw.choice([str, lambda value: [value], lambda value: {"value": value}])(holder[key])
+            value = holder[key]
+            holder[key] = draw.choice([str(value), [value], {"value": value}])
         elif isinstance(holder, dict):
             holder[draw.choice(TEXTS)] = holder.pop(key) if kind < 0.9 else holder[key]
         else:
@@ -205,9 +209,13 @@ def altered_cells(seed: bytes, draw: Draw) -> bytes:
             draw.shuffle(rows)
         rows = rows or [[]]
     out = io.StringIO()
-    style = {"delimiter": draw.choice([mark] * 6 + [",", ";", "\t", "|", "~"]), "escapechar": "\\"}
-    quoting = draw.choice([csv.QUOTE_MINIMAL] * 4 + [csv.QUOTE_ALL, csv.QUOTE_NONE])
-    csv.writer(out, **style, quoting=quoting, lineterminator=draw.choice(["\n", "\n", "\r\n", "\r"])).writerows(rows)
+    style: dict[str, Any] = {
+        "delimiter": draw.choice([mark] * 6 + [",", ";", "\t", "|", "~"]),
+        "escapechar": "\\",
+        "quoting": draw.choice([csv.QUOTE_MINIMAL] * 4 + [csv.QUOTE_ALL, csv.QUOTE_NONE]),
+        "lineterminator": draw.choice(["\n", "\n", "\r\n", "\r"]),
+    }
+    csv.writer(out, **style).writerows(rows)
     encoding = draw.choice(["utf-8"] * 8 + ["utf-8-sig", "utf-16", "latin-1", "utf-32"])
     return out.getvalue().encode(encoding, "surrogatepass" if encoding.startswith("utf") else "replace")
 
