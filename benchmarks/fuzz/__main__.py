@@ -26,7 +26,7 @@ from benchmarks import evidence
 from benchmarks.fuzz.run import OUTCOMES, read_progress, run_child
 
 # So many in one process: its start takes as long as some hundred of them.
-_PER_CHILD = 4_000
+_PER_CHILD = 10_000
 _COUNTED = (*OUTCOMES, "hangs", "crashes", "memory findings")
 _FINDINGS = evidence.REPOSITORY / "benchmarks" / "fuzz" / "findings.csv"
 
