@@ -23,6 +23,7 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
+from benchmarks.fuzz.folders import Folders, some_crowds
 from benchmarks.fuzz.mutate import zipped
 from rarevote import DawidSkene
 from rarevote.io.read.answers import read_answers
@@ -95,6 +96,7 @@ class House:
             "zip": self._zip,
             **{name: self._platform_maker(name) for name in PLATFORMS},
             "wide": self._wide,
+            "folders": self._folders,
             "gold": self._gold,
             "truth": self._truth_file,
             "costs": self._costs,
@@ -192,6 +194,9 @@ class House:
 
     def _wide(self) -> Door:
         return Door("wide", rarevote.read, _fixtures("wide"))
+
+    def _folders(self) -> Door:
+        return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
 
     # -- what goes beside votes --------------------------------------------------------------------------------------
 
