@@ -144,7 +144,15 @@ class House:
 
     @cached_property
     def _audit(self) -> Audit:
-        audit: Audit = self._fitted.audit("defect", target=0.5, seed=1)
+        scores = self._fitted.probabilities[:, 0]
+        audit = Audit.start(
+            self._fitted.annotations.tasks.tolist(),
+            scores,
+            name="defect",
+            target=0.5,
+            seed=1,
+            classes=_CLASSES.tolist(),
+        )
         truth = dict(zip(self._truth["task"].tolist(), self._truth["label"].tolist(), strict=True))
         when = "2026-11-17T00:00:00Z"
         audit.answer({task: truth[task] for task in audit.round(10)}, who="anna", when=when)
