@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from benchmarks.fuzz.doors import Door, House, Seed
 from benchmarks.fuzz.run import outcome, outcomes
 
 # A number, not seconds: a faster machine must not try what a slower one did not.
-EXECUTIONS = 100
+EXECUTIONS = 80
 #: Files that once were findings: ``door--what.ending``.
 SEEDS = Path(__file__).parent / "fuzz_seeds"
 
@@ -24,11 +25,11 @@ def quiet() -> None:
 
 @pytest.mark.prove
 def test_no_door_lets_a_foreign_error_through(tmp_path: Path) -> None:
-    house = House(tmp_path)
     counts: dict[str, Counter[str]] = {}
-    for name in house.names:
-        tried = outcomes(house.door(name), 2, range(EXECUTIONS), tmp_path, tmp_path)
-        counts[name] = Counter(kind for _, kind in tried)
+    with House(tmp_path) as house:
+        for name in house.names:
+            tried = outcomes(house.door(name), 2, range(EXECUTIONS), tmp_path, tmp_path)
+            counts[name] = Counter(kind for _, kind in tried)
     wanted = {"read", "refused"}
     assert {name: found for name, found in counts.items() if set(found) - wanted} == {}
     # A mutation that never or always breaks a file would test nothing.
@@ -36,8 +37,9 @@ def test_no_door_lets_a_foreign_error_through(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return House(tmp_path_factory.mktemp("house"))
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with House(tmp_path_factory.mktemp("house")) as house:
+        yield house
 
 
 @pytest.mark.parametrize("path", sorted(SEEDS.glob("*--*")), ids=lambda path: path.name)
