@@ -318,7 +318,10 @@ def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> No
     command = [sys.executable, "-m", "rarevote", "aggregate", str(path), "-o", str(tmp_path / "r.csv")]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    time.sleep(1.5)
+    end = time.monotonic() + 60
+    while not list(temporary.iterdir()) and running.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.2)
     running.send_signal(sent)
     _, said = running.communicate(timeout=60)
     assert running.returncode in code
