@@ -23,6 +23,7 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
+from benchmarks.fuzz.folders import Folders, some_crowds
 from benchmarks.fuzz.mutate import zipped
 from rarevote import DawidSkene
 from rarevote.io.read.answers import read_answers
@@ -95,6 +96,7 @@ class House:
             "zip": self._zip,
             **{name: self._platform_maker(name) for name in PLATFORMS},
             "wide": self._wide,
+            "folders": self._folders,
             "gold": self._gold,
             "truth": self._truth_file,
             "costs": self._costs,
@@ -142,7 +144,15 @@ class House:
 
     @cached_property
     def _audit(self) -> Audit:
-        audit: Audit = self._fitted.audit("defect", target=0.5, seed=1)
+        scores = self._fitted.probabilities[:, 0]
+        audit = Audit.start(
+            self._fitted.annotations.tasks.tolist(),
+            scores,
+            name="defect",
+            target=0.5,
+            seed=1,
+            classes=_CLASSES.tolist(),
+        )
         truth = dict(zip(self._truth["task"].tolist(), self._truth["label"].tolist(), strict=True))
         when = "2026-11-17T00:00:00Z"
         audit.answer({task: truth[task] for task in audit.round(10)}, who="anna", when=when)
@@ -192,6 +202,9 @@ class House:
 
     def _wide(self) -> Door:
         return Door("wide", rarevote.read, _fixtures("wide"))
+
+    def _folders(self) -> Door:
+        return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
 
     # -- what goes beside votes --------------------------------------------------------------------------------------
 

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import json
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from rarevote.workbench.lists import ListSitting
 from rarevote.workbench.shelf import Pictures
 
 _HOST = "127.0.0.1:8123"
+# What stands for the secrets of a run.
+_ADDRESS, _PAGE, _COOKIE = "ADDRESS-TOKEN", "PAGE-TOKEN", "COOKIE"
+_TRUSTED = {"host": _HOST, "cookie": f"rarevote-8123={_COOKIE}", "origin": f"http://{_HOST}"}
+_FORM = {"content-type": "application/x-www-form-urlencoded"}
 # After so many requests a sitting is begun again: what was answered would fill the disk.
 _REQUESTS_PER_SITTING = 200
 
@@ -54,13 +59,11 @@ class Visitor:
         app, secrets = self._apps[self._sent % len(self._apps)]
         self._sent += 1
         text = path.read_bytes().decode("utf-8", "surrogateescape")
-        for name, secret in secrets.items():
-            text = text.replace(name, secret)
         try:
             request = json.loads(text)
         except (ValueError, RecursionError):
             request = {"path": text, "body": text}
-        status, headers = self._loop.run_until_complete(_answered(app, *_as_sent(request)))
+        status, headers = self._loop.run_until_complete(_answered(app, *_as_sent(request, secrets)))
         assert {b"content-security-policy", b"x-content-type-options"} <= headers, (status, headers)
         assert status != 500, status
         if status >= 400:
@@ -90,21 +93,32 @@ class Visitor:
         self._apps = []
         for sitting in sittings:
             guard = Guard()
-            secrets = {"{address}": guard.address_token, "{page}": guard.page_token, "{cookie}": guard._cookie}
+            secrets = {_ADDRESS: guard.address_token, _PAGE: guard.page_token, _COOKIE: guard._cookie}
             self._apps.append((build_app(sitting, guard), secrets))
 
 
-def _as_sent(request: Any) -> tuple[str, bytes, list[tuple[bytes, bytes]], list[bytes]]:
+def _as_sent(request: Any, secrets: dict[str, str]) -> tuple[str, bytes, list[tuple[bytes, bytes]], list[bytes]]:
     """Method, target, headers and body as a server lets them through: nothing but printable letters in the first."""
     record = request if isinstance(request, dict) else {"body": request}
+    # Every second request is one that the guard lets through, whatever else is wrong with it.
+    trusted = _TRUSTED if zlib.crc32(repr(record).encode("utf-8", "replace")) % 2 else {}
     method = _line(record.get("method", "GET")).decode("latin-1").split(" ")[0] or "GET"
     target = bytes(letter for letter in _line(record.get("path", "/")) if 0x21 <= letter <= 0x7E)
     given = record.get("headers", {})
-    pairs = given.items() if isinstance(given, dict) else [(given, given)]
+    pairs = {**(given if isinstance(given, dict) else {str(given): given}), **trusted}.items()
     headers = [(_line(name).lower().strip() or b"x", _line(value).strip()) for name, value in pairs]
     body = record.get("body", "")
+    if isinstance(body, dict):  # a form
+        body = urlencode({**body, **({"token": _PAGE} if trusted else {})}, errors="replace")
     chunks = body if isinstance(body, list) else [body]
-    return method, target, headers, [str(chunk).encode("utf-8", "surrogatepass") for chunk in chunks] or [b""]
+    sent = [str(chunk).encode("utf-8", "surrogatepass") for chunk in chunks] or [b""]
+
+    def told(text: bytes) -> bytes:
+        for name, secret in secrets.items():
+            text = text.replace(name.encode(), secret.encode())
+        return text
+
+    return method, told(target), [(name, told(value)) for name, value in headers], [told(chunk) for chunk in sent]
 
 
 def _line(value: Any) -> bytes:
@@ -137,17 +151,21 @@ async def _answered(
 
 def some_requests() -> list[bytes]:
     """What our pages send, and what others may try."""
-    entered = {"host": _HOST, "cookie": "rarevote-8123={cookie}"}
-    form = {**entered, "origin": f"http://{_HOST}", "content-type": "application/x-www-form-urlencoded"}
+    form = {**_TRUSTED, **_FORM}
     looks = ["/", "/item/1", "/item/3", "/picture/1/0", "/claims", "/end", "/made/answers", "/style.css", "/script.js"]
     says = {
-        "/answer": "token={page}&item=1&choice=0&seen=",
-        "/undo": "token={page}&item=1",
-        "/go-on": "token={page}&unsure=worst-case",
-        "/make": "token={page}&file=answers",
+        "/answer": {"token": _PAGE, "item": "1", "choice": "0", "seen": ""},
+        "/undo": {"token": _PAGE, "item": "1"},
+        "/go-on": {"token": _PAGE, "unsure": "worst-case"},
+        "/make": {"token": _PAGE, "file": "answers"},
     }
-    requests: list[dict[str, Any]] = [{"method": "GET", "path": path, "headers": entered} for path in looks]
-    requests.append({"method": "GET", "path": "/?token={address}", "headers": {"host": _HOST}})
+    requests: list[dict[str, Any]] = [{"method": "GET", "path": path, "headers": _TRUSTED} for path in looks]
+    requests.append({"method": "GET", "path": f"/?token={_ADDRESS}", "headers": {"host": _HOST}})
+    for host in ("localhost:8123", "127.0.0.1:99999999", "127.0.0.1:x", "127.0.0.1:", "[::1]:8123", "127.0.0.1]"):
+        requests.append({"method": "GET", "path": "/", "headers": {**_TRUSTED, "host": host}})
+    for number in range(1, 9):
+        body = {**says["/answer"], "item": str(number), "choice": str(number % 2)}
+        requests.append({"method": "POST", "path": "/answer", "headers": form, "body": body})
     requests += [{"method": "POST", "path": path, "headers": form, "body": body} for path, body in says.items()]
     sent = {**form, "content-type": "application/json"}
     requests.append({"method": "POST", "path": "/answer", "headers": sent, "body": '{"item": 1, "choice": 0}'})
