@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from rarevote.io.read.sources import (
     json_source,
     with_partitions,
 )
+from rarevote.io.write.atomic import scratch_folder
 
 _SAMPLED_RECORDS = 10_000
 _TAIL = 1 << 16  # bytes in which the end of a list stands
@@ -71,8 +71,8 @@ def open_sources(
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if not given:
         raise ParameterError("no input file")
-    with tempfile.TemporaryDirectory(prefix="rarevote-") as folder, connection() as database:
-        opener = _Opener(database, Path(folder), file_format, has_header, sheet, wanted, found)
+    with scratch_folder("input") as folder, connection() as database:
+        opener = _Opener(database, folder, file_format, has_header, sheet, wanted, found)
         sources = [source for one in given for source in opener.open(one)]
         forms = {source.form: source.title for source in reversed(sources)}
         if len(forms) > 1:
