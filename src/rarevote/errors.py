@@ -114,7 +114,7 @@ def shown(value: object, limit: int = 60) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        return f"a {type(value).__name__} too long to write"
+        return f"{type(value).__name__} too long to write"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

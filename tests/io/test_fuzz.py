@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -79,3 +80,19 @@ def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
     rows = {row["door"]: row for row in summary([line, line, crashed])}
     assert rows["costs"]["executions"] == 400
     assert rows["no such door"]["crashes"] == 1
+
+
+def test_the_tables_of_findings_and_properties_name_what_there_is(house: House) -> None:
+    repository = Path(__file__).parents[2]
+    with (repository / "benchmarks" / "fuzz" / "findings.csv").open(encoding="utf-8") as handle:
+        findings = list(csv.DictReader(handle))
+    assert {row["door"] for row in findings} <= set(house.names)
+    assert all((repository / row["test"]).is_file() for row in findings)
+    with (repository / "benchmarks" / "fuzz" / "properties.csv").open(encoding="utf-8") as handle:
+        tried = [one for row in csv.DictReader(handle) for one in row["tried by"].split("; ")]
+    for one in tried:
+        path, _, test = one.partition("::")
+        if one.startswith("door "):
+            assert one.removeprefix("door ") in house.names
+        else:
+            assert f"def {test}(" in (repository / path).read_text(encoding="utf-8"), one
