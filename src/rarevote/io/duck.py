@@ -46,8 +46,6 @@ def _limited_database(*, on_disk: bool) -> Iterator[Any]:
     with scratch_folder("database") as folder:
         database = duckdb.connect(str(folder / "scratch.duckdb") if on_disk else ":memory:")
         try:
-            limit = max(_MIN_MEMORY, _physical_memory() // _PART_OF_MEMORY)
-            database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             _settle(database, folder)
             yield database
         finally:
@@ -94,7 +92,12 @@ def _small_database() -> Iterator[Any]:
 
 
 def _settle(database: Any, folder: Path) -> None:
-    """Reading a file must never download anything, and what does not fit into memory must not go where the user is."""
+    """Reading a file must never download anything, and what does not fit into memory must not go where the user is.
+
+    Memory is limited for small files, too: a packed one of kilobytes may hold gigabytes.
+    """
+    limit = max(_MIN_MEMORY, _physical_memory() // _PART_OF_MEMORY)
+    database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
     database.execute("SET autoinstall_known_extensions = false")
     database.execute("SET autoload_known_extensions = false")
     database.execute("SET enable_progress_bar = false")
