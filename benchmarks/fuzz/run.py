@@ -82,6 +82,7 @@ def run_child(name: str, seed: int, numbers: range, keep: Path, progress: Path) 
         House(Path(folder)) as house,
         progress.open("wb", buffering=0) as handle,
     ):
+        tempfile.tempdir = folder  # of the readers, too: a disk would take more time than they do
         door = house.door(name)
         before, peak = _resident(), _peak()
         for number, kind in outcomes(door, seed, numbers, Path(folder), keep):
