@@ -319,9 +319,10 @@ def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> No
     command = [sys.executable, "-m", "rarevote", "aggregate", str(path), "-o", str(tmp_path / "r.csv")]
     environment = {**os.environ, "TMPDIR": str(temporary)}
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    # As soon as it reads, whenever that is.
-    while running.poll() is None and not list(temporary.iterdir()):
-        time.sleep(0.01)
+    end = time.monotonic() + 60
+    while not list(temporary.iterdir()) and running.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.2)
     running.send_signal(sent)
     _, said = running.communicate(timeout=60)
     assert running.returncode in code

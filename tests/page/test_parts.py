@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
-from rarevote.charts.palette import COLOURS, style_variables
 from rarevote.charts.svg import inline_svg
+from rarevote.charts.theme import COLOURS, style_variables
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import RarevoteError
 from rarevote.meaning.diagnose import Diagnosis, diagnose
-from rarevote.meaning.words import jury_sentences
+from rarevote.meaning.jury import jury_sentences
 from rarevote.page import build as page
 from rarevote.page import sentences, small_tables
 from rarevote.page.sections import page_sections

@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
 
 # What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
 _MIN_MEMORY = 2 << 30
@@ -43,8 +43,8 @@ def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]
 def _limited_database(*, on_disk: bool) -> Iterator[Any]:
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as folder:
-        database = duckdb.connect(str(Path(folder) / "scratch.duckdb") if on_disk else ":memory:")
+    with scratch_folder("database") as folder:
+        database = duckdb.connect(str(folder / "scratch.duckdb") if on_disk else ":memory:")
         try:
             limit = max(_MIN_MEMORY, _physical_memory() // _PART_OF_MEMORY)
             database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
@@ -74,8 +74,8 @@ def _small_database() -> Iterator[Any]:
 
             _INHERITED.append(_started)
 
-            folder = tempfile.mkdtemp(prefix="rarevote-")
-            atexit.register(_remove, folder, os.getpid())
+            folder, remove = lasting_scratch_folder("database")
+            atexit.register(remove)
             _started = os.getpid(), duckdb.connect(":memory:")
             _settle(_started[1], folder)
         database = _started[1].cursor()
@@ -93,18 +93,12 @@ def _small_database() -> Iterator[Any]:
         database.close()
 
 
-def _remove(folder: str, process: int) -> None:
-    """Remove a folder, unless it is that of the process we were forked from."""
-    if process == os.getpid():
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _settle(database: Any, folder: str) -> None:
+def _settle(database: Any, folder: Path) -> None:
     """Reading a file must never download anything, and what does not fit into memory must not go where the user is."""
     database.execute("SET autoinstall_known_extensions = false")
     database.execute("SET autoload_known_extensions = false")
     database.execute("SET enable_progress_bar = false")
-    database.execute("SET temp_directory = ?", [folder])
+    database.execute("SET temp_directory = ?", [str(folder)])
 
 
 def _physical_memory() -> int:
