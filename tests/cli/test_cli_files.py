@@ -347,11 +347,11 @@ def processor_seconds_of_children() -> float:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("rows", ["", "task,worker,label\n1,a,x\n"])
+@pytest.mark.parametrize("first_lines", ["", "task,worker,label\n1,a,x\n"])
 @pytest.mark.parametrize("ending", ["csv", "json", "ndjson", "parquet", "xlsx", "arrow"])
-def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, rows: str, ending: str) -> None:
+def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, first_lines: str, ending: str) -> None:
     path = tmp_path / f"sparse.{ending}"
-    path.write_text(rows)
+    path.write_text(first_lines)
     os.truncate(path, 2 << 30)
     command = [sys.executable, "-c", TELLS_ITS_PEAK, "aggregate", str(path), "-o", str(tmp_path / "r.csv")]
     begin = processor_seconds_of_children()
