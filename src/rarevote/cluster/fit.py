@@ -42,6 +42,7 @@ from rarevote.io.tables import Table
 from rarevote.io.write.atomic import make_folder, replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.registry import METHODS
 
 _UNFINISHED = ".tasks.tmp"  # where results are until all are written
@@ -214,6 +215,7 @@ def _fitted(
 ) -> DaskResult:
     """Fit the method to a staged crowd, and write everything."""
     estimator._validate(crowd)
+    _require_memory(estimator, client, crowd)
     folder = out / _UNFINISHED
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
@@ -237,6 +239,17 @@ def _fitted(
     with replacing(out / "summary.json") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
+
+
+def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> None:
+    """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
+    sizes = Sizes.of(crowd)._replace(n_annotations=0)
+    require_memory(estimator, sizes._replace(n_tasks=0), where="to the driver")
+    workers = client.scheduler_info()["workers"].values()
+    limits = [int(worker["memory_limit"]) for worker in workers if worker.get("memory_limit")]
+    if limits:
+        share = sizes._replace(n_tasks=sizes.n_tasks // max(len(client.nthreads()), 1), n_workers=0)
+        require_memory(estimator, share, min(limits), "to a dask worker")
 
 
 def _table_file(out: Path, attribute: str) -> Path:
