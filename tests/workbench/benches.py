@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,9 @@ class Bench:
             assert self.get("/", params={"token": self.guard.address_token}).status_code == 200
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return asyncio.run(self.client.request(method, path, **options))
+        # In a thread of its own: a browser that another test has opened keeps a loop running in this one.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self.client.request(method, path, **options)).result()
 
     def get(self, path: str = "/", **options: Any) -> httpx.Response:
         return self.send("GET", path, **options)
