@@ -9,6 +9,7 @@
     │   └── WeightsError                a weights file that cannot be trusted or does not fit
     ├── ParameterError(ValueError)      a parameter of a method is out of range
     ├── NotFittedError(ValueError, AttributeError)
+    ├── NotEnoughMemoryError(MemoryError)   what is asked for does not fit, said before the work
     └── MissingExtraError(ImportError)  an optional library is needed and absent
     RarevoteWarning(UserWarning)
     └── ConvergenceWarning
@@ -74,6 +75,10 @@ class ParameterError(RarevoteError, ValueError):
 
 class NotFittedError(RarevoteError, ValueError, AttributeError):
     """A result was asked for before ``fit``."""
+
+
+class NotEnoughMemoryError(RarevoteError, MemoryError):
+    """What is asked for needs more memory than there is."""
 
 
 class MissingExtraError(RarevoteError, ImportError):

@@ -48,12 +48,12 @@ def test_memory_is_limited_whatever_the_size_of_the_file(options: dict[str, bool
         (limit,) = database.execute("SELECT current_setting('memory_limit')").fetchone()
     number, unit = limit.split()
     assert unit == "GiB"
-    assert float(number) == pytest.approx(max(2 << 30, duck._physical_memory() // 12) / (1 << 30), abs=0.1)
+    assert float(number) == pytest.approx(max(2 << 30, duck.physical_memory() // 12) / (1 << 30), abs=0.1)
 
 
 def test_a_packed_table_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duck, "_MIN_MEMORY", 64 << 20)
-    monkeypatch.setattr(duck, "_physical_memory", lambda: 0)
+    monkeypatch.setattr(duck, "physical_memory", lambda: 0)
     monkeypatch.setattr(duck, "_started", None)
     task = ["a" * (1 << 20)] * 200
     table = pa.table({"task": task, "worker": ["x"] * 200, "label": ["y"] * 200})
