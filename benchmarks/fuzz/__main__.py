@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,7 @@ def batch(door: str, seed: int, numbers: range, keep: Path) -> dict[str, Any]:
     line["memory"] = memory
     if child.returncode == 0:
         return {**line, **json.loads(child.stdout.splitlines()[-1])}
-    kind = "hangs" if "Timeout (" in child.stderr else "crashes"
+    kind = "hangs" if child.returncode == -signal.SIGPROF or "Timeout (" in child.stderr else "crashes"
     (keep / f"{kind}-{door}-{seed}-{number + 1}.txt").write_text(child.stderr[-6000:])
     # The one that did it counts, too.
     return {**line, "stop": number + 2, kind: 1}
