@@ -3,6 +3,7 @@
     python -m benchmarks.fuzz [--executions 20000] [--doors csv,json] [--seed 1] [--keep FOLDER] [--ledger FILE]
     python -m benchmarks.fuzz --evidence --ledger FILE
 
+A million is 20 000 of every door, and 130 000 of the cheap ones (weights, workbench, costs) after that.
 Every door gets as many executions as are asked for, those that the ledger has already counted included: a campaign can
 be stopped and resumed, and doors whose code changed be run again under another seed. A foreign exception, a message
 without end, a hang of ten seconds, a crash and a gigabyte too much are findings; their files and traces are in FOLDER.
