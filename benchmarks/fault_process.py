@@ -19,22 +19,18 @@ import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-# What is imported on use, imported here once for all forks.
-import altair  # noqa: F401
-import duckdb  # noqa: F401
-import jinja2  # noqa: F401
-import narwhals  # noqa: F401
-import openpyxl  # noqa: F401
-import pyarrow.parquet  # noqa: F401
-import vl_convert  # noqa: F401
 
 import rarevote.cli
 import rarevote.page.report
 import rarevote.study.paper  # noqa: F401
 from rarevote.__main__ import main
+
+# What is imported on use, imported here once for all forks.
+for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
+    import_module(_name)
 
 NOBODY = 65534  # whom permissions stop, where root is not stopped
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")

@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,9 @@ def leftovers(folder: Path) -> list[Path]:
     """Hidden files and folders of ours, and whatever is in the temporary folder."""
     kept = [path for path in (folder / "kept",) if path.exists()]  # a checkpoint, which goes once the fit is done
     hidden = [path for path in (folder / "out").rglob(".*") if ".rarevote-" in path.name]
-    # Python tries out a temporary folder with an empty file.
+    # Python tries out a temporary folder with an empty file; openpyxl and dask have names of their own there.
     temporary = [path for path in (folder / "tmp").iterdir() if path.is_dir() or path.stat().st_size]
-    return [*kept, *hidden, *(path for path in temporary if "kernels" not in path.name)]
+    return [*kept, *hidden, *(path for path in temporary if not path.name.startswith(("openpyxl.", "dask-")))]
 
 
 def whole(path: Path) -> Any:
@@ -118,9 +119,7 @@ def whole(path: Path) -> Any:
     """
     try:
         if path.suffix == ".xlsx":
-            import openpyxl
-
-            book = openpyxl.load_workbook(path, read_only=True)
+            book = import_module("openpyxl").load_workbook(path)
             return tuple(tuple(row) for row in book.worksheets[0].iter_rows(values_only=True))
         if path.suffix == ".parquet":
             from pyarrow import parquet
@@ -135,8 +134,8 @@ def whole(path: Path) -> Any:
 
             pyarrow.ipc.open_file(io.BytesIO(text)).read_all()
         elif path.name == "audit.json":
-            plan = Audit.from_json(text.decode()).plan
-            return [one.tasks for one in plan.rounds], [one.answers for one in plan.rounds]
+            audit = Audit.from_json(text.decode())
+            return [one.tasks for one in audit.plan.rounds], audit.answers
         elif path.suffix == ".json":
             json.loads(text)
         if path.suffix in (".html", ".svg") and not text.rstrip().endswith((b"</html>", b"</svg>")):

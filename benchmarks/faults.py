@@ -85,7 +85,7 @@ class Bench:
             yield folder
         finally:
             if mount is not None:
-                subprocess.run(["umount", folder], check=True)
+                subprocess.run(["umount", "--lazy", folder], check=True)
             shutil.rmtree(folder)
 
     def look(self, folder: Path, count: Count) -> dict[str, Any] | None:

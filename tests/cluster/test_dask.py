@@ -22,7 +22,14 @@ from rarevote.cluster.engine import DaskEngine, connected
 from rarevote.cluster.fit import Dask
 from rarevote.em import local
 from rarevote.em.loop import Progress
-from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
+from rarevote.errors import (
+    InputError,
+    MissingExtraError,
+    MissingValuesError,
+    NotEnoughMemoryError,
+    ParameterError,
+    RarevoteError,
+)
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
@@ -363,3 +370,16 @@ def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"rarevote\[dask\]"), connected():
         pass
+
+
+def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_path: Path) -> None:
+    """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
+    limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MajorityVote, "holds", {"tk": limit})
+        with pytest.raises(NotEnoughMemoryError, match="GB are available to a dask worker: merge rare classes"):
+            Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
+        patch.setattr(MajorityVote, "holds", {"w": 10**13})
+        with pytest.raises(NotEnoughMemoryError, match="GB are available to the driver: merge rare classes"):
+            Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
+    assert not (tmp_path / "summary.json").exists()

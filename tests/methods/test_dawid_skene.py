@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import product
 from math import exp, inf, log
@@ -14,9 +15,10 @@ import pytest
 from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
 from rarevote.em.model import Shard
-from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
+from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, RarevoteWarning
 from rarevote.methods.dawid_skene.estimator import DawidSkene
 from rarevote.methods.dawid_skene.model import DawidSkeneModel, DawidSkeneShared
+from rarevote.methods.one_coin import OneCoinDawidSkene
 
 # What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -404,3 +406,20 @@ def test_many_votes_on_one_task_do_not_overflow() -> None:
     posterior = DawidSkene().fit(columns(votes)).posterior_
     assert np.isfinite(posterior).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
+
+
+def test_about_as_many_classes_as_tasks_is_said() -> None:
+    """23 of 60 unanimous labels of such a crowd were changed without a word."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 60, 60)
+    task = np.repeat(np.arange(60), 3)
+    worker = np.concatenate([rng.permutation(20)[:3] for _ in range(60)])
+    label = np.where(rng.random(180) < 0.8, truth[task], rng.integers(0, 60, 180))
+    with pytest.warns(RarevoteWarning, match=r"60 tasks are few for \d\d classes: DawidSkene learns"):
+        DawidSkene().fit((task, worker, label))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OneCoinDawidSkene().fit((task, worker, label))
+        DawidSkene().fit((task, worker, label % 9))  # few classes are few in small crowds, too
+        # Classes that nobody voted for have nothing to be learned.
+        DawidSkene().fit((task, worker, label % 9), classes=range(60))
