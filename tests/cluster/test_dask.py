@@ -34,6 +34,8 @@ from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
+from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
+from tests.tables import METHOD_ROWS, MethodRow
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -383,3 +385,14 @@ def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_pa
         with pytest.raises(NotEnoughMemoryError, match="GB are available to the driver: merge rare classes"):
             Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
     assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().on_dask], ids=lambda row: row.name)
+def test_generated_crowds_give_the_answer_of_one_machine(
+    client: Any, tmp_path: Path, row: MethodRow, number: int
+) -> None:
+    difference = local_is_dask(Case.drawn(row, number), client, tmp_path)
+    assert difference is not None
+    assert difference <= DASK_TOLERANCE
