@@ -32,7 +32,6 @@ from rarevote.__main__ import main
 for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
     import_module(_name)
 
-NOBODY = 65534  # whom permissions stop, where root is not stopped
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files
 
@@ -45,14 +44,12 @@ class Fault:
         after: killed so many seconds after its start.
         at_operation: killed right before its so many-th operation on files.
         file_bytes: no file may become longer, as on a disk with so much room.
-        without_rights: it runs as a user who owns nothing.
         clock: seconds by which its clock is wrong.
     """
 
     after: float | None = None
     at_operation: int | None = None
     file_bytes: int | None = None
-    without_rights: bool = False
     clock: float = 0.0
 
 
@@ -175,10 +172,6 @@ def _suffer(folder: Path, fault: Fault, n_operations: list[int]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (fault.file_bytes, fault.file_bytes))
     if fault.clock:
         _set_clock(fault.clock)
-    if fault.without_rights and os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
 
 
 def _set_clock(seconds: float) -> None:

@@ -347,3 +347,17 @@ def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"rarevote\[dask\]"), connected():
         pass
+
+
+def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(
+    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's shuffle on a disk that is full says nothing of it."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("P2P 0123 failed during unpack phase")
+
+    monkeypatch.setattr(type(client), "gather", fails)
+    with pytest.raises(InputError, match=r"could not exchange rows \(P2P 0123 failed.*temporary folder full"):
+        Dask(tmp_path / "out", client=client, n_shards=3).fit(CCRasch(5), parquet)
+    assert not list((tmp_path / "out").iterdir())
