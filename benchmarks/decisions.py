@@ -201,7 +201,7 @@ def _log_loss(posterior: Floats, true: NDArray[np.int64]) -> float:
 
 def draw_chart(rows: Iterable[Mapping[str, Any]]) -> Path:
     """Realised cost by share of tasks reviewed, one panel per kind of crowd."""
-    from rarevote.charts.save import to_svg
+    from rarevote.charts.svg import to_svg
     from rarevote.study.figures import Axis, Mark, line_chart
 
     orders = {"gain": "--max-review", "lowest_confidence": "lowest confidence", "random": "random"}

@@ -96,10 +96,12 @@ def main() -> None:
         sys.exit(_flushed(0))
     # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    from rarevote.cli import run
-
     try:
+        from rarevote.cli import run
+
         code = run()
+    except KeyboardInterrupt:  # while modules are being loaded; later it is an exit code of the command line's
+        code = 128 + signal.SIGINT
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     sys.exit(_flushed(code))

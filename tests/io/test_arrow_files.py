@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
 from rarevote import read
-from rarevote.errors import RarevoteError
+from rarevote.errors import InputError, RarevoteError
 
 VOTES = pa.table({
     "task": [f"t{i // 3}" for i in range(30)],
@@ -58,4 +59,14 @@ def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "votes.arrow"
     path.write_bytes(written(False).replace(b"worker", b"w\xff\xferk"))
     with pytest.raises(RarevoteError, match=r"votes\.arrow"):
+        read(path)
+
+
+@pytest.mark.parametrize("opened", [ipc.new_file, ipc.new_stream])
+def test_a_type_that_duckdb_does_not_know(tmp_path: Path, opened: Any) -> None:
+    table = pa.table({"task": pa.array([0.5, 1.5], pa.float16()), "worker": ["a", "b"], "label": ["x", "y"]})
+    path = tmp_path / "votes.arrow"
+    with opened(str(path), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"votes\.arrow: a column is of a type that cannot be read"):
         read(path)

@@ -9,7 +9,8 @@ import pytest
 
 from rarevote.errors import InputError
 from rarevote.io.duck import connection
-from rarevote.io.read.remote import load_extension, refuse_address
+from rarevote.io.read.detect import refuse_address
+from rarevote.io.read.remote import load_extension
 from tests.command import rarevote
 
 ADDRESSES = {

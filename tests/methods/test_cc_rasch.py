@@ -178,15 +178,16 @@ def test_classes_separate_given_the_posterior() -> None:
 # -- the loop ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+# Each number of classes is compiled on its own, one and many alike.
+@pytest.mark.parametrize("n_classes", [1, 2, 3, *(pytest.param(many, marks=pytest.mark.prove) for many in (4, 5))])
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    n_classes=st.integers(1, 4),
     sigma=st.floats(0.05, 20.0),
     votes=st.floats(1.0, 6.0),
     prior=st.sampled_from(["uniform", "estimate"]),
 )
-def test_objective_never_falls(seed: int, n_classes: int, sigma: float, votes: float, prior: str) -> None:
+def test_objective_never_falls(n_classes: int, seed: int, sigma: float, votes: float, prior: str) -> None:
     rng = np.random.default_rng(seed)
     n = 60
     crowd = Annotations.from_arrays(
@@ -350,7 +351,8 @@ def test_hundreds_of_votes_do_not_underflow() -> None:
     rng = np.random.default_rng(0)
     task = np.repeat([0, 1], n)
     label = np.concatenate([rng.random(n) < 0.6, rng.random(n) < 0.4]).astype(int)
-    model = CCRasch().fit((task, np.tile(np.arange(n), 2), label))
+    # Few workers who vote often: more than 256 would be another type of number, compiled anew.
+    model = CCRasch().fit((task, np.arange(2 * n) % 250, label))
     assert list(model.label_codes()) == [1, 0]
     paper = Paper(model.annotations_)
     assert model.loss_history_[-1] == pytest.approx(paper.objective(theta_of(model), np.full(2, 0.5)), rel=1e-12)

@@ -174,6 +174,7 @@ def log_likelihood_by_enumeration(
 ) -> float:
     """Log of the sum over all assignments of classes to tasks."""
     tasks = sorted({task for task, _, _ in votes})
+    of_vote = {key: dict(row) for key, row in errors.iterrows()}
     choices = [[gold[task]] if task in gold else list(prior.index) for task in tasks]
     total = 0.0
     for assignment in product(*choices):
@@ -182,7 +183,7 @@ def log_likelihood_by_enumeration(
         for task in tasks:
             chance *= prior[truth[task]]
         for task, worker, label in votes:
-            chance *= errors.loc[(worker, label), truth[task]]
+            chance *= of_vote[worker, label][truth[task]]
         total += chance
     return log(total)
 

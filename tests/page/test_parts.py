@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,13 +12,13 @@ import numpy as np
 import pytest
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
-from rarevote.charts.palette import COLOURS, style_variables
 from rarevote.charts.svg import inline_svg
+from rarevote.charts.theme import COLOURS, style_variables
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import RarevoteError
 from rarevote.meaning.diagnose import Diagnosis, diagnose
-from rarevote.meaning.words import jury_sentences
+from rarevote.meaning.jury import jury_sentences
 from rarevote.page import build as page
 from rarevote.page import sentences, small_tables
 from rarevote.page.sections import page_sections
@@ -28,6 +29,7 @@ from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, rand
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 
 
+@cache
 def described(seed: int = 1, *, with_truth: bool = True) -> Diagnosis:
     crowd, truth = random_crowd(seed)
     return diagnose(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
@@ -270,6 +272,7 @@ def test_three_piles_hold_every_item_once(with_truth: bool) -> None:
         assert counts.sum(axis=0).tolist() == [is_rare.sum(), len(found.truth.items)]
 
 
+@cache
 def many_classes(n_classes: int) -> Diagnosis:
     """A crowd in which the last class has two items."""
     names = tuple(f"c{k:02d}" for k in range(n_classes))

@@ -65,6 +65,10 @@ def answer_round(sitting: Sitting, right: Mapping[Any, int] | list[int]) -> int:
     return n
 
 
+# A browser that a test before has opened leaves its event loop in the main thread, where no second one may run.
+_ELSEWHERE = ThreadPoolExecutor(1)
+
+
 class Bench:
     """A client of the pages about a sitting."""
 
@@ -76,9 +80,7 @@ class Bench:
             assert self.get("/", params={"token": self.guard.address_token}).status_code == 200
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        # In a thread of its own: a browser that another test has opened keeps a loop running in this one.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self.client.request(method, path, **options)).result()
+        return _ELSEWHERE.submit(asyncio.run, self.client.request(method, path, **options)).result()
 
     def get(self, path: str = "/", **options: Any) -> httpx.Response:
         return self.send("GET", path, **options)

@@ -9,8 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from rarevote.charts.palette import light
-from rarevote.charts.theme import themed
+from rarevote.charts.theme import light, themed
 
 WIDTH = 400
 _ABILITY_TICKS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)

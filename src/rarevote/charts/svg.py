@@ -1,17 +1,22 @@
-"""A rendered chart as a part of the page: known elements and attributes only, colours by class, marks with a name.
+"""Charts as files (SVG, PNG; no browser, no network) and as parts of the page: known elements, colours by class.
 
-What the renderer writes is taken apart and put together again from a short list of what a chart needs. Anything else
-is left out, so nothing that a task or an annotator is called can act; a colour that is not of the palette is an error,
-because it would stay as it is when the page turns dark.
+For the page, what the renderer writes is taken apart and put together again from a short list of what a chart needs.
+Anything else is left out, so nothing that a task or an annotator is called can act; a colour that is not of the palette
+is an error, because it would stay as it is when the page turns dark.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
-from rarevote.charts.palette import COLOURS
+import altair as alt
+import vl_convert
+
+from rarevote.charts.theme import COLOURS
 from rarevote.errors import RarevoteError
+from rarevote.io.write.atomic import replacing
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"g", "path", "line", "rect", "text", "tspan"})
@@ -87,3 +92,21 @@ def _colour_name(value: str) -> str:
         return _CLASS_OF_COLOUR[value.lower()]
     except KeyError:
         raise RarevoteError(f"a chart has the colour {value}, which is not of the palette") from None
+
+
+PNG_SCALE = 2.0
+_VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+
+
+def to_svg(chart: alt.TopLevelMixin) -> str:
+    """The chart as SVG."""
+    return vl_convert.vegalite_to_svg(chart.to_json(), vl_version=_VEGA_LITE)
+
+
+def save(chart: alt.TopLevelMixin, stem: Path) -> None:
+    """Write ``stem.svg`` and ``stem.png``."""
+    with replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
+        temporary.write_text(to_svg(chart), encoding="utf-8")
+    png = vl_convert.vegalite_to_png(chart.to_json(), vl_version=_VEGA_LITE, scale=PNG_SCALE)
+    with replacing(stem.with_name(f"{stem.name}.png")) as temporary:
+        temporary.write_bytes(png)

@@ -85,7 +85,8 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
     from rarevote.crowd.words import short_names
     from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
-    from rarevote.meaning.words import PROFILE_WORDS, jury_sentences, profile_meanings
+    from rarevote.meaning.jury import jury_sentences
+    from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)

@@ -6,16 +6,17 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.em.loop import Callback, Progress
+    from rarevote.io.platforms import Export
     from rarevote.meaning.expect import Expected
     from rarevote.meaning.review import ReviewPlan
 
@@ -275,3 +276,65 @@ def _cell(found: Expected, digits: int) -> str:
     if not found.is_told:
         return _UNTOLD
     return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def export_summary(export: Export) -> dict[str, Any]:
+    """What was read from an export, and what was left out and why."""
+    from collections import Counter
+
+    from rarevote.io.platforms.registry import PLATFORMS
+
+    return {
+        "file": str(export.path),
+        "platform": export.platform,
+        "platform_title": PLATFORMS[export.platform].title,
+        "question": export.question,
+        "questions": list(export.questions),
+        "n_records": export.n_records,
+        "n_rows": len(export),
+        "n_tasks": len(set(export.task)),
+        "n_workers": len(set(export.worker)),
+        "n_repeated": export.n_repeated,
+        "n_gold": len(export.gold),
+        "labels": dict(Counter(export.label).most_common()),
+        "multilabel": export.multilabel,
+        "choices": list(export.choices),
+        "left_out": export.left_out,
+        "notes": [*export.cautions, *export.notes],
+    }
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """What a person should know about how something was read."""
+    for note in notes:
+        say(f"rarevote: note: {note}")
+
+
+def tell_export(summary: dict[str, Any]) -> None:
+    """The summary for a person, on stderr."""
+    others = [name for name in summary["questions"] if name != summary["question"]]
+    beside = f" (also asked: {', '.join(others[:8])}{', ...' if len(others) > 8 else ''})" if others else ""
+    say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
+    say(
+        f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
+        f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
+        + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
+    )
+    if summary["multilabel"]:
+        say(f"one yes/no problem for each of {len(summary['choices'])} choices: {', '.join(summary['choices'][:12])}")
+    if summary["n_repeated"]:
+        say(f"{summary['n_repeated']:,} rows repeat a (task, worker) pair; aggregate --keep last keeps the last")
+    if summary["left_out"]:
+        say()
+        say(aligned(["left out", "answers"], [[why, f"{count:,}"] for why, count in summary["left_out"].items()]))
+    say()
+    total = max(summary["n_rows"], 1)
+    labels = summary["labels"]
+    told, left_out = told_classes(labels)
+    say(
+        aligned(
+            ["label", "rows", "of rows"], [[name, f"{labels[name]:,}", share(labels[name] / total)] for name in told]
+        )
+    )
+    if left_out:
+        say(left_out)

@@ -22,7 +22,7 @@ from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.arrays import NotArraysError, load_arrays, save_arrays
 from rarevote.io.json_text import parse_json
-from rarevote.io.read.remote import refuse_address
+from rarevote.io.read.detect import refuse_address
 
 FORMAT = "rarevote model"
 #: of the file's layout; a reader knows its own and older ones

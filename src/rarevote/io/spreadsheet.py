@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, MissingExtraError
+from rarevote.errors import InputError, MissingExtraError, shown
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
@@ -84,7 +84,7 @@ def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
         raise InputError(f"{title}: the first row is empty; it must name the columns")
     repeated = sorted({text for text in texts if text and texts.count(text) > 1})
     if repeated:
-        raise InputError(f"{title}: the first row names {', '.join(map(repr, repeated))} more than once")
+        raise InputError(f"{title}: the first row names {', '.join(map(shown, repeated[:12]))} more than once")
     return {text: position for position, text in enumerate(texts) if text}
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rarevote.meaning.agreement import agreement_figures
 from rarevote.meaning.diagnose import Diagnosis, Profile
-from rarevote.meaning.words import PROFILE_WORDS
+from rarevote.meaning.workers import PROFILE_WORDS
 
 SORTS = ("rare", "votes", "agreement", "name")
 # Up to this many classes every one has its columns in the file; beyond, the rare and the most frequent one have.

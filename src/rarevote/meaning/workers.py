@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.words import quoted
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED
 
@@ -40,6 +42,24 @@ class Profile(IntEnum):
     MAJORITY_ONLY = 1
     MINORITY_ONLY = 2
     BOTH = 3
+
+
+PROFILE_WORDS: dict[Profile, str] = {
+    Profile.BOTH: "both classes",
+    Profile.MAJORITY_ONLY: "majority class only",
+    Profile.MINORITY_ONLY: "rare class only",
+    Profile.NEITHER: "neither",
+}
+
+
+def profile_meanings(rare: Any, common: Any) -> dict[Profile, str]:
+    """What each profile means for these two classes."""
+    return {
+        Profile.BOTH: "the people to keep",
+        Profile.MAJORITY_ONLY: f"overlook {quoted(str(rare))}",
+        Profile.MINORITY_ONLY: f"take {quoted(str(common))} for {quoted(str(rare))}",
+        Profile.NEITHER: "below one half on either",
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,16 +17,14 @@ from typing import Any
 from markupsafe import Markup
 
 from rarevote.charts.parts import Chart
-from rarevote.charts.save import save, to_svg
-from rarevote.charts.svg import inline_svg
-from rarevote.charts.templates import template
+from rarevote.charts.svg import inline_svg, save, to_svg
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.diagnose import Diagnosis
 from rarevote.page import sentences
+from rarevote.page.assets import asset, page_style, template
 from rarevote.page.sections import Section
 from rarevote.page.sentences import About
-from rarevote.page.style import asset, page_style
 
 # The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
 _KEY_PATHS = {

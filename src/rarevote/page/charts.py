@@ -13,7 +13,6 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from rarevote.charts.palette import light
 from rarevote.charts.parts import (
     Chart,
     Key,
@@ -27,10 +26,10 @@ from rarevote.charts.parts import (
     shapes,
     short,
 )
+from rarevote.charts.theme import light
 from rarevote.crowd.words import count, percent, short_names
 from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
-from rarevote.meaning.words import PROFILE_WORDS
-from rarevote.meaning.workers import logit
+from rarevote.meaning.workers import PROFILE_WORDS, logit
 
 _MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.

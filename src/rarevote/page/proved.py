@@ -16,8 +16,8 @@ from pathlib import Path
 import altair as alt
 
 from rarevote import __version__
-from rarevote.charts.palette import light
 from rarevote.charts.parts import Chart, Key, dressed, scaled
+from rarevote.charts.theme import light
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.estimates import Estimate, Interval

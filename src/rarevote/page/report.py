@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rarevote import __version__
 from rarevote.errors import InputError
-from rarevote.io.read.remote import refuse_address
+from rarevote.io.read.detect import refuse_address
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.diagnose import diagnose
 from rarevote.meaning.rules import parse_rule

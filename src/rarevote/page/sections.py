@@ -14,8 +14,8 @@ from typing import Any
 from rarevote.charts.parts import Chart
 from rarevote.crowd.words import percent
 from rarevote.meaning.diagnose import Diagnosis
+from rarevote.meaning.jury import jury_sentences
 from rarevote.meaning.piles import MISSED, SURE
-from rarevote.meaning.words import jury_sentences
 from rarevote.page import agreement, charts, sentences, small_tables
 from rarevote.page.sentences import About
 from rarevote.page.small_tables import Matrix

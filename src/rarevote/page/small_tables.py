@@ -11,7 +11,7 @@ import numpy as np
 from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.words import PROFILE_WORDS, profile_meanings
+from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings
 from rarevote.page.sentences import in_words, leading_trade_off
 
 #: up to so many classes a table names them all; more are a list to be sorted

@@ -18,7 +18,7 @@ from rarevote.crowd.words import NO_ANSWER, percent
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, Profile
 from rarevote.meaning.piles import Pile
-from rarevote.meaning.words import PROFILE_WORDS
+from rarevote.meaning.workers import PROFILE_WORDS
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd
 Shown = Mapping[str, Sequence[Any] | NDArray[Any]]

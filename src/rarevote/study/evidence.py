@@ -13,7 +13,7 @@ from statistics import fmean
 from textwrap import fill
 from typing import Literal
 
-from rarevote.charts.save import to_svg
+from rarevote.charts.svg import to_svg
 from rarevote.errors import InputError
 from rarevote.methods.registry import method_title
 from rarevote.study.headline import write_headline

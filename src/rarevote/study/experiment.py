@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from rarevote.charts.parts import Chart
-from rarevote.charts.save import save
+from rarevote.charts.svg import save
 from rarevote.errors import InputError
 from rarevote.meaning.metrics import Scores, score
 from rarevote.methods.base import Estimator

@@ -12,9 +12,8 @@ from typing import Any
 
 import altair as alt
 
-from rarevote.charts.palette import light
 from rarevote.charts.parts import Key, colours, shapes
-from rarevote.charts.theme import themed
+from rarevote.charts.theme import light, themed
 from rarevote.methods.registry import method_title
 from rarevote.study.intervals import mean_interval
 

@@ -29,10 +29,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rarevote.charts.templates import template
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
-from rarevote.page.style import asset, page_style
+from rarevote.page.assets import asset, page_style, template
 from rarevote.workbench.guard import HOSTS, Guard, Headers
 from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES

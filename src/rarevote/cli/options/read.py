@@ -8,20 +8,10 @@ the files are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from rarevote.cli.convert import (
-    FreeText,
-    From,
-    GoldColumn,
-    IncludePredictions,
-    Multilabel,
-    PredictionColumns,
-    Question,
-    export_summary,
-    tell_export,
-    tell_notes,
-)
+import typer
+
 from rarevote.cli.options.common import (
     Abstain,
     Classes,
@@ -34,13 +24,53 @@ from rarevote.cli.options.common import (
     Sheet,
     Show,
     Wide,
+    one_of,
     parse_columns,
 )
-from rarevote.cli.show import reading_files, say
+from rarevote.cli.show import export_summary, reading_files, say, tell_export, tell_notes
 from rarevote.crowd.words import counted
+from rarevote.io.platforms.registry import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
+
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="NAME",
+        help=f"The platform: {', '.join(PLATFORMS)}. Detected if not given.",
+        autocompletion=one_of(*PLATFORMS),
+    ),
+]
+Question = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Which question, if several were asked; with aggregate, all answers every one of them."
+    ),
+]
+FreeText = Annotated[
+    bool, typer.Option("--free-text", help="Take a question although its answers are free text, each a class.")
+]
+Multilabel = Annotated[
+    bool, typer.Option("--multilabel", help="Several choices per answer: make one yes/no problem per choice.")
+]
+IncludePredictions = Annotated[
+    bool,
+    typer.Option("--include-predictions", help="Take models' predictions in as further workers (model:<version>)."),
+]
+PredictionColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prediction-column",
+        metavar="COLUMN",
+        help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
+        "model in a wide table. Repeatable.",
+    ),
+]
+GoldColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
+]
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _read_question(reader: Platform, files: ExportFiles, options: Options) -> Ex
 
 def _opened(export: str | Path | ExportFiles) -> ExportFiles:
     from rarevote.io.platforms.parts import open_export
-    from rarevote.io.read.remote import refuse_address
+    from rarevote.io.read.detect import refuse_address
 
     if not isinstance(export, (str, Path)):
         return export

@@ -65,6 +65,25 @@ _PART_OF_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _PACKED_CHUNK = 1 << 12
 
 
+# Two letters at least: C:/ is a drive.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
+
+
+def refuse_address(path: str | Path, instead: str) -> None:
+    """Refuse an address where only a file on this machine will do.
+
+    Args:
+        path: what was given; a path has lost one of the two slashes.
+        instead: what to do instead, in words.
+
+    Raises:
+        InputError: it is an address.
+    """
+    found = _ADDRESS.match(str(path))
+    if found:
+        raise InputError(f"{found[1]}://{found[2]}: an address, not a file on this machine; {instead}")
+
+
 @dataclass(frozen=True)
 class Found:
     """A file, as its first bytes show it.

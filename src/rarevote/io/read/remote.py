@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
@@ -13,23 +11,6 @@ from rarevote.io.read.csv_text import MAX_LINE, Delimited, read_header
 _EXTENSIONS = {"http": "httpfs", "https": "httpfs", "s3": "httpfs", "gs": "httpfs", "gcs": "httpfs", "r2": "httpfs",
                "hf": "httpfs", "az": "azure", "azure": "azure", "abfss": "azure"}  # fmt: skip
 _SAMPLED_LINES = 100
-# Two letters at least: C:/ is a drive.
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
-
-
-def refuse_address(path: str | Path, instead: str) -> None:
-    """Refuse an address where only a file on this machine will do.
-
-    Args:
-        path: what was given; a path has lost one of the two slashes.
-        instead: what to do instead, in words.
-
-    Raises:
-        InputError: it is an address.
-    """
-    found = _ADDRESS.match(str(path))
-    if found:
-        raise InputError(f"{found[1]}://{found[2]}: an address, not a file on this machine; {instead}")
 
 
 def load_extension(database: Any, address: str) -> None:

@@ -20,7 +20,7 @@ from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.duck import connection, first_line, identifier
 from rarevote.io.names_file import NamesFile
-from rarevote.io.read.remote import refuse_address
+from rarevote.io.read.detect import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
 from rarevote.io.write.atomic import replacing, scratch_folder
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
-from rarevote.meaning.audit.plan_file import to_text
+from rarevote.meaning.audit.plan_file import plain_name, to_text
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,11 @@ def read_journal(plan: Path | str) -> list[Entry]:
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line)
-            undo = record.get("undo") is True
-            entries.append(Entry(record["task"], record["label"], record["who"], record["when"], undo))
+            label, who, when = record["label"], record["who"], record["when"]
+            if not isinstance(who, str | None) or not isinstance(when, str):
+                raise TypeError("who and when are text")
+            named = None if label is None else plain_name(label, "label")
+            entries.append(Entry(plain_name(record["task"], "task"), named, who, when, record.get("undo") is True))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path}, line {number}: is no answer; restore the file from a copy") from None
     return entries
