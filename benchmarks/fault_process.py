@@ -7,6 +7,7 @@ run in it: a fork with threads of DuckDB or numba inside would be none that a us
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import os
 import resource
@@ -25,12 +26,17 @@ from typing import Any
 
 import rarevote.cli
 import rarevote.page.report
-import rarevote.study.paper  # noqa: F401
+import rarevote.study.paper
 from rarevote.__main__ import main
 
 # What is imported on use, imported here once for all forks.
 for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
     import_module(_name)
+for _name in ("api", "io.read.crowd", "meaning.calibrate", "methods.cc_rasch.estimator", "methods.majority", "result"):
+    import_module(f"rarevote.{_name}")
+with contextlib.suppress(ImportError):
+    import_module("pydantic")  # which others load if it is there
+rarevote.cli._command()
 
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files

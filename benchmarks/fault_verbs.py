@@ -236,8 +236,7 @@ VERBS: tuple[Verb, ...] = (
     *(Verb(f"aggregate .{ending}", f"aggregate votes.csv {_FIT} --out out/r.{ending}") for ending in FORMATS),
     Verb(
         "aggregate, all files",
-        f"aggregate votes.csv {_FIT} --out out/r.csv.gz --model-out out/r.model --soft-out out/soft.npz "
-        "--max-review 5 --review-out out/review.csv",
+        f"aggregate votes.csv {_FIT} --out out/r.csv.gz --model-out out/r.model --soft-out out/soft.npz",
     ),
     Verb(
         "aggregate --checkpoint",
@@ -254,9 +253,8 @@ VERBS: tuple[Verb, ...] = (
         "convert form.csv --question damage -q --out out/rows.csv",
         ("convert form.csv --question sure -q --out out/rows.csv",),
     ),
-    Verb("report", f"report votes.csv {_FIT} --out out/page.html"),
+    Verb("report", "report votes.csv -m majority-vote -q --out out/page.html"),
     Verb("compare", "compare votes.csv --methods majority-vote,cc-rasch -q --out out/differ.csv"),
-    Verb("annotators", f"annotators votes.csv {_FIT} --out out/people.csv"),
     Verb(
         "simulate",
         "simulate --tasks 200 --seed 2 --out out -q",

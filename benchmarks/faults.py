@@ -238,10 +238,10 @@ Strike = Callable[[Bench, Count], None]
 FAULTS: dict[str, tuple[Strike, float]] = {
     "killed at a random moment": (lambda bench, count: kill(bench, count, at_operation=False), 1.0),
     "killed before an operation on files": (lambda bench, count: kill(bench, count, at_operation=True), 1.0),
-    "a file cannot grow": (lambda bench, count: full_disk(bench, count, mounted=False), 0.5),
-    "disk full": (lambda bench, count: full_disk(bench, count, mounted=True), 0.5),
+    "a file cannot grow": (lambda bench, count: full_disk(bench, count, mounted=False), 0.4),
+    "disk full": (lambda bench, count: full_disk(bench, count, mounted=True), 0.4),
     "no right to write": (no_rights, 0.1),
-    "two at once": (two_at_once, 0.3),
+    "two at once": (two_at_once, 0.2),
     "clock set back": (clock_back, 0.2),
 }
 
