@@ -329,13 +329,17 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
-    with connected():
+    with connected() as client:
+        address = client.scheduler.address
+        with pytest.raises(OSError, match=r"tcp:|Timed out"):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout=3)
         this = psutil.Process()
         sockets = [
             socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
         ]
     listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+    assert address.startswith("tls://127.0.0.1:")  # and obeys nobody without our keys
 
 
 # --------------------------------------------------------------------------------------------------------------------
