@@ -338,13 +338,17 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
-    with connected():
+    with connected() as client:
+        address = client.scheduler.address
+        with pytest.raises(OSError, match=r"tcp:|Timed out"):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout=3)
         this = psutil.Process()
         sockets = [
             socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
         ]
     listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+    assert address.startswith("tls://127.0.0.1:")  # and obeys nobody without our keys
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -396,3 +400,17 @@ def test_generated_crowds_give_the_answer_of_one_machine(
     difference = local_is_dask(Case.drawn(row, number), client, tmp_path)
     assert difference is not None
     assert difference <= DASK_TOLERANCE
+
+
+def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(
+    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's shuffle on a disk that is full says nothing of it."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("P2P 0123 failed during unpack phase")
+
+    monkeypatch.setattr(type(client), "gather", fails)
+    with pytest.raises(InputError, match=r"could not exchange rows \(P2P 0123 failed.*temporary folder full"):
+        Dask(tmp_path / "out", client=client, n_shards=3).fit(CCRasch(5), parquet)
+    assert not list((tmp_path / "out").iterdir())
