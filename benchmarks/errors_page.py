@@ -149,6 +149,9 @@ EXAMPLES: tuple[Example, ...] = (
             "Write it again with `--model-out`.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "audit status plan.json", "The plan was changed or is something else.",
             "Restore it from a copy: an audit rests on its plan being what it was."),
+    Example("InputError", "aggregate -", "Standard input, packed files and spreadsheets are copied there to be read.",
+            "Free some space, or set `TMPDIR` to a folder with more.",
+            within=_raising("shutil.copyfileobj", OSError(28, "No space left on device"))),
     # columns, missing values, weights
     Example("ColumnsError", "aggregate strange.csv",
             "No column is called what a task, a worker and a label are usually called.",
@@ -201,9 +204,6 @@ EXAMPLES: tuple[Example, ...] = (
             within=_raising("rarevote.api.read", KeyboardInterrupt())),
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
             "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError())),
-    Example("", "aggregate votes.csv", "The disk or the folder of temporary files is full.",
-            "Free some space, or set `TMPDIR` to a folder with more.",
-            within=_raising("rarevote.api.read", OSError(28, "No space left on device", "/tmp"))),
     Example("", "aggregate votes.csv", "A bug: everything that can be wrong with your data has a message of its own.",
             "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
@@ -287,7 +287,9 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     # The class that users can name: one of another module stands for the one it refines.
     named = next((base.__name__ for kind in ours for base in kind.__mro__ if base.__module__ == errors.__name__), "")
     lines = [line for line in done.stderr.splitlines() if line.startswith(("rarevote: ", "│", "Aborted"))]
-    said = "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "")
+    said = (
+        "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "").replace(tempfile.gettempdir(), "/tmp")
+    )
     return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
 
 
