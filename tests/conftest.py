@@ -132,6 +132,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
 
 
+# Files that take ten seconds or more: begun first, so that no worker is left with one while the others have nothing.
+LONG_FILES = (
+    "methods/test_cc_rasch.py", "docs/test_docs.py", "page/test_parts.py", "cluster/test_dask.py",
+    "workbench/test_browser.py", "page/test_page.py", "methods/test_anchored_rasch.py", "test_names_contract.py",
+    "methods/test_dawid_skene.py", "meaning/test_diagnose.py", "study/test_paper_study.py", "methods/test_glad.py",
+    "io/test_large_files.py", "io/test_fuzz.py", "page/test_report_cli.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {REPOSITORY / "tests" / name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Bytes by their size: what is packed carries the time, and all workers must find the same names."""
     return f"{len(val)} bytes" if isinstance(val, bytes) else None

@@ -13,7 +13,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,14 +69,15 @@ class Door:
     seeds: list[Seed]
 
 
-class House:
-    """The doors of the package, made when they are asked for.
+class House(ExitStack):
+    """The doors of the package, made when they are asked for; what they hold open is closed at the end of the block.
 
     Args:
         folder: for temporary files.
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         crowd = rarevote.simulate_crowd(30, 6, votes_per_task=3, random_state=1)
         task, worker, label = (np.asarray(column) for column in crowd.arrays)
@@ -97,6 +98,7 @@ class House:
             **{name: self._platform_maker(name) for name in PLATFORMS},
             "wide": self._wide,
             "folders": self._folders,
+            "aggregate": self._aggregate,
             "gold": self._gold,
             "truth": self._truth_file,
             "costs": self._costs,
@@ -205,6 +207,18 @@ class House:
 
     def _folders(self) -> Door:
         return Door("folders", Folders(self._folder / "folders").enter, [Seed(".json", text) for text in some_crowds()])
+
+    def _aggregate(self) -> Door:
+        """The whole road: what was read, however odd, is also fitted, decided and written."""
+        written = [self._folder / f"result{ending}" for ending in (".csv", ".json", ".parquet", ".xlsx", ".arrow")]
+
+        def enter(path: Path) -> None:
+            content = path.read_bytes()
+            fitted = rarevote.fit(path, "majority-vote")
+            fitted.decide().write(written[zlib.crc32(content) % len(written)])
+
+        seeds = [*self._written(self._votes, ".json", ".ndjson", ".parquet"), *_fixtures("toloka"), *_fixtures("wide")]
+        return Door("aggregate", enter, [*seeds, *(Seed(".jsonl", seed.content) for seed in _fixtures("prodigy"))])
 
     # -- what goes beside votes --------------------------------------------------------------------------------------
 
@@ -344,7 +358,7 @@ class House:
     def _workbench(self) -> Door:
         from benchmarks.fuzz.requests import Visitor, some_requests
 
-        visitor = Visitor(self._folder / "workbench", self._plan_text())
+        visitor = self.enter_context(closing(Visitor(self._folder / "workbench", self._plan_text())))
         return Door("workbench", visitor.send, [Seed(".request", request) for request in some_requests()])
 
 

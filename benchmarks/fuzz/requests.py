@@ -69,6 +69,11 @@ class Visitor:
         if status >= 400:
             raise InputError(f"status {status}")
 
+    def close(self) -> None:
+        """End the sittings."""
+        self._open.close()
+        self._loop.close()
+
     def _begin(self) -> None:
         self._open.close()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -77,8 +77,13 @@ def run_child(name: str, seed: int, numbers: range, keep: Path, progress: Path) 
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_ADDRESSES, _MAX_ADDRESSES))
     counts: Counter[str] = Counter()
     memory = 0
-    with tempfile.TemporaryDirectory(dir=_ram()) as folder, progress.open("wb", buffering=0) as handle:
-        door = House(Path(folder)).door(name)
+    with (
+        tempfile.TemporaryDirectory(dir=_ram()) as folder,
+        House(Path(folder)) as house,
+        progress.open("wb", buffering=0) as handle,
+    ):
+        tempfile.tempdir = folder  # of the readers, too: a disk would take more time than they do
+        door = house.door(name)
         before, peak = _resident(), _peak()
         for number, kind in outcomes(door, seed, numbers, Path(folder), keep):
             counts[kind] += 1

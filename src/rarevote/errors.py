@@ -9,6 +9,7 @@
     │   └── WeightsError                a weights file that cannot be trusted or does not fit
     ├── ParameterError(ValueError)      a parameter of a method is out of range
     ├── NotFittedError(ValueError, AttributeError)
+    ├── NotEnoughMemoryError(MemoryError)   what is asked for does not fit, said before the work
     └── MissingExtraError(ImportError)  an optional library is needed and absent
     RarevoteWarning(UserWarning)
     └── ConvergenceWarning
@@ -76,6 +77,10 @@ class NotFittedError(RarevoteError, ValueError, AttributeError):
     """A result was asked for before ``fit``."""
 
 
+class NotEnoughMemoryError(RarevoteError, MemoryError):
+    """What is asked for needs more memory than there is."""
+
+
 class MissingExtraError(RarevoteError, ImportError):
     """An optional library is needed and not installed."""
 
@@ -114,7 +119,7 @@ def shown(value: object, limit: int = 60) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        return f"a {type(value).__name__} too long to write"
+        return f"{type(value).__name__} too long to write"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

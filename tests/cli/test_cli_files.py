@@ -341,17 +341,22 @@ sys.exit(code)
 """
 
 
+def processor_seconds_of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 @pytest.mark.prove
-@pytest.mark.parametrize("begin", ["", "task,worker,label\n1,a,x\n"])
+@pytest.mark.parametrize("first_lines", ["", "task,worker,label\n1,a,x\n"])
 @pytest.mark.parametrize("ending", ["csv", "json", "ndjson", "parquet", "xlsx", "arrow"])
-def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, begin: str, ending: str) -> None:
+def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, first_lines: str, ending: str) -> None:
     path = tmp_path / f"sparse.{ending}"
-    path.write_text(begin)
+    path.write_text(first_lines)
     os.truncate(path, 2 << 30)
     command = [sys.executable, "-c", TELLS_ITS_PEAK, "aggregate", str(path), "-o", str(tmp_path / "r.csv")]
-    start = time.perf_counter()
+    begin = processor_seconds_of_children()
     done = subprocess.run(command, capture_output=True, text=True)
-    assert time.perf_counter() - start < 10
+    assert processor_seconds_of_children() - begin < 10
     assert done.returncode == 1
     assert int(done.stdout.split()[-2]) < 1_000_000  # kilobytes
     assert done.stderr.count("rarevote: error: ") == 1

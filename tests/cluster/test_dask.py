@@ -22,11 +22,20 @@ from rarevote.cluster.engine import DaskEngine, connected
 from rarevote.cluster.fit import Dask
 from rarevote.em import local
 from rarevote.em.loop import Progress
-from rarevote.errors import InputError, MissingExtraError, MissingValuesError, ParameterError, RarevoteError
+from rarevote.errors import (
+    InputError,
+    MissingExtraError,
+    MissingValuesError,
+    NotEnoughMemoryError,
+    ParameterError,
+    RarevoteError,
+)
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
+from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
+from tests.tables import METHOD_ROWS, MethodRow
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -367,6 +376,30 @@ def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"rarevote\[dask\]"), connected():
         pass
+
+
+def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_path: Path) -> None:
+    """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
+    limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MajorityVote, "holds", {"tk": limit})
+        with pytest.raises(NotEnoughMemoryError, match="GB are available to a dask worker: merge rare classes"):
+            Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
+        patch.setattr(MajorityVote, "holds", {"w": 10**13})
+        with pytest.raises(NotEnoughMemoryError, match="GB are available to the driver: merge rare classes"):
+            Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
+    assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().on_dask], ids=lambda row: row.name)
+def test_generated_crowds_give_the_answer_of_one_machine(
+    client: Any, tmp_path: Path, row: MethodRow, number: int
+) -> None:
+    difference = local_is_dask(Case.drawn(row, number), client, tmp_path)
+    assert difference is not None
+    assert difference <= DASK_TOLERANCE
 
 
 def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from benchmarks.fuzz.doors import Door, House, Seed
 from benchmarks.fuzz.run import outcome, outcomes
 
 # A number, not seconds: a faster machine must not try what a slower one did not.
-EXECUTIONS = 100
+EXECUTIONS = 80
 #: Files that once were findings: ``door--what.ending``.
 SEEDS = Path(__file__).parent / "fuzz_seeds"
 
@@ -24,11 +26,11 @@ def quiet() -> None:
 
 @pytest.mark.prove
 def test_no_door_lets_a_foreign_error_through(tmp_path: Path) -> None:
-    house = House(tmp_path)
     counts: dict[str, Counter[str]] = {}
-    for name in house.names:
-        tried = outcomes(house.door(name), 2, range(EXECUTIONS), tmp_path, tmp_path)
-        counts[name] = Counter(kind for _, kind in tried)
+    with House(tmp_path) as house:
+        for name in house.names:
+            tried = outcomes(house.door(name), 2, range(EXECUTIONS), tmp_path, tmp_path)
+            counts[name] = Counter(kind for _, kind in tried)
     wanted = {"read", "refused"}
     assert {name: found for name, found in counts.items() if set(found) - wanted} == {}
     # A mutation that never or always breaks a file would test nothing.
@@ -36,8 +38,9 @@ def test_no_door_lets_a_foreign_error_through(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    return House(tmp_path_factory.mktemp("house"))
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with House(tmp_path_factory.mktemp("house")) as house:
+        yield house
 
 
 @pytest.mark.parametrize("path", sorted(SEEDS.glob("*--*")), ids=lambda path: path.name)
@@ -77,3 +80,19 @@ def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
     rows = {row["door"]: row for row in summary([line, line, crashed])}
     assert rows["costs"]["executions"] == 400
     assert rows["no such door"]["crashes"] == 1
+
+
+def test_the_tables_of_findings_and_properties_name_what_there_is(house: House) -> None:
+    repository = Path(__file__).parents[2]
+    with (repository / "benchmarks" / "fuzz" / "findings.csv").open(encoding="utf-8") as handle:
+        findings = list(csv.DictReader(handle))
+    assert {row["door"] for row in findings} <= set(house.names)
+    assert all((repository / row["test"]).is_file() for row in findings)
+    with (repository / "benchmarks" / "fuzz" / "properties.csv").open(encoding="utf-8") as handle:
+        tried = [one for row in csv.DictReader(handle) for one in row["tried by"].split("; ")]
+    for one in tried:
+        path, _, test = one.partition("::")
+        if one.startswith("door "):
+            assert one.removeprefix("door ") in house.names
+        else:
+            assert f"def {test}(" in (repository / path).read_text(encoding="utf-8"), one

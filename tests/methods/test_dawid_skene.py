@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import product
 from math import exp, inf, log
@@ -14,9 +15,10 @@ import pytest
 from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
 from rarevote.em.model import Shard
-from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError
+from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, RarevoteWarning
 from rarevote.methods.dawid_skene.estimator import DawidSkene
 from rarevote.methods.dawid_skene.model import DawidSkeneModel, DawidSkeneShared
+from rarevote.methods.one_coin import OneCoinDawidSkene
 
 # What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -137,7 +139,8 @@ def assert_same(model: DawidSkene, expected: Oracle) -> None:
     np.testing.assert_allclose(model.priors_[list(expected.prior)], list(expected.prior.values()), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 5, 7])
+# Up to five, each number of classes is compiled on its own.
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, pytest.param(5, marks=pytest.mark.prove)])
 @pytest.mark.parametrize("with_gold", [False, True])
 def test_follows_the_definition(n_classes: int, with_gold: bool) -> None:
     votes = random_crowd(n_classes, n_classes=n_classes)
@@ -397,8 +400,34 @@ def test_corners() -> None:
 
 
 def test_many_votes_on_one_task_do_not_overflow() -> None:
-    votes = [("big", worker, int(worker < 3000)) for worker in range(5000)]
-    votes += [(f"t{i}", worker, i % 2) for i in range(4) for worker in range(5000)]
+    # Few workers who vote often: more than 256 would be another type of number, compiled anew.
+    votes = [("big", number % 250, int(number < 3000)) for number in range(5000)]
+    votes += [(f"t{i}", number % 250, i % 2) for i in range(4) for number in range(5000)]
     posterior = DawidSkene().fit(columns(votes)).posterior_
     assert np.isfinite(posterior).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
+
+
+def test_about_as_many_classes_as_tasks_is_said() -> None:
+    """23 of 60 unanimous labels of such a crowd were changed without a word."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 60, 60)
+    task = np.repeat(np.arange(60), 3)
+    worker = np.concatenate([rng.permutation(20)[:3] for _ in range(60)])
+    label = np.where(rng.random(180) < 0.8, truth[task], rng.integers(0, 60, 180))
+    with pytest.warns(RarevoteWarning, match=r"60 tasks are few for \d\d classes: DawidSkene learns"):
+        DawidSkene().fit((task, worker, label))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OneCoinDawidSkene().fit((task, worker, label))
+        DawidSkene().fit((task, worker, label % 9))  # few classes are few in small crowds, too
+        # Classes that nobody voted for have nothing to be learned.
+        DawidSkene().fit((task, worker, label % 9), classes=range(60))
+
+
+def test_a_class_that_nobody_voted_for_gets_no_task() -> None:
+    """It did where two votes on a task were impossible under every other class: prior and votes were kept off zero."""
+    task = [number for number in range(12) for _ in "xyz"] + [12] * 3
+    label = [("a", "b", "c")[number % 3] for number in range(12) for _ in "xyz"] + ["a", "b", "c"]
+    model = DawidSkene().fit((task, ["x", "y", "z"] * 13, label), classes=["a", "b", "c", "none"])
+    assert model.posterior_[:, 3].max() < 1e-12

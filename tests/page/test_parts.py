@@ -276,7 +276,7 @@ def test_three_piles_hold_every_item_once(with_truth: bool) -> None:
 def many_classes(n_classes: int) -> Diagnosis:
     """A crowd in which the last class has two items."""
     names = tuple(f"c{k:02d}" for k in range(n_classes))
-    crowd, truth = random_crowd(5, n_tasks=40 * n_classes, classes=names)
+    crowd, truth = random_crowd(5, n_tasks=20 * n_classes, classes=names)
     last = [task for task, label in truth.items() if label == names[-1]][2:]
     keep = ~np.isin(crowd.tasks[crowd.task_of_annotation()], last) & (
         np.isin(crowd.tasks[crowd.task_of_annotation()], [t for t, label in truth.items() if label == names[-1]])

@@ -8,13 +8,15 @@ is an error, because it would stay as it is when the page turns dark.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import altair as alt
-import vl_convert
 
 from rarevote.charts.theme import COLOURS
+from rarevote.crowd.memory import require_address_space
 from rarevote.errors import RarevoteError
 from rarevote.io.write.atomic import replacing
 
@@ -95,18 +97,28 @@ def _colour_name(value: str) -> str:
 
 
 PNG_SCALE = 2.0
+_ADDRESS_SPACE = 70_000_000_000
 _VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+
+
+@cache
+def _renderer() -> ModuleType:
+    """The library that draws. Its engine ends the process where it cannot reserve addresses, most of them unused."""
+    require_address_space(_ADDRESS_SPACE, "drawing charts (V8)")
+    import vl_convert
+
+    return vl_convert
 
 
 def to_svg(chart: alt.TopLevelMixin) -> str:
     """The chart as SVG."""
-    return vl_convert.vegalite_to_svg(chart.to_json(), vl_version=_VEGA_LITE)
+    return str(_renderer().vegalite_to_svg(chart.to_json(), vl_version=_VEGA_LITE))
 
 
 def save(chart: alt.TopLevelMixin, stem: Path) -> None:
     """Write ``stem.svg`` and ``stem.png``."""
     with replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
         temporary.write_text(to_svg(chart), encoding="utf-8")
-    png = vl_convert.vegalite_to_png(chart.to_json(), vl_version=_VEGA_LITE, scale=PNG_SCALE)
+    png = _renderer().vegalite_to_png(chart.to_json(), vl_version=_VEGA_LITE, scale=PNG_SCALE)
     with replacing(stem.with_name(f"{stem.name}.png")) as temporary:
         temporary.write_bytes(png)

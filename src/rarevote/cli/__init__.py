@@ -29,6 +29,7 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
+from rarevote.crowd.memory import available_memory, gigabytes
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 
 EXAMPLES = """Examples:
@@ -131,7 +132,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except MemoryError:
-        return _complain("not enough memory for these data", 1)
+        left = available_memory()
+        told = "" if left is None else f"; {gigabytes(left)} are left to this process"
+        return _complain(f"not enough memory for these data{told}", 1)
+    except ImportError as error:
+        # A library that the machine has no room for; one that is absent is a MissingExtraError, which is ours.
+        return _complain(f"a library cannot be loaded ({error}); where memory is limited, allow at least 2 GB", 1)
     except OSError as error:
         # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
         if error.errno is None:

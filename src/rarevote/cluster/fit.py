@@ -42,6 +42,7 @@ from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.registry import METHODS
 
 _LAST = "summary.json"
@@ -211,6 +212,7 @@ def _fitted(
     """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
     desk, out = places
     estimator._validate(crowd)
+    _require_memory(estimator, client, crowd)
     make_folder(desk / "tasks")
     begin = time.perf_counter()
     runner = DaskRunner(client, crowd, desk / "tasks", estimator.chooser, only_voted=only_voted)
@@ -256,6 +258,17 @@ def _publish(desk: Path, out: Path) -> None:
         flush_folder(out)
     except OSError as error:
         raise cannot_write(out, error) from None
+
+
+def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> None:
+    """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
+    sizes = Sizes.of(crowd)._replace(n_annotations=0)
+    require_memory(estimator, sizes._replace(n_tasks=0), where="to the driver")
+    workers = client.scheduler_info()["workers"].values()
+    limits = [int(worker["memory_limit"]) for worker in workers if worker.get("memory_limit")]
+    if limits:
+        share = sizes._replace(n_tasks=sizes.n_tasks // max(len(client.nthreads()), 1), n_workers=0)
+        require_memory(estimator, share, min(limits), "to a dask worker")
 
 
 def _described(

@@ -11,11 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rarevote.crowd.memory import physical_memory, require_address_space
 from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
 
 # What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
 _MIN_MEMORY = 2 << 30
 _PART_OF_MEMORY = 12
+
+# Addresses that it and the libraries loaded after it reserve; memory in use is a seventh of that.
+_ADDRESS_SPACE = 850_000_000
 
 #: For every reader of files: without it DuckDB takes a folder called ``label=v2`` on the way for the column ``label``.
 AS_WRITTEN = "hive_partitioning = false"
@@ -41,13 +45,9 @@ def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]
 
 @contextmanager
 def _limited_database(*, on_disk: bool) -> Iterator[Any]:
-    import duckdb
-
     with scratch_folder("database") as folder:
-        database = duckdb.connect(str(folder / "scratch.duckdb") if on_disk else ":memory:")
+        database = _connected(str(folder / "scratch.duckdb") if on_disk else ":memory:")
         try:
-            limit = max(_MIN_MEMORY, _physical_memory() // _PART_OF_MEMORY)
-            database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             _settle(database, folder)
             yield database
         finally:
@@ -70,13 +70,10 @@ def _small_database() -> Iterator[Any]:
     global _started
     with _LOCK:
         if _started is None or _started[0] != os.getpid():
-            import duckdb
-
             _INHERITED.append(_started)
-
             folder, remove = lasting_scratch_folder("database")
             atexit.register(remove)
-            _started = os.getpid(), duckdb.connect(":memory:")
+            _started = os.getpid(), _connected(":memory:")
             _settle(_started[1], folder)
         database = _started[1].cursor()
     name = f"block_{next(_BLOCKS)}"
@@ -93,19 +90,25 @@ def _small_database() -> Iterator[Any]:
         database.close()
 
 
+def _connected(path: str) -> Any:
+    """A DuckDB, if it has room: without, it ends the process, or fails in the middle of a query."""
+    require_address_space(_ADDRESS_SPACE, "reading and writing tables (DuckDB)")
+    import duckdb
+
+    return duckdb.connect(path)
+
+
 def _settle(database: Any, folder: Path) -> None:
-    """Reading a file must never download anything, and what does not fit into memory must not go where the user is."""
+    """Reading a file must never download anything, and what does not fit into memory must not go where the user is.
+
+    Memory is limited for small files, too: a packed one of kilobytes may hold gigabytes.
+    """
+    limit = max(_MIN_MEMORY, physical_memory() // _PART_OF_MEMORY)
+    database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
     database.execute("SET autoinstall_known_extensions = false")
     database.execute("SET autoload_known_extensions = false")
     database.execute("SET enable_progress_bar = false")
     database.execute("SET temp_directory = ?", [str(folder)])
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not every system tells
-        return 0
 
 
 def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:

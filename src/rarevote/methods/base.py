@@ -32,6 +32,7 @@ from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, 
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
+from rarevote.methods.memory import Sizes, require_memory
 
 FloatArray = NDArray[Any]
 
@@ -150,6 +151,8 @@ class Estimator:
     own_decision: str = "argmax"
     #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
     on_dask: ClassVar[bool] = False
+    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.memory`
+    holds: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
 
@@ -199,6 +202,7 @@ class Estimator:
             warn_user(f"{len({task for task, _ in also}):,} tasks have several gold labels (first: {also[0][0]!r})")
             asked["more_gold"] = tuple(also)
         self._validate(annotations)
+        require_memory(self, Sizes.of(annotations))
         vars(self).pop("_fitted", None)
         if annotations.n_annotations:
             fit = self._fit(Request(annotations, gold, LocalRunner(self.n_jobs), **asked))
@@ -416,6 +420,7 @@ class EMEstimator(Estimator):
     """Base of the methods that the EM loop fits."""
 
     uses_gold: ClassVar[bool] = True
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4}
 
     n_iter: int
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,6 +44,7 @@ class ClassConditional(CCRasch):
     """
 
     method_name: ClassVar[str] = "class-conditional"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 8}
 
     ability: Ability = "per-class"
     difficulty: Difficulty = None

@@ -139,6 +139,7 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "gold-dawid-skene"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 3, "wkk": 3}
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}

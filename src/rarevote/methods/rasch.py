@@ -64,6 +64,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "rasch"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 2}
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 

@@ -88,6 +88,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "anchored-rasch"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
     takes_unseen_workers: ClassVar[bool] = True
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"

@@ -67,6 +67,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "cc-rasch"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 7, "vk": 10}
     takes_unseen_workers: ClassVar[bool] = True
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
-from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
@@ -24,6 +24,9 @@ from rarevote.methods.parameters import resolve_prior
 Strategy = Literal["assign", "addition"] | None
 
 _SHOWN = 3  # how many names a message quotes
+# Below so many tasks a class, with many classes, a third and more of the unanimous labels were changed.
+_MIN_TASKS_PER_CLASS = 4
+_MANY_CLASSES = 10
 
 
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
@@ -31,6 +34,7 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     on_dask: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 4, "vk": 3}
     remembers: ClassVar[Mapping[str, str]] = {
         "log_confusion": "wkk:log",
         "log_average": "kk:log",
@@ -63,7 +67,11 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
             },
         )
         self._warn_unless_converged(fit, self.tol)
+        self._warn_of_many_classes(request.crowd.n_tasks, int((votes.sum(axis=0) > 0).sum()))
         return fit
+
+    def _warn_of_many_classes(self, n_tasks: int, n_classes: int) -> None:
+        """Hook: whether so many classes can be learned from so many tasks."""
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
         """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit says nothing."""
@@ -213,6 +221,14 @@ class DawidSkene(ConfusionEstimator):
         if not 0 <= self.smoothing < np.inf:
             raise ParameterError(f"smoothing must be at least 0 and finite, got {self.smoothing!r}")
         resolve_prior(self.prior, crowd.classes)
+
+    def _warn_of_many_classes(self, n_tasks: int, n_classes: int) -> None:
+        if n_classes >= _MANY_CLASSES and n_tasks < _MIN_TASKS_PER_CLASS * n_classes:
+            warn_user(
+                f"{n_tasks:,} tasks are few for {n_classes:,} classes: DawidSkene learns a row of confusions from each "
+                "and may change labels on which everybody agrees. Fewer than four tasks a class are better left to "
+                f"{how('OneCoinDawidSkene or AnchoredRasch', '--method one-coin or --method anchored-rasch')}"
+            )
 
     def _model(self, request: Request) -> DawidSkeneModel:
         crowd = request.crowd

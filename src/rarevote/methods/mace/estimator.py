@@ -78,6 +78,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "mace"
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
     remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
     def __init__(

@@ -1,0 +1,88 @@
+"""What memory this process may still take, so that work which cannot end is refused before it begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rarevote.errors import NotEnoughMemoryError
+
+_PROC = Path("/proc")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def gigabytes(n_bytes: float) -> str:
+    """Bytes as a person reads them.
+
+    >>> gigabytes(123_456_789_012), gigabytes(2_340_000_000), gigabytes(0)
+    ('123 GB', '2.3 GB', '0.0 GB')
+    """
+    return f"{n_bytes / 1e9:,.0f} GB" if n_bytes >= 99.5e9 else f"{n_bytes / 1e9:.1f} GB"
+
+
+def physical_memory() -> int:
+    """Bytes of memory that the machine has; 0 where it does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def available_memory() -> int | None:
+    """Bytes that this process may still take: the least of what machine, container and ``ulimit -v`` leave it.
+
+    Returns:
+        None where nobody tells.
+    """
+    told = (_left_on_machine(), _left_in_container(), address_space_left())
+    return min((left for left in told if left is not None), default=None)
+
+
+def address_space_left() -> int | None:
+    """Bytes of addresses that ``ulimit -v`` leaves this process; None without such a limit.
+
+    More than the memory in use counts: libraries reserve addresses that they never write to.
+    """
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return None
+        pages = int((_PROC / "self" / "statm").read_text().split()[0])
+        return max(limit - pages * resource.getpagesize(), 0)
+    except (ImportError, OSError, ValueError):  # not every system has it
+        return None
+
+
+def require_address_space(needed: int, what: str) -> None:
+    """Refuse what would end the process from within a library, without a word of ours.
+
+    Raises:
+        NotEnoughMemoryError: ``ulimit -v`` leaves less.
+    """
+    left = address_space_left()
+    if left is not None and left < needed:
+        raise NotEnoughMemoryError(
+            f"{what} needs {gigabytes(needed)} of address space, and ulimit -v leaves {gigabytes(left)}: raise that "
+            "limit, or limit memory in use instead (a container, systemd's MemoryMax)"
+        )
+
+
+def _left_on_machine() -> int | None:
+    try:
+        lines = (_PROC / "meminfo").read_text().splitlines()
+        told = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
+        return told["MemAvailable"] + told.get("SwapFree", 0)
+    except (OSError, ValueError, IndexError, KeyError):
+        return physical_memory() or None
+
+
+def _left_in_container() -> int | None:
+    try:
+        limit = int((_CGROUP / "memory.max").read_text())  # "max" is none
+        used = int((_CGROUP / "memory.current").read_text())
+        told = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        return max(limit - used + int(told["inactive_file"]), 0)  # files that were read give way
+    except (OSError, ValueError, KeyError):
+        return None
