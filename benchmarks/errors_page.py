@@ -189,7 +189,8 @@ EXAMPLES: tuple[Example, ...] = (
     Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "The same.",
             within=without("uvicorn")),
     Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
-            "The method keeps a table of all classes by all classes for every worker, and this machine has no room for it; nothing was begun.",
+            "The method keeps a table of all classes by all classes for every worker, and this machine has no "
+            "room for it; nothing was begun.",
             "Merge classes that hardly differ, take a method that keeps less, or a larger machine.",
             within=lambda: mock.patch("rarevote.methods.memory.available_memory", return_value=1 << 28)),
     Example("RarevoteError", "aggregate votes.csv --engine dask --scheduler nonsense://x --out results",
