@@ -49,6 +49,7 @@ FILES: dict[str, str | bytes] = {
     "strange.csv": "a,b,c\n1,2,3\n1,4,5\n",
     "two.csv": "task,worker,rating,answer\nt0,ana,1,yes\n",
     "hole.csv": "task,worker,label\nt0,ana,sound\nt0,bo,\n",
+    "many.csv": "task,worker,label\n" + "".join(f"t{i},w{i % 300},c{i % 700}\n" for i in range(2100)),
     "truth.csv": "task,label\nt0,sound\nt1,defect\n",
     "other-truth.csv": "task,label\nx1,sound\nx2,defect\n",
     "plan.json": '{"rarevote": "audit"}',
@@ -149,6 +150,9 @@ EXAMPLES: tuple[Example, ...] = (
             "Write it again with `--model-out`.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "audit status plan.json", "The plan was changed or is something else.",
             "Restore it from a copy: an audit rests on its plan being what it was."),
+    Example("InputError", "aggregate -", "Standard input, packed files and spreadsheets are copied there to be read.",
+            "Free some space, or set `TMPDIR` to a folder with more.",
+            within=_raising("shutil.copyfileobj", OSError(28, "No space left on device"))),
     # columns, missing values, weights
     Example("ColumnsError", "aggregate strange.csv",
             "No column is called what a task, a worker and a label are usually called.",
@@ -184,6 +188,11 @@ EXAMPLES: tuple[Example, ...] = (
             within=without("distributed")),
     Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "The same.",
             within=without("uvicorn")),
+    Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
+            "The method keeps a table of all classes by all classes for every worker, and this machine has no "
+            "room for it; nothing was begun.",
+            "Merge classes that hardly differ, take a method that keeps less, or a larger machine.",
+            within=lambda: mock.patch("rarevote.methods.memory.available_memory", return_value=1 << 28)),
     Example("RarevoteError", "aggregate votes.csv --engine dask --scheduler nonsense://x --out results",
             "No scheduler answers at this address, or none of ours can be spoken to.",
             "Check the address, the network and the certificates.", cut=r"(?<=\().*(?=\))"),
@@ -200,10 +209,8 @@ EXAMPLES: tuple[Example, ...] = (
     Example("", "aggregate votes.csv", "Ctrl-C was pressed, or a scheduler did. Nothing was written.", "Run it again.",
             within=_raising("rarevote.api.read", KeyboardInterrupt())),
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
-            "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError())),
-    Example("", "aggregate votes.csv", "The disk or the folder of temporary files is full.",
-            "Free some space, or set `TMPDIR` to a folder with more.",
-            within=_raising("rarevote.api.read", OSError(28, "No space left on device", "/tmp"))),
+            "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError()),
+            cut=r"(?<=; ).*(?= are left)"),
     Example("", "aggregate votes.csv", "A bug: everything that can be wrong with your data has a message of its own.",
             "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
@@ -217,6 +224,7 @@ TITLES = {
     "ParameterError": "A parameter is out of range",
     "NotFittedError": "Nothing was fitted yet",
     "MissingExtraError": "A library is not installed",
+    "NotEnoughMemoryError": "The memory is too small",
     "RarevoteError": "Other errors",
     "RarevoteWarning": "Warnings",
     "ConvergenceWarning": "The fit did not settle",
@@ -287,7 +295,9 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     # The class that users can name: one of another module stands for the one it refines.
     named = next((base.__name__ for kind in ours for base in kind.__mro__ if base.__module__ == errors.__name__), "")
     lines = [line for line in done.stderr.splitlines() if line.startswith(("rarevote: ", "│", "Aborted"))]
-    said = "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "")
+    said = (
+        "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "").replace(tempfile.gettempdir(), "/tmp")
+    )
     return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
 
 

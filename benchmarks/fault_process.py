@@ -7,6 +7,7 @@ run in it: a fork with threads of DuckDB or numba inside would be none that a us
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import os
 import resource
@@ -25,14 +26,18 @@ from typing import Any
 
 import rarevote.cli
 import rarevote.page.report
-import rarevote.study.paper  # noqa: F401
+import rarevote.study.paper
 from rarevote.__main__ import main
 
 # What is imported on use, imported here once for all forks.
 for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
     import_module(_name)
+for _name in ("api", "io.read.crowd", "meaning.calibrate", "methods.cc_rasch.estimator", "methods.majority", "result"):
+    import_module(f"rarevote.{_name}")
+with contextlib.suppress(ImportError):
+    import_module("pydantic")  # which others load if it is there
+rarevote.cli._command()
 
-NOBODY = 65534  # whom permissions stop, where root is not stopped
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files
 
@@ -45,14 +50,12 @@ class Fault:
         after: killed so many seconds after its start.
         at_operation: killed right before its so many-th operation on files.
         file_bytes: no file may become longer, as on a disk with so much room.
-        without_rights: it runs as a user who owns nothing.
         clock: seconds by which its clock is wrong.
     """
 
     after: float | None = None
     at_operation: int | None = None
     file_bytes: int | None = None
-    without_rights: bool = False
     clock: float = 0.0
 
 
@@ -175,10 +178,6 @@ def _suffer(folder: Path, fault: Fault, n_operations: list[int]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (fault.file_bytes, fault.file_bytes))
     if fault.clock:
         _set_clock(fault.clock)
-    if fault.without_rights and os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
 
 
 def _set_clock(seconds: float) -> None:

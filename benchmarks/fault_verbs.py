@@ -12,6 +12,7 @@ import io
 import json
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ import numpy as np
 
 from benchmarks import evidence
 from benchmarks.fault_process import run
+from rarevote.cli.show import complain
+from rarevote.errors import RarevoteError
 from rarevote.meaning.audit import Audit
 from rarevote.simulate.crowds import simulate_crowd
 
@@ -106,8 +109,8 @@ def leftovers(folder: Path) -> list[Path]:
     """Hidden files and folders of ours, and whatever is in the temporary folder."""
     kept = [path for path in (folder / "kept",) if path.exists()]  # a checkpoint, which goes once the fit is done
     hidden = [path for path in (folder / "out").rglob(".*") if ".rarevote-" in path.name]
-    # Python tries out a temporary folder with an empty file; openpyxl and dask have names of their own there.
-    temporary = [path for path in (folder / "tmp").iterdir() if path.is_dir() or path.stat().st_size]
+    # Python tries out a temporary folder with a file of four bytes; openpyxl and dask have names of their own there.
+    temporary = [path for path in (folder / "tmp").iterdir() if path.is_dir() or path.stat().st_size > 4]
     return [*kept, *hidden, *(path for path in temporary if not path.name.startswith(("openpyxl.", "dask-")))]
 
 
@@ -216,7 +219,11 @@ def _on_dask(folder: Path) -> None:
         LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        Dask(folder / "out", client=client, n_shards=3).fit(CCRasch(30, tol=0), folder / "votes.csv")
+        try:
+            Dask(folder / "out", client=client, n_shards=3).fit(CCRasch(30, tol=0), folder / "votes.csv")
+        except RarevoteError as error:
+            complain(error)
+            sys.exit(1)
 
 
 _FIT = "-m cc-rasch -q"
@@ -229,8 +236,7 @@ VERBS: tuple[Verb, ...] = (
     *(Verb(f"aggregate .{ending}", f"aggregate votes.csv {_FIT} --out out/r.{ending}") for ending in FORMATS),
     Verb(
         "aggregate, all files",
-        f"aggregate votes.csv {_FIT} --out out/r.csv.gz --model-out out/r.model --soft-out out/soft.npz "
-        "--max-review 5 --review-out out/review.csv",
+        f"aggregate votes.csv {_FIT} --out out/r.csv.gz --model-out out/r.model --soft-out out/soft.npz",
     ),
     Verb(
         "aggregate --checkpoint",
@@ -247,9 +253,8 @@ VERBS: tuple[Verb, ...] = (
         "convert form.csv --question damage -q --out out/rows.csv",
         ("convert form.csv --question sure -q --out out/rows.csv",),
     ),
-    Verb("report", f"report votes.csv {_FIT} --out out/page.html"),
+    Verb("report", "report votes.csv -m majority-vote -q --out out/page.html"),
     Verb("compare", "compare votes.csv --methods majority-vote,cc-rasch -q --out out/differ.csv"),
-    Verb("annotators", f"annotators votes.csv {_FIT} --out out/people.csv"),
     Verb(
         "simulate",
         "simulate --tasks 200 --seed 2 --out out -q",

@@ -27,6 +27,11 @@ class MethodRow:
     binary: bool = False
     # Decisions inside the method fall at ties, so that another order of the classes may give another result there.
     sees_ties: bool = False
+    # The start is drawn in the order of the votes, so that another order of names may give another result.
+    drawn_start: bool = False
+    # The number of classes is part of the model, those without a vote included: errors, or what is left to chance, are
+    # spread over all.
+    counts_classes: bool = False
     # What must never fall, if the method climbs something.
     climbs: Callable[[Estimator], list[float]] | None = None
 
@@ -47,23 +52,23 @@ def objective(model: Estimator) -> list[float]:
 
 METHOD_ROWS = [
     # Tight tolerances: where a fit stops must not depend on the order of names.
-    MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, climbs=history),
+    MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
     # As fitted: its report and its decision are not the largest posterior, and have tests of their own.
     MethodRow("anchored-rasch", {"tol": 0, "n_iter": 40, "rho": 0, "lapse": 0, "cap": 1}, climbs=history),
-    MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, climbs=history),
+    MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
     MethodRow("majority-vote"),
     MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, climbs=objective),
-    MethodRow("one-coin", {"tol": 0, "n_iter": 40}, climbs=objective),
-    MethodRow("glad", {"tol": 0, "n_iter": 40}, climbs=history),
+    MethodRow("one-coin", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=objective),
+    MethodRow("glad", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
     MethodRow("plat", binary=True, sees_ties=True),
-    MethodRow("crowdfm", {"n_seeds": 2}),
-    MethodRow("mace", {"n_restarts": 3, "n_iter": 30, "start": "votes"}, climbs=history),
-    MethodRow("kos", binary=True, sees_ties=True),
+    MethodRow("crowdfm", {"n_seeds": 2}, counts_classes=True),
+    MethodRow("mace", {"n_restarts": 3, "n_iter": 30, "start": "votes"}, counts_classes=True, climbs=history),
+    MethodRow("kos", binary=True, sees_ties=True, drawn_start=True),
     MethodRow("wawa", sees_ties=True),
     MethodRow("zero-based-skill", sees_ties=True),
-    MethodRow("gold-majority-vote", needs_gold=True),
-    MethodRow("gold-dawid-skene", needs_gold=True),
-    MethodRow("rasch", needs_gold=True),
+    MethodRow("gold-majority-vote", needs_gold=True, counts_classes=True),
+    MethodRow("gold-dawid-skene", needs_gold=True, counts_classes=True),
+    MethodRow("rasch", needs_gold=True, counts_classes=True),
 ]
 
 

@@ -309,8 +309,8 @@ def test_verbose_tells_iterations_and_parameters(labels: Path, tmp_path: Path) -
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 143})])
-def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     path, temporary = tmp_path / "x.csv", tmp_path / "temporary"
     temporary.mkdir()
     with path.open("w") as handle:
@@ -325,7 +325,7 @@ def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> No
     time.sleep(0.2)
     running.send_signal(sent)
     _, said = running.communicate(timeout=60)
-    assert running.returncode in code
+    assert running.returncode == code
     assert "Traceback" not in said
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["temporary", "x.csv"]
     assert not list(temporary.iterdir())

@@ -1,12 +1,15 @@
-"""Standard streams that are closed, full or cut off, as schedulers and pipes leave them."""
+"""Standard streams that are closed, full or cut off, as schedulers and pipes leave them; disks that are full."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.command import rarevote
 
 # Every case is a process of its own: those that differ from another in little are long proofs.
 LONG = pytest.mark.prove
@@ -56,3 +59,42 @@ def test_a_pipe_that_was_cut_off_is_no_error(buffering: str, tmp_path: Path) -> 
     done = shell(f"{buffering} {command} | head -1; echo ${{PIPESTATUS[0]}}", tmp_path)
     assert done.stdout.splitlines()[-1] in ("0", "141")
     assert "error" not in (tmp_path / "told").read_text()
+
+
+MANY = "task,worker,label\n" + "".join(f"t{i // 3},w{i % 7},{'ab'[i % 2]}\n" for i in range(3000))
+# Files may not grow beyond 8 kB: as on a disk that is full, at a place that needs no rights to make.
+LITTLE_ROOM = "ulimit -f 8"
+
+
+@pytest.mark.parametrize("given", ["- < many.csv", "many.xlsx"])
+def test_a_full_temporary_folder_is_not_the_inputs_fault(given: str, tmp_path: Path) -> None:
+    (tmp_path / "many.csv").write_text(MANY)
+    book = import_module("openpyxl").Workbook()
+    for line in MANY.splitlines():
+        book.active.append(line.split(","))
+    book.save(tmp_path / "many.xlsx")
+    (tmp_path / "temporary").mkdir()
+    done = shell(
+        f"{LITTLE_ROOM}; TMPDIR=$PWD/temporary {sys.executable} -m rarevote aggregate -q -o r.csv {given}", tmp_path
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"rarevote: error: {tmp_path}/temporary: the folder of temporary files is full (")
+    assert done.stderr.count("\n") == 1
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_simulated_crowd_without_room(tmp_path: Path) -> None:
+    done = shell(f"{LITTLE_ROOM}; {sys.executable} -m rarevote simulate --tasks 5000 --out crowd -q", tmp_path)
+    assert done.returncode == 1
+    assert "crowd: cannot be written (" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "crowd").exists()
+
+
+@pytest.mark.parametrize("words", [["aggregate", "{long}"], ["aggregate", "labels.csv", "--out", "{long}"]])
+def test_a_name_too_long_for_any_disk(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(ROWS)
+    given = [word.replace("{long}", "x" * 5000 + ".csv") for word in words]
+    said = rarevote(*given, folder=tmp_path, code=1).stderr
+    assert "(5,004 characters): cannot be read or written (File name too long)" in said
+    assert said.count("\n") == 1

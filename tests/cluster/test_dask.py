@@ -34,6 +34,8 @@ from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
+from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
+from tests.tables import METHOD_ROWS, MethodRow
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -180,10 +182,12 @@ def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Pa
     assert strange[1] == 0
 
 
-@pytest.mark.parametrize("n_shards", [3, 7])
+@pytest.mark.parametrize(("n_shards", "profiled"), [(3, False), (3, True), (7, False)])
 def test_equal_shards_give_equal_bits(
-    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
+    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int, profiled: bool
 ) -> None:
+    if profiled:
+        monkeypatch.setattr("rarevote.methods.cc_rasch.estimator._MAX_UNPROFILED_VOTES", 0)
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
     monkeypatch.setattr(local, "_SHARDS_MULTIPLE", 1)
     here = CCRasch(15, tol=0).fit(frame)
@@ -336,13 +340,17 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
-    with connected():
+    with connected() as client:
+        address = client.scheduler.address
+        with pytest.raises(OSError, match=r"tcp:|Timed out"):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout=3)
         this = psutil.Process()
         sockets = [
             socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
         ]
     listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+    assert address.startswith("tls://127.0.0.1:")  # and obeys nobody without our keys
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -383,3 +391,28 @@ def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_pa
         with pytest.raises(NotEnoughMemoryError, match="GB are available to the driver: merge rare classes"):
             Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
     assert not (tmp_path / "summary.json").exists()
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().on_dask], ids=lambda row: row.name)
+def test_generated_crowds_give_the_answer_of_one_machine(
+    client: Any, tmp_path: Path, row: MethodRow, number: int
+) -> None:
+    difference = local_is_dask(Case.drawn(row, number), client, tmp_path)
+    assert difference is not None
+    assert difference <= DASK_TOLERANCE
+
+
+def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(
+    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's shuffle on a disk that is full says nothing of it."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("P2P 0123 failed during unpack phase")
+
+    monkeypatch.setattr(type(client), "gather", fails)
+    with pytest.raises(InputError, match=r"could not exchange rows \(P2P 0123 failed.*temporary folder full"):
+        Dask(tmp_path / "out", client=client, n_shards=3).fit(CCRasch(5), parquet)
+    assert not list((tmp_path / "out").iterdir())

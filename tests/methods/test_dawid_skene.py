@@ -423,3 +423,11 @@ def test_about_as_many_classes_as_tasks_is_said() -> None:
         DawidSkene().fit((task, worker, label % 9))  # few classes are few in small crowds, too
         # Classes that nobody voted for have nothing to be learned.
         DawidSkene().fit((task, worker, label % 9), classes=range(60))
+
+
+def test_a_class_that_nobody_voted_for_gets_no_task() -> None:
+    """It did where two votes on a task were impossible under every other class: prior and votes were kept off zero."""
+    task = [number for number in range(12) for _ in "xyz"] + [12] * 3
+    label = [("a", "b", "c")[number % 3] for number in range(12) for _ in "xyz"] + ["a", "b", "c"]
+    model = DawidSkene().fit((task, ["x", "y", "z"] * 13, label), classes=["a", "b", "c", "none"])
+    assert model.posterior_[:, 3].max() < 1e-12

@@ -38,7 +38,7 @@ from rarevote.io.read.sources import (
     json_source,
     with_partitions,
 )
-from rarevote.io.write.atomic import scratch_folder
+from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 _SAMPLED_RECORDS = 10_000
 _TAIL = 1 << 16  # bytes in which the end of a list stands
@@ -73,7 +73,12 @@ def open_sources(
         raise ParameterError("no input file")
     with scratch_folder("input") as folder, connection() as database:
         opener = _Opener(database, folder, file_format, has_header, sheet, wanted, found)
-        sources = [source for one in given for source in opener.open(one)]
+        try:
+            sources = [source for one in given for source in opener.open(one)]
+        except OSError as error:
+            if full := temporary_folder_full(error):
+                raise full from None
+            raise
         forms = {source.form: source.title for source in reversed(sources)}
         if len(forms) > 1:
             titles = " and ".join(forms.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -131,6 +132,16 @@ def cannot_write(path: Path, error: OSError) -> InputError:
     """The error for a place that cannot be written to."""
     return InputError(
         f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder"
+    )
+
+
+def temporary_folder_full(error: BaseException) -> InputError | None:
+    """The error for a copy of an input that had no room in the temporary folder; None if it was something else."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return None
+    return InputError(
+        f"{tempfile.gettempdir()}: the folder of temporary files is full ({error.strerror}); free some space, or set "
+        "TMPDIR to another folder"
     )
 
 

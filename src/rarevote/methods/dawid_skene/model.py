@@ -34,6 +34,9 @@ Bound = Literal["crowd-kit", "exact"]
 # Less likely than anything that a maximisation step can give: the first step, which may take initial errors instead
 # of maximising, always counts as a gain.
 _LOG_IMPOSSIBLE = -100.0
+# Of a class that nobody voted for: kept off zero like the others, it would get the tasks that no other class explains.
+_LOG_ABSENT = -1e9
+_NO_MASS = 1e-200  # compiled exponentials end at 1e-308
 
 
 class DawidSkeneShared(NamedTuple):
@@ -137,7 +140,9 @@ class DawidSkeneModel:
         alone whatever the new value does not improve, and so cannot fall.
         """
         log_confusion = self._maximise(stats.counts, self.initial if shared.is_start else None)
-        log_prior = log_prior_from_mass(stats.class_mass) if self.estimate_prior else shared.log_prior
+        log_prior = shared.log_prior
+        if self.estimate_prior:
+            log_prior = np.where(stats.class_mass > _NO_MASS, log_prior_from_mass(stats.class_mass), _LOG_ABSENT)
         if damping > 0.0:
             gain = ((stats.counts + self.smoothing) * (log_confusion - shared.log_confusion)).sum(axis=(1, 2))
             log_confusion = np.where((gain >= 0.0)[:, None, None], log_confusion, shared.log_confusion)
