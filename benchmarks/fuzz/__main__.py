@@ -73,10 +73,12 @@ def summary(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row a door: the sums of a ledger's lines, and what was found there and mended since it was first run."""
     sums: dict[str, Counter[str]] = {}
     largest: Counter[str] = Counter()
+    commits: dict[str, dict[str, None]] = {}
     for line in lines:
         counted = sums.setdefault(line["door"], Counter())
         counted.update({kind: line.get(kind, 0) for kind in _COUNTED})
         largest[line["door"]] = max(largest[line["door"]], line["memory"])
+        commits.setdefault(line["door"], {})[line["commit"]] = None
     mended = Counter(row.split(",")[0] for row in _FINDINGS.read_text().splitlines()[1:]) if _FINDINGS.exists() else {}
     return [
         {
@@ -85,6 +87,7 @@ def summary(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             **{kind: counts[kind] for kind in _COUNTED},
             "largest memory MB": round(largest[door] / 1e6),
             "findings mended": mended.get(door, 0),
+            "run at": " ".join(commits[door]),
         }
         for door, counts in sums.items()
     ]

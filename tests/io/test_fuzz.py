@@ -99,7 +99,7 @@ def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert line["read"] + line["refused"] == 200
     crashed = batch("no such door", 1, range(7, 200), tmp_path)
     assert (crashed["stop"], crashed["crashes"]) == (8, 1)
-    rows = {row["door"]: row for row in summary([line, line, crashed])}
+    rows = {row["door"]: row for row in summary({**one, "commit": "c0ffee"} for one in (line, line, crashed))}
     assert rows["costs"]["executions"] == 400
     assert rows["no such door"]["crashes"] == 1
 
