@@ -169,7 +169,7 @@ def test_a_worker_with_very_many_labels_takes_few_passes() -> None:
 def test_extreme_spreads_end_in_numbers(sigma_theta: float, sigma_beta: float) -> None:
     rng = np.random.default_rng(0)
     task, worker = np.repeat(np.arange(13), 2), np.tile([0, 1], 13)
-    spreads = {"sigma_theta": sigma_theta, "sigma_beta": sigma_beta}
+    spreads: dict[str, Any] = {"sigma_theta": sigma_theta, "sigma_beta": sigma_beta}
     spreads |= {f"{name}_mu": value for name, value in spreads.items()}
     model = Rasch(**spreads).fit((task, worker, rng.integers(0, 2, 26)), {i: i % 2 for i in range(13)})
     assert np.isfinite(model.posterior_).all()
