@@ -394,7 +394,7 @@ def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_pa
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().on_dask], ids=lambda row: row.name)
 def test_generated_crowds_give_the_answer_of_one_machine(
     client: Any, tmp_path: Path, row: MethodRow, number: int

@@ -66,7 +66,7 @@ def test_properties_of_generated_crowds(row: MethodRow, name: str) -> None:
 @every_method
 @every_property
 def test_properties_of_more_generated_crowds(row: MethodRow, name: str) -> None:
-    @settings(max_examples=15, derandomize=True, deadline=None, database=None)
+    @settings(max_examples=12, derandomize=True, deadline=None, database=None)
     @given(numbers)
     def of_number(number: int) -> None:
         check(row, name, number)

@@ -151,3 +151,26 @@ def test_empty_input() -> None:
 def test_bad_parameters(parameters: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         Rasch(**parameters).fit(columns(EDGES["one task"]), {"t": "a"})
+
+
+def test_a_worker_with_very_many_labels_takes_few_passes() -> None:
+    """The gradient grows with the labels and so must what of it counts as none: it took thousands of passes."""
+    rng = np.random.default_rng(0)
+    task, label = np.arange(15_000), rng.integers(0, 2, 15_000)
+    gold = dict(zip(task.tolist(), rng.integers(0, 2, 15_000).tolist(), strict=True))
+    model = Rasch().fit((task, np.zeros(15_000, dtype=int), label), gold)
+    assert model.converged_
+    assert model._result.n_passes < 50
+
+
+@pytest.mark.parametrize("sigma_theta", [1e-8, 1e8, 1e150])
+@pytest.mark.parametrize("sigma_beta", [1e-8, 1e8, 1e150])
+@pytest.mark.filterwarnings("ignore::rarevote.errors.ConvergenceWarning")
+def test_extreme_spreads_end_in_numbers(sigma_theta: float, sigma_beta: float) -> None:
+    rng = np.random.default_rng(0)
+    task, worker = np.repeat(np.arange(13), 2), np.tile([0, 1], 13)
+    spreads: dict[str, Any] = {"sigma_theta": sigma_theta, "sigma_beta": sigma_beta}
+    spreads |= {f"{name}_mu": value for name, value in spreads.items()}
+    model = Rasch(**spreads).fit((task, worker, rng.integers(0, 2, 26)), {i: i % 2 for i in range(13)})
+    assert np.isfinite(model.posterior_).all()
+    assert np.isfinite(model.fitted_parameters["abilities"]).all()
