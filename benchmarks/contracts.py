@@ -1,7 +1,7 @@
 """Every property of tests/methods/contracts.py, for every method, on ten thousand generated crowds.
 
-    python -m benchmarks.contracts                 # 10,000 crowds, each with one method: about 15 minutes of one core
-    python -m benchmarks.contracts --first 10000   # ten thousand others, added to the file
+    python -m benchmarks.contracts                                # 10,000 crowds, about 15 minutes of one core
+    python -m benchmarks.contracts --crowds 2500 --first 10000    # 2,500 others, added to the file
 
 Each crowd goes to one method, which has to keep all properties there; slow methods get fewer and smaller ones. Writes
 docs/evidence/contracts.csv: property, method, crowds, violations, the largest difference met and how much is rounding.

@@ -182,10 +182,12 @@ def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Pa
     assert strange[1] == 0
 
 
-@pytest.mark.parametrize("n_shards", [3, 7])
+@pytest.mark.parametrize(("n_shards", "profiled"), [(3, False), (3, True), (7, False)])
 def test_equal_shards_give_equal_bits(
-    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
+    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int, profiled: bool
 ) -> None:
+    if profiled:
+        monkeypatch.setattr("rarevote.methods.cc_rasch.estimator._MAX_UNPROFILED_VOTES", 0)
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
     monkeypatch.setattr(local, "_SHARDS_MULTIPLE", 1)
     here = CCRasch(15, tol=0).fit(frame)

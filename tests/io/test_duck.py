@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from rarevote import read
+from rarevote.crowd.memory import physical_memory
 from rarevote.errors import InputError
 from rarevote.io import duck
 from rarevote.io.duck import connection
@@ -48,7 +49,7 @@ def test_memory_is_limited_whatever_the_size_of_the_file(options: dict[str, bool
         (limit,) = database.execute("SELECT current_setting('memory_limit')").fetchone()
     number, unit = limit.split()
     assert unit == "GiB"
-    assert float(number) == pytest.approx(max(2 << 30, duck.physical_memory() // 12) / (1 << 30), abs=0.1)
+    assert float(number) == pytest.approx(max(2 << 30, physical_memory() // 12) / (1 << 30), abs=0.1)
 
 
 def test_a_packed_table_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

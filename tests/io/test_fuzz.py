@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
+import subprocess
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -68,6 +72,24 @@ def test_findings_are_seen_and_kept(tmp_path: Path) -> None:
     assert {kind for _, kind in outcomes(door, 2, range(5), tmp_path, tmp_path)} == {"foreign"}
     assert (tmp_path / "foreign-broken-RecursionError-3.csv").is_file()
     assert "broken.csv" in (tmp_path / "foreign-broken-RecursionError-3.txt").read_text()
+
+
+def test_an_endless_loop_is_a_hang(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from benchmarks.fuzz import run
+from benchmarks.fuzz.doors import Door, Seed
+run.SECONDS_PER_FILE = 0.2
+def endless(path):
+    while True:
+        pass
+door = Door("endless", endless, [Seed(".csv", b"task")])
+list(run.outcomes(door, 1, range(3), Path({str(tmp_path)!r}), Path({str(tmp_path)!r})))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert ended.returncode == -signal.SIGPROF
 
 
 @pytest.mark.prove

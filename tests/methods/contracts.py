@@ -61,7 +61,8 @@ def draw_crowd(seed: int, *, binary: bool = False, most_tasks: int = 24) -> Crow
     n_tasks, n_workers = int(rng.integers(1, most_tasks + 1)), int(rng.integers(1, 9))
     names = "abcde"[: 2 if binary else int(rng.integers(2, 6))]
     shares = rng.dirichlet(np.full(len(names), rng.choice([0.3, 1.0, 10.0])))
-    ability = rng.beta(*rng.choice([[4.0, 1.0], [2.0, 2.0], [9.0, 1.0], [1.0, 3.0]]), n_workers)
+    right, wrong = rng.choice([[4.0, 1.0], [2.0, 2.0], [9.0, 1.0], [1.0, 3.0]]).tolist()
+    ability = rng.beta(right, wrong, n_workers)
     habit = rng.dirichlet(np.full(len(names), 0.7), n_workers)
     truth = {f"t{i:02d}": names[rng.choice(len(names), p=shares)] for i in range(n_tasks)}
     density = rng.choice([0.15, 0.5, 1.0])
@@ -71,8 +72,8 @@ def draw_crowd(seed: int, *, binary: bool = False, most_tasks: int = 24) -> Crow
         voting = np.flatnonzero(rng.random(n_workers) < density)
         for r in voting if len(voting) else [int(rng.integers(n_workers))]:
             for _ in range(1 + int(rng.random() < repeats)):
-                right = rng.random() < ability[r]
-                rows.append((task, f"w{r}", label if right else names[rng.choice(len(names), p=habit[r])]))
+                is_right = rng.random() < ability[r]
+                rows.append((task, f"w{r}", label if is_right else names[rng.choice(len(names), p=habit[r])]))
     order = rng.permutation(len(rows))
     known = [task for task in truth if rng.random() < rng.choice([0.0, 0.0, 0.4])]
     return Crowd([rows[i] for i in order], truth, {task: truth[task] for task in known})

@@ -140,6 +140,22 @@ def test_compiled_passes_are_the_plain_ones(name: str, gold: bool) -> None:
 
 
 @pytest.mark.parametrize("gold", [False, True])
+@pytest.mark.parametrize("settle", [1e-2, 1e-4, 1e-7])
+def test_tasks_that_are_solved(settle: float, gold: bool) -> None:
+    crowd = crowd_of(3)
+    model = CCRasch()._model(crowd)
+    state, shared = after_three_steps(model, shard_of(crowd, gold=gold))
+    found = {}
+    for compiled in (False, True):
+        with passes(compiled=compiled):
+            stats = model.empty_stats(shared)
+            change = state.run(shared._replace(settle=settle), stats, refresh=True, damping=0.0)
+            found[compiled] = ([change], *[array.copy() for array in state.proposed], *stats)
+    assert_near(found[True], found[False], 1e-9)
+    assert found[True][4][2] > 0, "some votes are visited again"
+
+
+@pytest.mark.parametrize("gold", [False, True])
 def test_anchors_and_reports(gold: bool) -> None:
     crowd = crowd_of(3)
     model = anchored(crowd)

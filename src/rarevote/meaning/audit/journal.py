@@ -56,11 +56,11 @@ def read_journal(plan: Path | str) -> list[Entry]:
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line)
-            label, who, when = record["label"], record["who"], record["when"]
-            if not isinstance(who, str | None) or not isinstance(when, str):
-                raise TypeError("who and when are text")
-            named = None if label is None else plain_name(label, "label")
-            entries.append(Entry(plain_name(record["task"], "task"), named, who, when, record.get("undo") is True))
+            task, when = plain_name(record["task"], "task"), record["when"]
+            label, who = (None if record[key] is None else plain_name(record[key], key) for key in ("label", "who"))
+            if not isinstance(when, str):
+                raise TypeError("when is text")
+            entries.append(Entry(task, label, who, when, record.get("undo") is True))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path}, line {number}: is no answer; restore the file from a copy") from None
     return entries

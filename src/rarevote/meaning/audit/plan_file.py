@@ -234,6 +234,10 @@ def _numbers(values: Any) -> NDArray[np.float64]:
     return array
 
 
+def _optional_name(value: Any, what: str) -> Any:
+    return None if value is None else plain_name(value, what)
+
+
 def _rational(text: Any) -> Fraction:
     """A rational number as we write it; a power of ten would be worked out to its last digit."""
     if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30})?", _of(text, str)):
@@ -254,7 +258,7 @@ def _round(record: Mapping[str, Any]) -> Round:
 
 
 def _answer(record: Mapping[str, Any]) -> Answer:
-    who, when = _of(record["who"], str, type(None)), _of(record["when"], str)
+    who, when = _optional_name(record["who"], "expert"), _of(record["when"], str)
     if record.get("worst_case"):
         return Answer(None, who, when, worst_case=True)
     return Answer(plain_name(record["label"], "label"), who, when)
