@@ -123,8 +123,8 @@ EXAMPLES: tuple[Example, ...] = (
             "Copy it again; compare its size with the original's."),
     Example("InputError", "aggregate cut.csv.gz", "A packed file is damaged or not whole.", "Copy it again.",
             cut=r"(?<=cut off: ).*(?=\))"),
-    Example("InputError", "aggregate deep.json", "The JSON is nested deeper than any table of votes; nothing reads on.",
-            "Look at what wrote it: this is no export.", cut=r"(?<=\().*(?=\))"),
+    Example("InputError", "audit status deep.json", "The JSON is nested deeper than anything of ours is.",
+            "Look at what wrote it: this is no plan."),
     Example("InputError", "aggregate damaged.xlsx", "A spreadsheet is damaged or is something else.",
             "Open it in a spreadsheet program and save it again, or save it as `.csv`.", cut=r"(?<=\().*(?=\))"),
     Example("InputError", "aggregate damaged.arrow", "An Arrow or Feather file is damaged; it is checked before it is "

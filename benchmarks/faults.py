@@ -1,6 +1,6 @@
 """Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
 
-    python -m benchmarks.faults [--tries 10] [--only audit] [--seed 1]
+    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed] [--seed 1]
 
 Each try begins with a folder in which an earlier run left its output. After it
 
@@ -336,10 +336,10 @@ def write(rows: list[dict[str, Any]]) -> Path:
     evidence.write("faults", rows)
     with path.open(newline="", encoding="utf-8") as handle:
         now = list(csv.DictReader(handle))
-    tried = {row["verb"] for row in now}
-    order = [*(verb.name for verb in VERBS), CACHE]
-    kept = [row for row in before if row["verb"] not in tried and row["verb"] in order]
-    merged = sorted([*now, *kept], key=lambda row: order.index(row["verb"]))
+    tried = {(row["verb"], row["fault"]) for row in now}
+    verbs, faults = [*(verb.name for verb in VERBS), CACHE], list(FAULTS)
+    kept = [row for row in before if (row["verb"], row["fault"]) not in tried and row["verb"] in verbs]
+    merged = sorted([*now, *kept], key=lambda row: (verbs.index(row["verb"]), faults.index(row["fault"])))
     with path.open("w", newline="", encoding="utf-8") as handle:
         table = csv.DictWriter(handle, fieldnames=list(now[0]), lineterminator="\n")
         table.writeheader()
@@ -351,11 +351,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", default="", help="verbs whose name contains one of these, with commas between")
+    parser.add_argument("--faults", default="", help="only faults whose name contains this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     unable = () if may_mount() else ("disk full", "no right to write") if os.getuid() == 0 else ("disk full",)
-    faults = {name: one for name, one in FAULTS.items() if name not in unable}
+    faults = {name: one for name, one in FAULTS.items() if name not in unable and arguments.faults in name}
     rows = []
     chosen = arguments.only.split(",")
     for verb in VERBS:

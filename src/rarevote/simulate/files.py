@@ -210,9 +210,14 @@ def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
             source, target = desk / f"{table}.csv", desk / f"{table}.parquet"
             # Nothing is left to be guessed: a class named "1" or "NULL" stays text.
             rows = (
-                f"read_csv(?, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
-                f"columns = ?, {AS_WRITTEN})"
+                f"read_csv($source, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+                f"columns = $columns, {AS_WRITTEN})"
             )
-            given = [literal(str(source)), dict.fromkeys(columns, "VARCHAR"), str(target)]
-            database.execute(f"COPY (SELECT * FROM {rows}) TO ? (FORMAT parquet, USE_TMP_FILE false)", given)
+            # By name: DuckDB 1.4 counts those of a COPY from its end.
+            given = {
+                "source": literal(str(source)),
+                "columns": dict.fromkeys(columns, "VARCHAR"),
+                "target": str(target),
+            }
+            database.execute(f"COPY (SELECT * FROM {rows}) TO $target (FORMAT parquet, USE_TMP_FILE false)", given)
             source.unlink()
