@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -338,6 +339,21 @@ def test_acceleration_saves_passes_and_keeps_the_optimum(
     assert n_fast <= 0.6 * n_plain
     assert fast.loss_history_[-1] == pytest.approx(plain.loss_history_[-1], rel=1e-8)
     assert (np.diff(fast.loss_history_) >= -1e-9).all()
+
+
+def test_one_posterior_is_enough_where_abilities_are_mixed() -> None:
+    crowd = crowd_of(n_tasks=400, n_workers=40, votes=3.0)
+    model = replace(CCRasch()._model(crowd), profiles=True)
+    found = []
+    for one_posterior in (False, True):
+        with LocalEngine(model, crowd, NO_GOLD, one_posterior=one_posterior) as engine:
+            outcome = run_em(model, engine, model.start(), StoppingRule(25, 0.0, 1.0), accelerate=True)
+            found.append((outcome.history, engine.posterior().copy(), *engine.local_parameters()))
+            states = (engine._states[0].current, engine._states[0].proposed)
+            assert np.shares_memory(states[0].posterior, states[1].posterior) == one_posterior
+    assert found[0][0] == found[1][0]
+    for one, other in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_solved_task_could_not_have_better_difficulties() -> None:

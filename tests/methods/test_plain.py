@@ -245,10 +245,15 @@ gold = {task: task % 2 for task in range(200)}
 for name, method in METHODS.items():
     if name != "crowdfm":
         method.load()().fit(data, *([gold] if "gold" in name or name == "rasch" else []))
+from rarevote.meaning.agreement import agreement
+from rarevote.meaning.errors_alike import errors_alike
+crowd = rarevote.Annotations.from_arrays(*data)
+agreement(crowd)
+errors_alike(crowd)
 sys.exit("numba" in sys.modules)
 """
 
 
-def test_small_fits_never_load_the_compiler() -> None:
+def test_small_data_never_load_the_compiler() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FIT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr or "numba was loaded"
