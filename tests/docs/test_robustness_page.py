@@ -71,3 +71,15 @@ def test_what_is_no_number_is_named(tmp_path: Path) -> None:
     written(tmp_path, {**ROWS, "contracts": [{**ROWS["contracts"][0], "violations": "none"}]})
     with pytest.raises(robustness_page.EvidenceError, match="violations is not a number in every row"):
         robustness_page.page(tmp_path)
+
+
+def test_every_verb_was_killed_ten_times_and_nothing_was_lost() -> None:
+    with (EVIDENCE / "faults.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    kills = {
+        verb: robustness_page.killed(row for row in rows if row["verb"] == verb)
+        for verb in {row["verb"] for row in rows}
+    }
+    assert min(kills.values()) >= 10, kills
+    assert sum(kills.values()) >= 200
+    assert robustness_page.total(rows, "lost", "half-visible", "wrong", "foreign", "left") == 0
