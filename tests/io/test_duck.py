@@ -12,10 +12,10 @@ import pytest
 from pyarrow import parquet
 
 from rarevote import read
-from rarevote.crowd.memory import physical_memory
 from rarevote.errors import InputError
 from rarevote.io import duck
 from rarevote.io.duck import connection
+from rarevote.kernels.memory import physical_memory
 
 
 def tables() -> list[str]:

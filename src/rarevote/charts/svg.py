@@ -16,9 +16,9 @@ from xml.etree import ElementTree
 import altair as alt
 
 from rarevote.charts.theme import COLOURS
-from rarevote.crowd.memory import require_address_space
 from rarevote.errors import RarevoteError
 from rarevote.io.write.atomic import replacing
+from rarevote.kernels.memory import require_address_space
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"g", "path", "line", "rect", "text", "tspan"})

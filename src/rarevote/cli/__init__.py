@@ -29,8 +29,8 @@ from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
-from rarevote.crowd.memory import available_memory, gigabytes
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
+from rarevote.kernels.memory import available_memory, gigabytes
 
 EXAMPLES = """Examples:
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rarevote.crowd.memory import physical_memory, require_address_space
 from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
+from rarevote.kernels.memory import physical_memory, require_address_space
 
 # What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
 _MIN_MEMORY = 2 << 30

@@ -10,21 +10,34 @@ Which of the two computes depends on the data alone, never on what a process did
 from __future__ import annotations
 
 import sys
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.kernels.memory import require_address_space
+
 Floats = NDArray[np.float64]
 
 # Up to this many votes a whole fit in NumPy is done before numba and compiled code would be loaded.
 MAX_PLAIN_VOTES = 20_000
+_ADDRESS_SPACE = 400_000_000
 
 
 def is_small(n_votes: int) -> bool:
-    """Whether so many votes are better not given to compiled code."""
-    return n_votes <= MAX_PLAIN_VOTES
+    """Whether so many votes are better not given to compiled code; where they are, there must be room for it."""
+    if n_votes <= MAX_PLAIN_VOTES:
+        return True
+    _require_room()
+    return False
+
+
+@cache
+def _require_room() -> None:
+    # Without, the compiler fails to load, or goes on for ever in a loop that no signal ends.
+    require_address_space(_ADDRESS_SPACE, "compiled code (LLVM)")
 
 
 def counting(n_votes: int) -> ModuleType:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rarevote.crowd.memory import available_memory, gigabytes
 from rarevote.errors import NotEnoughMemoryError
+from rarevote.kernels.memory import available_memory, gigabytes
 from rarevote.kernels.plain import is_small
 from rarevote.methods.registry import METHODS
 

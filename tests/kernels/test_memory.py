@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rarevote.crowd import memory
 from rarevote.errors import NotEnoughMemoryError
+from rarevote.kernels import memory
 from rarevote.simulate.example import example_files
 
 
@@ -68,7 +68,9 @@ def test_without_a_limit_nothing_is_refused() -> None:
         memory.require_address_space(1 << 60, "nothing")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "address_space_left", lambda: 10)
-        with pytest.raises(NotEnoughMemoryError, match=r"it needs 2\.0 GB of address space, and ulimit -v leaves 0\.0"):
+        with pytest.raises(
+            NotEnoughMemoryError, match=r"it needs 2\.00 GB of address space, and ulimit -v leaves 0\.0"
+        ):
             memory.require_address_space(2 * 10**9, "it")
 
 

@@ -14,10 +14,11 @@ _CGROUP = Path("/sys/fs/cgroup")
 def gigabytes(n_bytes: float) -> str:
     """Bytes as a person reads them.
 
-    >>> gigabytes(123_456_789_012), gigabytes(2_340_000_000), gigabytes(0)
-    ('123 GB', '2.3 GB', '0.0 GB')
+    >>> gigabytes(123_456_789_012), gigabytes(23_400_000_000), gigabytes(850_000_000)
+    ('123 GB', '23.4 GB', '0.85 GB')
     """
-    return f"{n_bytes / 1e9:,.0f} GB" if n_bytes >= 99.5e9 else f"{n_bytes / 1e9:.1f} GB"
+    size = n_bytes / 1e9
+    return f"{size:,.0f} GB" if size >= 99.5 else f"{size:.1f} GB" if size >= 9.95 else f"{size:.2f} GB"
 
 
 def physical_memory() -> int:
