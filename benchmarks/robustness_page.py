@@ -105,7 +105,7 @@ def page(folder: Path = evidence.EVIDENCE) -> str:
         ],
         [
             "crowds that every method must treat alike",
-            f"{total(contracts, 'crowds'):,}",
+            f"{_n_crowds(contracts):,}",
             f"{contracts_of}{len({row['method'] for row in contracts})} methods",
             f"{total(contracts, 'violations')} violations",
         ],
@@ -156,7 +156,8 @@ are altered by bytes and by what formats are made of, and handed in. What comes 
 ours, within ten seconds."""
 _CONTRACTS = """## Contracts
 
-What every method owes every crowd, on generated crowds; crowds of all methods together."""
+What every method owes every crowd, on generated crowds. A crowd is one method's, and is tried by all contracts of that
+method; the numbers are of all methods together."""
 _FAULTS = """## Faults
 
 Each try begins with the result of an earlier run. Afterwards every visible file is that of the earlier or that of an
@@ -164,6 +165,14 @@ undisturbed run, and the same command, run again, gives the undisturbed result. 
 simulated crowd and its truth; the files of a dask run, whose `summary.json` comes last) are never of two runs: the old
 ones go before the first new one comes. What a kill leaves is hidden, is read by nobody, and goes with the next run a
 day later; openpyxl and dask may leave files of their own in the temporary folder."""
+
+
+def _n_crowds(rows: list[dict[str, str]]) -> int:
+    """How many crowds there were: each is one method's, and is tried by all of its contracts."""
+    most: dict[str, int] = {}
+    for row in rows:
+        most[row["method"]] = max(most.get(row["method"], 0), int(row["crowds"]))
+    return sum(most.values())
 
 
 def _by_contract(rows: list[dict[str, str]]) -> list[list[str]]:

@@ -18,6 +18,7 @@ ROWS: dict[str, list[dict[str, object]]] = {
     "contracts": [
         {"property": "sums to one", "method": "cc-rasch", "crowds": 300, "violations": 0},
         {"property": "sums to one", "method": "glad", "crowds": 200, "violations": 4},
+        {"property": "finite", "method": "glad", "crowds": 150, "violations": 0},
     ],
     "faults": [
         {"verb": "report", "fault": "killed at a random moment", "tries": 11, "lost": 1, "half-visible": 0, "wrong": 0},
@@ -51,7 +52,7 @@ def test_the_page_is_up_to_date() -> None:
 def test_sums_are_those_of_the_rows(tmp_path: Path) -> None:
     page = robustness_page.page(written(tmp_path, ROWS))
     assert "| 2,000 | 2 doors | 1 foreign exceptions, 2 hangs, 3 crashes |" in page
-    assert "| 500 | 1 contracts, 2 methods | 4 violations |" in page
+    assert "| 500 | 2 contracts, 2 methods | 4 violations |" in page
     assert "| 33 | 1 verbs, dask, the workbench | 1 lost, 0 half visible, 5 wrong, 0 left behind; 1 of" in page
     assert "| report | 11 | 7 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in page
     assert "| 2026-01-02 | abc | `python -m benchmarks.some` |" in page
