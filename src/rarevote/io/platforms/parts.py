@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import lzma
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ _CHUNK = 1 << 16  # bytes
 _FIRST_RECORDS = 5
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 # What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password, damaged fields.
-_NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error)
+_NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error, lzma.LZMAError)
 
 
 @contextmanager
