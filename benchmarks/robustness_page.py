@@ -146,7 +146,7 @@ def page(folder: Path = evidence.EVIDENCE) -> str:
 
 _INTRODUCTION = """# How hard it is to break
 
-Files from strangers, machines that lose their power, disks that fill up: what was tried, and what is left to be found.
+Files from anybody, machines that lose their power, disks that fill up: what was tried, and what is left to be found.
 Everything that was found on the way is mended and has a test. What may be hostile, what listens and what is never
 executed is promised in `SECURITY.md`; what an error means is in [Errors and warnings](errors.md)."""
 _DOORS = """## Doors

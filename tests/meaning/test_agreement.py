@@ -288,3 +288,8 @@ def test_tables_come_in_the_kind_of_the_data() -> None:
     found = agreement(frame)
     assert isinstance(found.per_class, pd.DataFrame)
     assert found.pairs.loc[("rater 1", "rater 2"), "common"] == 9
+
+
+def test_classes_that_are_numbers_beyond_floats_have_no_distances() -> None:
+    with pytest.raises(ParameterError, match="number"):
+        agreement([(1, "a", 1), (1, "b", 10**400), (2, "a", 1), (2, "b", 1)], level="interval")

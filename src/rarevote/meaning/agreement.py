@@ -244,7 +244,7 @@ def _scale(classes: NDArray[Any], level: Level, order: Sequence[Any] | None) -> 
 def _as_numbers(names: list[Any]) -> FloatArray | None:
     try:
         numbers = np.array([float(name) for name in names])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return numbers if np.isfinite(numbers).all() else None
 

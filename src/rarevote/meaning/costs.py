@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import find_name, listed
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, shown
 
 FloatArray = NDArray[np.float64]
 
@@ -118,8 +118,8 @@ def _from_pairs(pairs: Iterable[Pair], classes: NDArray[Any], where: str) -> Flo
         seen.add(place)
         try:
             matrix[place] = float(cost)
-        except (TypeError, ValueError):
-            raise ParameterError(f"{where}: the cost of {true}:{decided} must be a number, got {cost!r}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ParameterError(f"{where}: the cost of {true}:{decided} must be a number, got {shown(cost)}") from None
         if np.isnan(matrix[place]):
             raise ParameterError(f"{where}: the cost of {true}:{decided} is not a number")
     missing = [f"{names[row]}:{names[column]}" for row, column in np.argwhere(np.isnan(matrix))]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded
@@ -91,12 +91,14 @@ def _table(sources: Sequence[FileTable], names: Sequence[str], columns: Sequence
         for row, value in enumerate(column):
             try:
                 table[row, k] = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 table[row, k] = np.nan
             # Written so that NaN, for which every comparison is false, fails too.
             if not 0.0 <= table[row, k] <= 1.0:
                 place = place_of_rows(sources, [row])
-                raise InputError(f"{sources[0].title}: {value!r} in column {name!r} is no probability ({place})")
+                raise InputError(
+                    f"{sources[0].title}: {shown(value)} in column {shown(name)} is no probability ({place})"
+                )
     sums = table.sum(axis=1, keepdims=True)
     wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > 0.001)
     if wrong.size:
