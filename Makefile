@@ -10,8 +10,12 @@ demo: $(VENV)/.package
 	@mkdir -p out
 	@$(BIN)/rarevote demo --report out/rail-report.html
 
-# One worker a core, four at most; a file's tests stay together, so that what they share is made once.
-PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+# What Python has compiled is kept, whatever the environment says: the tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
+
+# One worker a core, four at most; a file's tests stay together, so that what they share is made once. The order is that
+# of tests/conftest.py, which begins with what takes longest.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test: warm
 	$(PYTEST) -m "not prove"

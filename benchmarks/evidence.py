@@ -27,7 +27,9 @@ def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command."""
     # A path says something about one machine only.
     words = ["..." if os.sep in word else word for word in sys.argv[1:]]
-    command = " ".join(["python -m benchmarks." + Path(sys.argv[0]).stem, *words])
+    script = Path(sys.argv[0])
+    name_of_script = script.parent.name if script.stem == "__main__" else script.stem
+    command = " ".join([f"python -m benchmarks.{name_of_script}", *words])
     stamp = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command}
     full = [{**row, **stamp} for row in rows]
     EVIDENCE.mkdir(parents=True, exist_ok=True)

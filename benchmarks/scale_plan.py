@@ -27,8 +27,8 @@ PAGE = REPOSITORY / "docs" / "scale.md"
 FLOAT = 8
 # CC-Rasch: a gradient and a curvature for every ability.
 SUMS_PER_PARAMETER = 2
-# Local state: previous, current, proposed; difficulties are also saved while an extrapolated step is tried.
-POSTERIORS, DIFFICULTIES = 3, 4
+# Local state of a large crowd: previous, current, proposed. One machine without checkpoints needs one posterior only.
+POSTERIORS, DIFFICULTIES, POSTERIORS_ON_ONE_MACHINE = 3, 3, 1
 
 # The cluster that is assumed; every core has a dask worker with one thread, as in the measurements.
 CORES, BYTES_PER_SECOND = 16, 1.25e9
@@ -97,19 +97,19 @@ def bytes_per_annotation(n_workers: float, n_classes: int) -> int:
     return 2 * vote
 
 
-def bytes_per_task(n_classes: int) -> int:
+def bytes_per_task(n_classes: int, posteriors: int = POSTERIORS) -> int:
     """Where its votes begin, its place in the blocks; posterior and difficulty of every class in all states.
 
     The pointers of the blocks, eight bytes for every level of ``LANES`` tasks, are left out.
     """
     places = np.dtype(np.int64).itemsize + np.dtype(np.int32).itemsize
-    return places + (POSTERIORS + DIFFICULTIES) * n_classes * FLOAT
+    return places + (posteriors + DIFFICULTIES) * n_classes * FLOAT
 
 
-def data_bytes(crowd: Crowd) -> float:
+def data_bytes(crowd: Crowd, posteriors: int = POSTERIORS) -> float:
     """What the votes and the local state take in all."""
     votes = crowd.n_annotations * bytes_per_annotation(crowd.n_workers, crowd.n_classes)
-    return votes + crowd.n_tasks * bytes_per_task(crowd.n_classes)
+    return votes + crowd.n_tasks * bytes_per_task(crowd.n_classes, posteriors)
 
 
 def sums_bytes(crowd: Crowd) -> float:

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from rarevote.kernels import plain
+from rarevote.meaning import vote_sampler
 from rarevote.meaning.vote_sampler import Drawn, VoteSampler
 from tests.browser import WITHOUT, started_browser
 
@@ -63,6 +65,14 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
+@contextmanager
+def shortened_chains() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
+            patch.setattr(vote_sampler, limit, 300)
+        yield
+
+
 _DRAWN: dict[bytes, tuple[Drawn, dict[str, Any]]] = {}
 _RUN = VoteSampler.run
 
@@ -75,6 +85,13 @@ def sampled_once() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VoteSampler, "run", _run_once)
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_chains() -> Iterator[None]:
+    """Short chains of that sampler, for tests of what is done with its draws, whatever they are."""
+    with shortened_chains():
         yield
 
 
@@ -96,7 +113,8 @@ def _bytes_of(value: Any) -> bytes:
 
 
 def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
-    key = hashlib.blake2b(b"".join(_bytes_of(value) for value in (plan, *vars(sampler).values()))).digest()
+    length = vote_sampler._MIN_SWEEPS, sampler.max_sweeps()
+    key = hashlib.blake2b(b"".join(_bytes_of(value) for value in (plan, length, *vars(sampler).values()))).digest()
     if key not in _DRAWN:
         drawn = _RUN(sampler, *plan)
         _DRAWN[key] = copy.deepcopy((drawn, vars(sampler)))
@@ -112,6 +130,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{skipped} tests in a browser were skipped: {WITHOUT}.")
     if find_shared_folder() is None:
         terminalreporter.write_line("Tests on the real benchmark datasets were skipped: RAREVOTE_DATA is not set.")
+
+
+# Files that take ten seconds or more: begun first, so that no worker is left with one while the others have nothing.
+LONG_FILES = (
+    "methods/test_cc_rasch.py", "docs/test_docs.py", "page/test_parts.py", "cluster/test_dask.py",
+    "workbench/test_browser.py", "page/test_page.py", "methods/test_anchored_rasch.py", "test_names_contract.py",
+    "methods/test_dawid_skene.py", "meaning/test_diagnose.py", "study/test_paper_study.py", "methods/test_glad.py",
+    "io/test_large_files.py", "io/test_fuzz.py", "page/test_report_cli.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {REPOSITORY / "tests" / name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

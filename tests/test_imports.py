@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sk
          "starlette", "uvicorn"}  # fmt: skip
 
 
+@cache
 def modules() -> dict[str, Path]:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -36,13 +38,18 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def floor_of(module: str) -> int:
     return FLOORS.index(module.split(".")[0])
 
 
 def imports_of(path: Path, *, for_types: bool = False) -> set[str]:
     """Modules that a file imports anywhere, those under TYPE_CHECKING left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     found: set[str] = set()
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -78,7 +85,7 @@ def test_no_module_imports_a_higher_floor(module: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FACADES))
 def test_facades_only_pass_names_on(name: str) -> None:
-    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
+    tree = parsed(modules()[name])
     assert {type(node).__name__ for node in tree.body} == {"Expr", "ImportFrom", "Assign"}
 
 
@@ -123,15 +130,15 @@ def test_public_names_exist() -> None:
 
 @pytest.mark.parametrize("module", modules())
 def test_modules_say_what_they_are(module: str) -> None:
-    text = modules()[module].read_text(encoding="utf-8")
-    assert ast.get_docstring(ast.parse(text)), "a module begins with a docstring"
-    assert text.count("\n") <= 550
+    path = modules()[module]
+    assert ast.get_docstring(parsed(path)), "a module begins with a docstring"
+    assert path.read_text(encoding="utf-8").count("\n") <= 550
 
 
 def test_no_class_bears_the_name_of_another() -> None:
     places: dict[str, set[str]] = {}
     for name, path in modules().items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, set()).add(name)
     # Models with the workers' part held are one idea, once for each model.

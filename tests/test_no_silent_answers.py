@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rarevote
 from rarevote import Annotations, MajorityVote
@@ -182,6 +184,15 @@ def test_scores_pair_series_by_index() -> None:
     assert confusion_matrix(truth, again).tolist() == np.eye(3, dtype=int).tolist()
     assert rarevote.score(truth.to_dict(), again).accuracy == 1.0
     assert rarevote.score(truth.tolist(), again.tolist()).accuracy == 0.0  # neither says whose they are
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("xyz")), min_size=1, max_size=12), st.randoms())
+def test_scores_do_not_depend_on_the_order_of_rows(pairs: list[tuple[str, str]], draw: Any) -> None:
+    tasks = [f"t{i}" for i in range(len(pairs))]
+    truth, said = (pd.Series([pair[side] for pair in pairs], index=tasks) for side in (0, 1))
+    expected = sum(one == other for one, other in pairs) / len(pairs)
+    orders = [draw.sample(tasks, len(tasks)) for _ in range(2)]
+    assert rarevote.score(truth.loc[orders[0]], said.loc[orders[1]]).accuracy == pytest.approx(expected)
 
 
 def test_scores_of_a_fit_pair_by_task_whatever_kind_it_has() -> None:

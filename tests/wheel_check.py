@@ -1,9 +1,10 @@
-"""Build the wheel, install it alone into an empty environment, and run the blocks of the README there."""
+"""Build the wheel, install it alone into an empty environment, run every verb and the blocks of the README there."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,14 +14,64 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+# Every verb that needs no extra, in an order in which each finds what it reads.
+VERBS = """
+--version
+methods
+datasets
+simulate --tasks 200 --seed 1 --out crowd
+aggregate crowd/labels.csv --out r.csv --model-out people.model --soft-out soft.npz
+aggregate crowd/labels.csv -m majority-vote --out r.tsv
+aggregate crowd/labels.csv -m majority-vote --out r.json.gz
+aggregate crowd/labels.csv -m majority-vote --out r.ndjson.zst
+aggregate crowd/labels.csv -m majority-vote --out r.parquet
+aggregate crowd/labels.csv -m cc-rasch --checkpoint kept --out r.csv
+report crowd/labels.csv --truth crowd/truth.csv --out page.html
+compare crowd/labels.csv --truth crowd/truth.csv
+annotators crowd/labels.csv --out people.csv
+explain crowd/labels.csv --task task-000000000000
+predict people.model crowd/labels.csv --out new.csv
+score r.csv --truth crowd/truth.csv
+convert form.csv --question damage --out rows.csv
+audit start crowd/labels.csv --find 1=0.5 --flag-cost 30 --confidence 0.6 --plan audit.json --review-out round.csv
+audit status audit.json
+audit finish audit.json --out proved.csv --certificate certificate.json
+audit verify audit.json certificate.json
+study synthetic --methods majority-vote --seeds 1 --tasks 40 --jobs 1 --out study
+"""
+# And those that do, with the extra that they must name.
+EXTRAS = {
+    "aggregate crowd/labels.csv --out r.xlsx": "rarevote[excel]",
+    "aggregate crowd/labels.csv --out r.arrow": "rarevote[arrow]",
+    "aggregate crowd/labels.csv --engine dask --out results": "rarevote[dask]",
+    "audit review audit.json --no-browser": "rarevote[workbench]",
+    "review round.csv --no-browser": "rarevote[workbench]",
+}
+
+
+def try_verbs(program: Path, folder: Path) -> None:
+    """Run every verb in a folder; those that need an extra must say which, in one line."""
+    folder.mkdir()
+    shutil.copy(REPOSITORY / "tests" / "io" / "platforms" / "fixtures" / "mturk_form.csv", folder / "form.csv")
+    for line in VERBS.split("\n"):
+        if line:
+            run(program, *line.split(), folder=folder)
+    for line, extra in EXTRAS.items():
+        done = subprocess.run([program, *line.split()], cwd=folder, env=_bare(), capture_output=True, text=True)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), f"{line}: {done.stderr}"
+        assert f"pip install '{extra}'" in done.stderr, f"{line}: {done.stderr}"
+
 
 def run(*command: str | Path, folder: Path) -> str:
-    # A bare environment: nothing of the checkout may leak in.
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "PATH", "HOME", "LANG"))}
-    result = subprocess.run([str(part) for part in command], cwd=folder, env=kept, capture_output=True, text=True)
+    result = subprocess.run([str(part) for part in command], cwd=folder, env=_bare(), capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout}{result.stderr}")
     return result.stdout
+
+
+def _bare() -> dict[str, str]:
+    """An environment into which nothing of the checkout leaks."""
+    return {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "PATH", "HOME", "LANG"))}
 
 
 def main() -> None:
@@ -36,6 +87,7 @@ def main() -> None:
         assert "CC-Rasch, as published" in shown, shown
         inside = run(scripts / "python", "-c", "import rarevote; print(rarevote.__file__)", folder=place)
         assert str(REPOSITORY) not in inside, inside
+        try_verbs(scripts / "rarevote", place / "verbs")
         text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
         for number, (language, code) in enumerate(BLOCK.findall(text)):
             folder = place / f"block-{number}"
@@ -44,7 +96,7 @@ def main() -> None:
                 run("bash", "-euc", f'PATH="{scripts}:$PATH"\n{code}', folder=folder)
             elif language == "python":
                 run(scripts / "python", "-c", code, folder=folder)
-        print(f"{wheel.name}: installs alone, and every block of the README runs")
+        print(f"{wheel.name}: installs alone; every verb and every block of the README runs")
 
 
 if __name__ == "__main__":

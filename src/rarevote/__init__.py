@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rarevote.api import Result as Result
     from rarevote.api import fit as fit
     from rarevote.api import read as read
+    from rarevote.api import read_each as read_each
     from rarevote.crowd.annotations import Annotations as Annotations
     from rarevote.meaning.agreement import agreement as agreement
     from rarevote.meaning.crowdkit_metrics import accuracy_on_aggregates as accuracy_on_aggregates
@@ -65,6 +66,7 @@ _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values
     "uncertainty": "meaning.crowdkit_metrics",
     "fit": "api",
     "read": "api",
+    "read_each": "api",
     "load": "methods.saved",
     "load_dataset": "study.datasets",
     "score": "meaning.metrics",

@@ -1,6 +1,7 @@
 """The ``rarevote`` command: errors become one clear line and an exit code, never a traceback.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 not converged under ``--strict``, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 not converged under ``--strict``, 130 interrupted, 143
+ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -94,8 +95,14 @@ def main() -> None:
         except OSError as error:
             sys.exit(_not_written(error))
         sys.exit(_flushed(0))
-    # A scheduler that ends us must not leave temporary files behind: leave as an exception would.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    ended: list[int] = []
+
+    def leave(number: int, _: object) -> None:
+        """A scheduler that ends us must not leave temporary files behind: leave as an exception would."""
+        ended.append(128 + number)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
     try:
         from rarevote.cli import run
 
@@ -104,7 +111,8 @@ def main() -> None:
         code = 128 + signal.SIGINT
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    sys.exit(_flushed(code))
+    # DuckDB takes any exception while it is at work for Ctrl-C.
+    sys.exit(_flushed(ended[0] if ended and code else code))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.gold import add_classes, gold_codes
 from rarevote.crowd.rare import rare_class
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
-from rarevote.io.read.crowd import Crowd, ReadOptions, read
+from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.meaning.guards import guarded_choice
 from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rarevote.meaning.diagnose import Diagnosis
     from rarevote.meaning.explain import Explanation
 
-__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read"]
+__all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read", "read_each"]
 
 
 def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> Estimator:

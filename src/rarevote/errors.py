@@ -29,8 +29,26 @@ from contextvars import ContextVar
 _SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=False)
 
 
+# Names in data may be of any length; a message that goes on for pages hides what it says.
+_MAX_MESSAGE = 1_900
+_KEPT_AT_THE_END = 600  # where messages say what to do
+
+
 class RarevoteError(Exception):
-    """Base of every error raised on purpose."""
+    """Base of every error raised on purpose.
+
+    >>> len(str(InputError("no column " + "a" * 100_000 + ": say which one")))
+    1900
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_without_middle(text) if isinstance(text, str) else text for text in args))
+
+
+def _without_middle(message: str) -> str:
+    if len(message) <= _MAX_MESSAGE:
+        return message
+    return f"{message[: _MAX_MESSAGE - _KEPT_AT_THE_END - 3]} … {message[-_KEPT_AT_THE_END:]}"
 
 
 class InputError(RarevoteError, ValueError):
@@ -85,6 +103,24 @@ def how(argument: str, flag: str) -> str:
     '--missing drop'
     """
     return flag if _SPEAKS_FLAGS.get() else argument
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value from the data as messages quote it: on one line, and shortened where nobody would read on.
+
+    >>> shown("defect"), shown(7)
+    ("'defect'", '7')
+    >>> shown("a" * 1000, limit=12)
+    "'aaaaaaaaaa…'"
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= limit else value[: limit - 2] + "…")
+    # Of a number of many digits, or of lists in lists, Python itself may refuse to write all.
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"{type(value).__name__} too long to write"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 @contextmanager

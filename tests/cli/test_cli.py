@@ -194,7 +194,7 @@ def test_more_classes_than_can_be(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("task,worker,label\n" + "".join(f"{i},v,{i % 2}\n{i},w,{i % 2}\n" for i in range(20_000)))
+    path.write_text("task,worker,label\n" + "".join(f"{i:099},v,{i % 2}\n{i:099},w,{i % 2}\n" for i in range(2_000)))
     command = f'"{sys.executable}" -m rarevote aggregate "{path}" -m majority-vote -q | head -n 1'
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert done.stdout == "task,label,p:0,p:1\n"

@@ -14,11 +14,14 @@ from rarevote import agreement
 from rarevote.simulate.example import example_files
 from tests.command import rarevote, rows
 
+# What is tested here is how the sampler's draws are used.
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 FILES = example_files()
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(short_chains: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotators")
     done = rarevote("annotators", FILES.labels, "-m", "majority-vote", "-o", folder / "a.csv", "--top", "3")
     (folder / "stdout").write_text(done.stdout)

@@ -278,12 +278,13 @@ def test_help_has_examples(verb: str) -> None:
 
 
 def test_colours_only_where_wanted(labels: Path) -> None:
-    for extra in ({"NO_COLOR": "1"}, {}):
-        environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-        command = [sys.executable, "-m", "rarevote", "aggregate", str(labels), "-m", "nonsense"]
-        done = subprocess.run(command, capture_output=True, text=True, env={**environment, **extra})
-        assert done.returncode == 2
-        assert "\x1b[" not in done.stdout + done.stderr
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "rarevote", "aggregate", str(labels), "-m", "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert "\x1b[" not in done.stdout + done.stderr
+    done = rarevote("aggregate", labels, "-m", "nonsense", code=2, environment={"NO_COLOR": "1"})
+    assert "\x1b[" not in done.stdout + done.stderr
 
 
 def test_completion_knows_verbs_and_methods() -> None:
@@ -308,8 +309,8 @@ def test_verbose_tells_iterations_and_parameters(labels: Path, tmp_path: Path) -
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, {130}), (signal.SIGTERM, {130, 143})])
-def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     path, temporary = tmp_path / "x.csv", tmp_path / "temporary"
     temporary.mkdir()
     with path.open("w") as handle:
@@ -324,7 +325,7 @@ def test_interrupted(tmp_path: Path, sent: signal.Signals, code: set[int]) -> No
     time.sleep(0.2)
     running.send_signal(sent)
     _, said = running.communicate(timeout=60)
-    assert running.returncode in code
+    assert running.returncode == code
     assert "Traceback" not in said
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["temporary", "x.csv"]
     assert not list(temporary.iterdir())
@@ -340,17 +341,22 @@ sys.exit(code)
 """
 
 
+def processor_seconds_of_children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 @pytest.mark.prove
-@pytest.mark.parametrize("begin", ["", "task,worker,label\n1,a,x\n"])
+@pytest.mark.parametrize("first_lines", ["", "task,worker,label\n1,a,x\n"])
 @pytest.mark.parametrize("ending", ["csv", "json", "ndjson", "parquet", "xlsx", "arrow"])
-def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, begin: str, ending: str) -> None:
+def test_two_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path, first_lines: str, ending: str) -> None:
     path = tmp_path / f"sparse.{ending}"
-    path.write_text(begin)
+    path.write_text(first_lines)
     os.truncate(path, 2 << 30)
     command = [sys.executable, "-c", TELLS_ITS_PEAK, "aggregate", str(path), "-o", str(tmp_path / "r.csv")]
-    start = time.perf_counter()
+    begin = processor_seconds_of_children()
     done = subprocess.run(command, capture_output=True, text=True)
-    assert time.perf_counter() - start < 10
+    assert processor_seconds_of_children() - begin < 10
     assert done.returncode == 1
     assert int(done.stdout.split()[-2]) < 1_000_000  # kilobytes
     assert done.stderr.count("rarevote: error: ") == 1

@@ -1,4 +1,4 @@
-"""The dask engine against the local one, with workers and drivers that die. One small cluster serves all tests."""
+"""The dask engine against the local one, with workers and drivers that die. Small clusters serve all tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +45,33 @@ pytestmark = pytest.mark.filterwarnings("default")
 N_TASKS, N_VOTES, N_WORKERS, CLASSES = 300, 4, 25, ("blue", "green", "red")
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+@contextmanager
+def cluster_of_two(**how: Any) -> Iterator[Any]:
+    """A client of two workers of one thread each."""
     with (
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            processes=True,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
+            **how,
         ) as cluster,
         distributed.Client(cluster) as made,
     ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Workers in this process, which saves their start; what they send each other goes over the wire all the same."""
+    with cluster_of_two(processes=False, protocol="tcp", host="127.0.0.1") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def mortal_client() -> Iterator[Any]:
+    """Workers that are processes and can be killed."""
+    with cluster_of_two(processes=True) as made:
         yield made
 
 
@@ -111,11 +127,11 @@ def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[
 @pytest.mark.parametrize(
     "estimator",
     [
-        AnchoredRasch(30, tol=0),
-        CCRasch(50, tol=0),
-        DawidSkene(50, tol=0),
-        OneCoinDawidSkene(20, tol=0),
-        GLAD(20, tol=0),
+        AnchoredRasch(12, tol=0),
+        CCRasch(15, tol=0),
+        DawidSkene(15, tol=0),
+        OneCoinDawidSkene(10, tol=0),
+        GLAD(10, tol=0),
         MajorityVote(),
     ],
     ids=lambda estimator: estimator.method_name,
@@ -166,13 +182,15 @@ def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Pa
     assert strange[1] == 0
 
 
-@pytest.mark.parametrize("n_shards", [3, 7])
+@pytest.mark.parametrize(("n_shards", "profiled"), [(3, False), (3, True), (7, False)])
 def test_equal_shards_give_equal_bits(
-    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int
+    client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int, profiled: bool
 ) -> None:
+    if profiled:
+        monkeypatch.setattr("rarevote.methods.cc_rasch.estimator._MAX_UNPROFILED_VOTES", 0)
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", N_TASKS * N_VOTES // n_shards)
     monkeypatch.setattr(local, "_SHARDS_MULTIPLE", 1)
-    here = CCRasch(50, tol=0).fit(frame)
+    here = CCRasch(15, tol=0).fit(frame)
     bounds = local.shard_bounds(here.annotations_)
     assert len(bounds) == n_shards + 1
     number_of = {name: number for number, name in enumerate(here.annotations_.tasks.tolist())}
@@ -180,7 +198,7 @@ def test_equal_shards_give_equal_bits(
     (tmp_path / "in").mkdir()
     for number in range(n_shards):
         frame[shard == number].to_csv(tmp_path / "in" / f"{number}.csv", index=False)
-    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(50, tol=0), tmp_path / "in")
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(15, tol=0), tmp_path / "in")
     assert result.fit.history == here.loss_history_
     np.testing.assert_array_equal(posterior(tmp_path / "out"), here.posterior_)
 
@@ -192,8 +210,8 @@ def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, m
         raise AssertionError(f"hosts {set(numbers)} were not found where they are")
 
     monkeypatch.setattr(DaskEngine, "_recreate", recreated)
-    result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(40, tol=0), parquet)
-    assert result.fit.n_iter == 40
+    result = Dask(tmp_path, client=client, n_shards=4).fit(CCRasch(15, tol=0), parquet)
+    assert result.fit.n_iter == 15
 
 
 def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path) -> None:
@@ -234,13 +252,13 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
 
 @pytest.mark.prove
 def test_a_killed_worker_changes_nothing(
-    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mortal_client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rarevote.cluster.engine._MAX_LOGGED_PASSES", 10)  # so that hosts write their state down, too
-    calm = Dask(tmp_path / "calm", client=client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
+    calm = Dask(tmp_path / "calm", client=mortal_client, n_shards=5).fit(CCRasch(30, tol=0), parquet)
     for iteration, everybody in ((4, False), (23, True)):
-        struck = Dask(tmp_path / "struck", client=client, n_shards=5).fit(
-            CCRasch(30, tol=0), parquet, callback=worker_killer(client, iteration, everybody=everybody)
+        struck = Dask(tmp_path / "struck", client=mortal_client, n_shards=5).fit(
+            CCRasch(30, tol=0), parquet, callback=worker_killer(mortal_client, iteration, everybody=everybody)
         )
         assert struck.fit.history == calm.fit.history
         np.testing.assert_array_equal(posterior(tmp_path / "struck"), posterior(tmp_path / "calm"))
@@ -258,9 +276,9 @@ Dask(out, scheduler=address, checkpoint=checkpoint, every=5, n_shards=4).fit(CCR
 
 
 @pytest.mark.prove
-def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_path: Path) -> None:
+def test_a_killed_driver_is_resumed_bit_for_bit(mortal_client: Any, parquet: Path, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
-    address = client.scheduler.address
+    address = mortal_client.scheduler.address
     arguments = [address, str(parquet), str(tmp_path / "out"), str(checkpoint)]
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, *arguments])
     deadline = time.monotonic() + 60
@@ -271,7 +289,7 @@ def test_a_killed_driver_is_resumed_bit_for_bit(client: Any, parquet: Path, tmp_
     driver.wait()
     assert not (tmp_path / "out" / "summary.json").exists()
 
-    shared: dict[str, Any] = {"client": client, "every": 5, "n_shards": 4}
+    shared: dict[str, Any] = {"client": mortal_client, "every": 5, "n_shards": 4}
     with pytest.raises(InputError, match=r"a checkpoint of another fit.*sigma_alpha"):
         Dask(tmp_path / "out", checkpoint=checkpoint, **shared).fit(CCRasch(40, tol=0, sigma_alpha=0.7), parquet)
     with pytest.raises(InputError, match="a checkpoint of other data"):
@@ -322,13 +340,17 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
 def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     psutil = pytest.importorskip("psutil")  # dask needs it
     monkeypatch.setattr("rarevote.cluster.engine.n_threads", lambda n_jobs: 1)
-    with connected():
+    with connected() as client:
+        address = client.scheduler.address
+        with pytest.raises(OSError, match=r"tcp:|Timed out"):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout=3)
         this = psutil.Process()
         sockets = [
             socket for process in (this, *this.children(recursive=True)) for socket in process.net_connections("inet")
         ]
     listening = {socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
+    assert address.startswith("tls://127.0.0.1:")  # and obeys nobody without our keys
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -380,3 +402,17 @@ def test_generated_crowds_give_the_answer_of_one_machine(
     difference = local_is_dask(Case.drawn(row, number), client, tmp_path)
     assert difference is not None
     assert difference <= DASK_TOLERANCE
+
+
+def test_rows_that_workers_cannot_exchange_are_no_fault_of_ours(
+    client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's shuffle on a disk that is full says nothing of it."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("P2P 0123 failed during unpack phase")
+
+    monkeypatch.setattr(type(client), "gather", fails)
+    with pytest.raises(InputError, match=r"could not exchange rows \(P2P 0123 failed.*temporary folder full"):
+        Dask(tmp_path / "out", client=client, n_shards=3).fit(CCRasch(5), parquet)
+    assert not list((tmp_path / "out").iterdir())

@@ -81,6 +81,12 @@ def test_order_of_labels(labels: list[Any], expected: list[Any]) -> None:
     assert sort_labels(labels[::-1]) == expected
 
 
+def test_labels_of_thousands_of_digits_are_text() -> None:
+    digits = "9" * 5_000
+    assert sort_labels(["10", digits, "9"]) == ["10", "9", digits]
+    assert Annotations.from_arrays(["a", "b"], ["x", "x"], ["1", digits]).classes.tolist() == ["1", digits]
+
+
 def test_votes_of_a_task_keep_their_order() -> None:
     crowd = Annotations.from_arrays([1, 0, 1, 0, 1], ["e", "d", "c", "b", "a"], [0, 1, 0, 1, 1])
     assert [crowd.workers[w] for w in crowd.worker] == ["d", "b", "e", "c", "a"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import shortened_chains
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(path for path in (REPOSITORY / "examples").glob("*.py") if path.name != "make_rails.py")
 HOWTOS = sorted((REPOSITORY / "docs" / "howto").glob("*.md"))
@@ -17,7 +19,8 @@ def test_the_script_runs(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(script), run_name="__main__")
+    with shortened_chains():
+        runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out
     assert not list(tmp_path.iterdir()), "a script cleans up"
 

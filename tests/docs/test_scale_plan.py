@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def test_a_block_that_is_not_there_is_an_error() -> None:
 def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
     crowd = CCRasch(1, tol=0).fit(simulate_crowd(500, n_workers, n_classes=n_classes, random_state=0).arrays)
     annotations = crowd.annotations_
-    model = CCRasch()._model(annotations)
+    model = replace(CCRasch()._model(annotations), profiles=True)  # as that of a large crowd
     with LocalEngine(model, annotations, np.empty(0, dtype=np.int32)) as engine:
         run_em(model, engine, model.start(), StoppingRule(20, 0.0, 0.0), accelerate=True)
         (state,) = engine._states
@@ -48,9 +49,14 @@ def test_memory_is_that_of_the_shards(n_classes: int, n_workers: int) -> None:
 
 
 def test_the_page_states_the_bytes_of_the_code() -> None:
-    assert scale_plan.bytes_per_task(2) == 8 + 4 + 56 * 2
-    per_annotation = scale_plan.data_bytes(Crowd(100e6, 5, 50_000, 2)) / 100e6
-    assert f"{per_annotation:.0f} bytes an annotation" in scale_plan.PAGE.read_text(encoding="utf-8")
+    assert scale_plan.bytes_per_task(2) == 8 + 4 + 48 * 2
+    assert scale_plan.bytes_per_task(2, scale_plan.POSTERIORS_ON_ONE_MACHINE) == 8 + 4 + 32 * 2
+    crowd = Crowd(100e6, 5, 50_000, 2)
+    here, on_a_cluster = (
+        scale_plan.data_bytes(crowd, posteriors) / 100e6
+        for posteriors in (scale_plan.POSTERIORS_ON_ONE_MACHINE, scale_plan.POSTERIORS)
+    )
+    assert f"{here:.0f} bytes an annotation ({on_a_cluster:.0f}" in scale_plan.PAGE.read_text(encoding="utf-8")
 
 
 def test_a_round_by_hand() -> None:
@@ -64,7 +70,7 @@ def test_a_round_by_hand() -> None:
     assert found.dask == pytest.approx(0.01 + 0.001 * (64 + 8 + 1))
     assert found.total == pytest.approx(found.annotations + found.shared + found.dask)
     assert scale_plan.network_bytes(crowd, 4) == 64 * 24e6
-    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((2 * 5e9 + 200e6 * 124) / 4 + 16 * 16e6 * (3 + 2))
+    assert scale_plan.node_bytes(crowd, 4) == pytest.approx((2 * 5e9 + 200e6 * 108) / 4 + 16 * 16e6 * (3 + 2))
 
 
 def test_the_shared_state_takes_over_where_it_takes_as_long_as_the_votes() -> None:

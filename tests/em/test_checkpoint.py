@@ -161,12 +161,22 @@ def columns() -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [CCRasch(30, tol=0), CCRasch(12, tol=0, m_step="exact"), DawidSkene(30, tol=0), GLAD(30, tol=0)],
-    ids=["cc-rasch", "cc-rasch exact", "dawid-skene", "glad"],
+    ("estimator", "profiled"),
+    [
+        (CCRasch(30, tol=0), False),
+        (CCRasch(30, tol=0), True),
+        (CCRasch(12, tol=0, m_step="exact"), False),
+        (DawidSkene(30, tol=0), False),
+        (GLAD(30, tol=0), False),
+    ],
+    ids=["cc-rasch", "cc-rasch profiled", "cc-rasch exact", "dawid-skene", "glad"],
 )
-def test_methods_resume_to_the_last_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimator: Estimator) -> None:
+def test_methods_resume_to_the_last_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, estimator: Estimator, profiled: bool
+) -> None:
     monkeypatch.setattr("rarevote.em.local._ANNOTATIONS_PER_SHARD", 300)
+    if profiled:
+        monkeypatch.setattr("rarevote.methods.cc_rasch.estimator._MAX_UNPROFILED_VOTES", 0)
     options: dict[str, Any] = {"checkpoint": tmp_path / "whole", "checkpoint_every": 5}
     estimator.fit(columns(), **options)
     whole = estimator.posterior_, estimator.loss_history_

@@ -52,7 +52,11 @@ def test_cc_rasch_reproduces_the_paper(shared_folder: Path) -> None:
     assert f1 <= 0.008
 
 
-@pytest.mark.parametrize(("slug", "objective"), OBJECTIVES.items())
+# The one with more workers than a byte can number is compiled on its own.
+@pytest.mark.parametrize(
+    ("slug", "objective"),
+    [pytest.param(*given, marks=pytest.mark.prove if given[0] == "trec" else ()) for given in OBJECTIVES.items()],
+)
 def test_objective_reached(shared_folder: Path, slug: str, objective: float) -> None:
     task, worker, label, _ = load(shared_folder, slug)
     assert CCRasch().fit((task, worker, label)).loss_history_[-1] == pytest.approx(objective, abs=6e-4)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
 
 from rarevote import read
-from rarevote.errors import RarevoteError
+from rarevote.errors import InputError, RarevoteError
+from rarevote.io import arrow_sizes
+from rarevote.io.arrow_sizes import unpacked_bytes
 
 VOTES = pa.table({
     "task": [f"t{i // 3}" for i in range(30)],
@@ -59,3 +63,55 @@ def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(written(False).replace(b"worker", b"w\xff\xferk"))
     with pytest.raises(RarevoteError, match=r"votes\.arrow"):
         read(path)
+
+
+@pytest.mark.parametrize("opened", [ipc.new_file, ipc.new_stream])
+def test_a_type_that_duckdb_does_not_know(tmp_path: Path, opened: Any) -> None:
+    table = pa.table({"task": pa.array([0.5, 1.5], pa.float16()), "worker": ["a", "b"], "label": ["x", "y"]})
+    path = tmp_path / "votes.arrow"
+    with opened(str(path), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"votes\.arrow: a column is of a type that cannot be read"):
+        read(path)
+
+
+@pytest.mark.parametrize("opened", [ipc.new_file, ipc.new_stream])
+@pytest.mark.parametrize("codec", ["zstd", "lz4", None])
+def test_the_size_of_what_is_packed(opened: Any, codec: str | None) -> None:
+    text = pa.array(["a" * 5_000] * 400)
+    table = pa.table({"task": text, "worker": pa.array(["w" * 3_000, "v"] * 200).dictionary_encode()})
+    stream = pa.BufferOutputStream()
+    with opened(stream, table.schema, options=ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table, max_chunksize=100)
+    found = unpacked_bytes(memoryview(stream.getvalue()))
+    # Every batch has the buffers of its rows, and the dictionary those of its two words.
+    packed = 400 * 5_000 + 3_001
+    assert found == 0 if codec is None else packed <= found < 1.01 * packed + 10_000
+
+
+@pytest.mark.parametrize("opened", [ipc.new_file, ipc.new_stream])
+def test_a_file_that_is_small_only_because_it_is_packed(
+    tmp_path: Path, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rarevote.io.arrow_files._MAX_SMALL", 1 << 20)
+    table = pa.table({"task": ["a" * (1 << 20)] * 20, "worker": ["x"] * 20, "label": ["y"] * 20})
+    path = tmp_path / "bomb.arrow"
+    with opened(str(path), table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"bomb\.arrow: unpacks from .* as no table of votes does"):
+        read(path)
+
+
+def test_batches_that_overlap_are_refused() -> None:
+    table = pa.table({"task": ["a" * 500] * 400})
+    stream = pa.BufferOutputStream()
+    with ipc.new_file(stream, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for _ in range(400):
+            writer.write_table(table)
+    whole = bytearray(stream.getvalue().to_pybytes())
+    assert unpacked_bytes(memoryview(whole)) > 400 * 400 * 500
+    # A batch that claims to list as many buffers as the whole file has room for.
+    message, _ = next(arrow_sizes._of_file(whole))
+    struct.pack_into("<I", whole, arrow_sizes._packed_buffers(whole, message), len(whole) // 16)
+    with pytest.raises(ValueError, match="batches that overlap"):
+        unpacked_bytes(memoryview(whole))

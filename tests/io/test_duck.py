@@ -7,10 +7,15 @@ import threading
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from rarevote import read
+from rarevote.errors import InputError
 from rarevote.io import duck
 from rarevote.io.duck import connection
+from rarevote.kernels.memory import physical_memory
 
 
 def tables() -> list[str]:
@@ -35,6 +40,29 @@ def test_a_block_that_fails_leaves_nothing() -> None:
     with pytest.raises(duckdb.Error, match="nonsense"):
         fail()
     assert tables() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"limited": True}, {"on_disk": True}])
+def test_memory_is_limited_whatever_the_size_of_the_file(options: dict[str, bool], tmp_path: Path) -> None:
+    """A Parquet file of 70 kB may hold gigabytes."""
+    with connection(**options) as database:
+        (limit,) = database.execute("SELECT current_setting('memory_limit')").fetchone()
+    number, unit = limit.split()
+    assert unit == "GiB"
+    assert float(number) == pytest.approx(max(2 << 30, physical_memory() // 12) / (1 << 30), abs=0.1)
+
+
+def test_a_packed_table_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duck, "_MIN_MEMORY", 64 << 20)
+    monkeypatch.setattr(duck, "physical_memory", lambda: 0)
+    monkeypatch.setattr(duck, "_started", None)
+    task = ["a" * (1 << 20)] * 200
+    table = pa.table({"task": task, "worker": ["x"] * 200, "label": ["y"] * 200})
+    parquet.write_table(table, tmp_path / "bomb.parquet", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "bomb.parquet").stat().st_size < 100_000
+    with pytest.raises(InputError, match="not enough memory"):
+        read(tmp_path / "bomb.parquet")
+    monkeypatch.setattr(duck, "_started", None)
 
 
 def test_threads_have_their_own() -> None:

@@ -2,39 +2,119 @@
 
 from __future__ import annotations
 
-import argparse
+import csv
+import os
+import signal
+import subprocess
+import sys
 import warnings
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks import fuzz
+from benchmarks.fuzz.__main__ import batch, summary
+from benchmarks.fuzz.doors import Door, House, Seed
+from benchmarks.fuzz.run import outcome, outcomes
 
 # A number, not seconds: a faster machine must not try what a slower one did not.
-EXECUTIONS = 100
+EXECUTIONS = 80
+#: Files that once were findings: ``door--what.ending``.
+SEEDS = Path(__file__).parent / "fuzz_seeds"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    warnings.simplefilter("ignore")
 
 
 @pytest.mark.prove
 def test_no_door_lets_a_foreign_error_through(tmp_path: Path) -> None:
-    options = argparse.Namespace(seed=2, keep=tmp_path)
-    counts: dict[str, dict[str, int]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, (door, seeds) in fuzz.doors(tmp_path).items():
-            outcomes = list(islice(fuzz.tried(name, door, seeds, options, tmp_path), EXECUTIONS))
-            counts[name] = {kind: outcomes.count(kind) for kind in set(outcomes)}
-    assert {name: found for name, found in counts.items() if "foreign" in found} == {}
-    assert sum(sum(found.values()) for found in counts.values()) > 2_000
+    counts: dict[str, Counter[str]] = {}
+    with House(tmp_path) as house:
+        for name in house.names:
+            tried = outcomes(house.door(name), 2, range(EXECUTIONS), tmp_path, tmp_path)
+            counts[name] = Counter(kind for _, kind in tried)
+    wanted = {"read", "refused"}
+    assert {name: found for name, found in counts.items() if set(found) - wanted} == {}
     # A mutation that never or always breaks a file would test nothing.
-    assert sum(found.get("read", 0) > 0 for found in counts.values()) > 18
-    assert sum(found.get("refused", 0) > 0 for found in counts.values()) > 18
+    assert {name for name, found in counts.items() if set(found) != wanted} <= {"certificate"}
 
 
-def test_a_finding_is_seen(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with House(tmp_path_factory.mktemp("house")) as house:
+        yield house
+
+
+@pytest.mark.parametrize("path", sorted(SEEDS.glob("*--*")), ids=lambda path: path.name)
+def test_what_was_found_once_stays_mended(path: Path, house: House, tmp_path: Path) -> None:
+    copy = tmp_path / f"copy{path.suffix}"
+    copy.write_bytes(path.read_bytes())
+    assert outcome(house.door(path.name.partition("--")[0]), copy, tmp_path) in ("read", "refused")
+    assert path.stat().st_size < 2_048
+
+
+def test_the_number_of_an_execution_determines_its_file(house: House, tmp_path: Path) -> None:
+    seen: list[bytes] = []
+    for first in (0, 3):
+        door = Door("json", lambda path: seen.append(path.read_bytes()), house.door("json").seeds)
+        list(outcomes(door, 5, range(first, 6), tmp_path, tmp_path))
+    assert seen[3:6] == seen[6:9]
+    assert len(set(seen)) == 6
+
+
+def test_findings_are_seen_and_kept(tmp_path: Path) -> None:
     def broken(path: Path) -> None:
         raise RecursionError(path.name)
 
-    options = argparse.Namespace(seed=2, keep=tmp_path)
-    outcomes = list(islice(fuzz.tried("broken", broken, [(".csv", b"task,label\n")], options, tmp_path), 5))
-    assert set(outcomes) == {"foreign"}
-    assert (tmp_path / "finding-broken-RecursionError.csv").is_file()
+    door = Door("broken", broken, [Seed(".csv", b"task,label\n")])
+    assert {kind for _, kind in outcomes(door, 2, range(5), tmp_path, tmp_path)} == {"foreign"}
+    assert (tmp_path / "foreign-broken-RecursionError-3.csv").is_file()
+    assert "broken.csv" in (tmp_path / "foreign-broken-RecursionError-3.txt").read_text()
+
+
+def test_an_endless_loop_is_a_hang(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from benchmarks.fuzz import run
+from benchmarks.fuzz.doors import Door, Seed
+run.SECONDS_PER_FILE = 0.2
+def endless(path):
+    while True:
+        pass
+door = Door("endless", endless, [Seed(".csv", b"task")])
+list(run.outcomes(door, 1, range(3), Path({str(tmp_path)!r}), Path({str(tmp_path)!r})))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert ended.returncode == -signal.SIGPROF
+
+
+@pytest.mark.prove
+def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
+    line = batch("costs", 1, range(200), tmp_path)
+    assert (line["stop"], line["foreign"], line["memory findings"]) == (200, 0, 0)
+    assert line["read"] + line["refused"] == 200
+    crashed = batch("no such door", 1, range(7, 200), tmp_path)
+    assert (crashed["stop"], crashed["crashes"]) == (8, 1)
+    rows = {row["door"]: row for row in summary({**one, "commit": "c0ffee"} for one in (line, line, crashed))}
+    assert rows["costs"]["executions"] == 400
+    assert rows["no such door"]["crashes"] == 1
+
+
+def test_the_tables_of_findings_and_properties_name_what_there_is(house: House) -> None:
+    repository = Path(__file__).parents[2]
+    with (repository / "benchmarks" / "fuzz" / "findings.csv").open(encoding="utf-8") as handle:
+        findings = list(csv.DictReader(handle))
+    assert {row["door"] for row in findings} <= set(house.names)
+    assert all((repository / row["test"]).is_file() for row in findings)
+    with (repository / "benchmarks" / "fuzz" / "properties.csv").open(encoding="utf-8") as handle:
+        tried = [one for row in csv.DictReader(handle) for one in row["tried by"].split("; ")]
+    for one in tried:
+        path, _, test = one.partition("::")
+        if one.startswith("door "):
+            assert one.removeprefix("door ") in house.names
+        else:
+            assert f"def {test}(" in (repository / path).read_text(encoding="utf-8"), one

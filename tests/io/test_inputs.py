@@ -419,6 +419,25 @@ def test_a_spreadsheet_that_is_damaged_inside(
         read_annotations_file(tmp_path / "bad.xlsx")
 
 
+def test_a_spreadsheet_that_is_small_only_because_it_is_packed(tmp_path: Path) -> None:
+    make_xlsx(tmp_path / "whole.xlsx")
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "bomb.xlsx", "w") as bomb:
+        for name in whole.namelist():
+            content = whole.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = content.replace(b"</sheetData>", b" " * (65 << 20) + b"</sheetData>")
+            bomb.writestr(name, content, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match=r"bomb\.xlsx: 'xl/worksheets/sheet1\.xml' unpacks from .* as no table does"):
+        read_annotations_file(tmp_path / "bomb.xlsx")
+
+
+def test_a_spreadsheet_with_more_rows_than_a_sheet_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_xlsx(tmp_path / "x.xlsx")
+    monkeypatch.setattr("rarevote.io.spreadsheet.MAX_ROWS", 3)
+    with pytest.raises(InputError, match=r"x\.xlsx: more rows than the 3 that a sheet can have"):
+        read_annotations_file(tmp_path / "x.xlsx")
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_line_beyond_the_limit_is_refused_wherever_it_is(tmp_path: Path, packed: bool) -> None:
     # DuckDB leaves such a line out without a word where nothing follows it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from rarevote import read
 from rarevote.errors import RarevoteError
+from rarevote.io import json_text
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.results import read_result
 from rarevote.meaning.audit import Audit
@@ -37,6 +39,24 @@ def test_the_parser_knows_one_error(value: str) -> None:
         parse_json(value)
 
 
+def test_half_a_letter_is_none() -> None:
+    """JavaScript cuts texts within an emoji; what no file can hold must not come out of one."""
+    assert parse_json(r'{"a\ud83d": ["\ud83d\ude00", "x\udc00y"]}') == {"a\ufffd": ["\U0001f600", "x\ufffdy"]}
+    assert parse_json(rb'["\uD83D"]') == ["\ufffd"]
+    with pytest.raises(ValueError, match="can't decode"):
+        parse_json(b'["\xed\xa0\x80"]')
+
+
+@pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")
+@pytest.mark.parametrize("door", DOORS)
+def test_no_reader_lets_half_a_letter_through(door: str, tmp_path: Path) -> None:
+    path = tmp_path / door
+    path.write_text(DOORS[door].replace("HERE", r'"\ud83d"').replace('"a"', r'"\ud83d"'))
+    with contextlib.suppress(RarevoteError):
+        votes = read(path).annotations
+        "".join(map(str, [*votes.tasks, *votes.workers, *votes.classes])).encode()
+
+
 @pytest.mark.parametrize("value", [DEEP, DIGITS], ids=["nested", "digits"])
 @pytest.mark.parametrize("door", DOORS)
 def test_every_reader_refuses_or_reads_it(door: str, value: str, tmp_path: Path) -> None:
@@ -54,3 +74,7 @@ def test_results_and_plans_refuse_it(value: str, tmp_path: Path) -> None:
         read_result(path)
     with pytest.raises(RarevoteError):
         Audit.from_json(f'{{"format": {value}}}')
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(json_text).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, isnan, log
 
@@ -23,13 +22,8 @@ from tests.page.crowds import random_crowd
 CLASSES = [("no", "yes"), ("a", "b", "c")]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def short_chains() -> Iterator[None]:
-    """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
-    with pytest.MonkeyPatch.context() as patch:
-        for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
-            patch.setattr(f"rarevote.meaning.vote_sampler.{limit}", 300)
-        yield
+# What is tested here is how the sampler's draws are used.
+pytestmark = pytest.mark.usefixtures("short_chains")
 
 
 def rows_of(crowd: Annotations) -> list[tuple[int, int, int]]:
@@ -37,8 +31,8 @@ def rows_of(crowd: Annotations) -> list[tuple[int, int, int]]:
     return list(zip(task, crowd.worker.tolist(), crowd.label.tolist(), strict=True))
 
 
-@pytest.fixture(params=[(CCRasch, 0), (CCRasch, 1), (MajorityVote, 0), (DawidSkene, 1)], ids=str)
-def found(request: pytest.FixtureRequest) -> Diagnosis:
+@pytest.fixture(scope="module", params=[(CCRasch, 0), (CCRasch, 1), (MajorityVote, 0), (DawidSkene, 1)], ids=str)
+def found(request: pytest.FixtureRequest, short_chains: None) -> Diagnosis:
     method, number = request.param
     crowd, truth = random_crowd(number, classes=CLASSES[number])
     return diagnose(method().fit(crowd), truth=truth)

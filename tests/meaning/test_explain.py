@@ -18,6 +18,7 @@ from rarevote.meaning.calibrate import calibrate_fit
 from rarevote.meaning.explain import explain
 from rarevote.methods.evidence import WeighsVotes
 from tests.command import rarevote
+from tests.conftest import shortened_chains
 from tests.methods.test_saved_models import crowds
 from tests.tables import METHOD_ROWS
 
@@ -138,7 +139,8 @@ def test_the_rival_is_what_the_majority_says() -> None:
 def test_calibrated_probabilities_stand_beside() -> None:
     votes, _, _ = crowds(2)
     model = MajorityVote().fit(votes)
-    calibration = calibrate_fit(model)
+    with shortened_chains():
+        calibration = calibrate_fit(model)
     found = explain(model, 7, calibration=calibration)
     assert found.calibrated is not None
     assert np.array_equal(found.calibrated, calibration.posterior[model.labels_.index.get_loc(7)])

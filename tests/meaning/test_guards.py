@@ -16,6 +16,7 @@ from rarevote.meaning.guards import disagreement_note, doubts, silence_note, sil
 from rarevote.meaning.rules import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
 from rarevote.methods.registry import METHODS
 from rarevote.simulate.example import example_files
+from tests.conftest import shortened_chains
 
 NEEDS_MORE = {"crowdfm", "gold-majority-vote", "gold-dawid-skene", "rasch"}  # weights, or gold
 WITHOUT_GOLD = sorted(set(METHODS) - NEEDS_MORE)
@@ -168,7 +169,10 @@ def test_refused_labels_give_way_to_the_most_probable_voted_class() -> None:
 def test_a_class_rarer_than_the_mistakes_is_told() -> None:
     for seed in range(3):
         crowd = rarevote.simulate_crowd(3000, imbalance=199, random_state=seed)
-        with pytest.warns(RarevoteWarning, match="annotators hardly agree on which items are 1"):
+        with (
+            shortened_chains(),
+            pytest.warns(RarevoteWarning, match="annotators hardly agree on which items are 1"),
+        ):
             result = rarevote.fit(crowd.arrays).decide()
         flagged = result.codes == result.fitted.rare
         assert f"Most of the {flagged.sum():,} items labelled 1 are probably not" in result.warnings[0]

@@ -67,7 +67,8 @@ def test_the_oracle_has_the_nodes_of_the_model() -> None:
     np.testing.assert_allclose(model.weights, WEIGHTS, atol=1e-14)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 4, 6])
+# Each number of classes up to five is compiled on its own.
+@pytest.mark.parametrize("n_classes", [2, 3, 6, *(pytest.param(many, marks=pytest.mark.prove) for many in (4, 5))])
 @pytest.mark.parametrize("gold", [{}, {1: 0, 3: 1, 5: 1}], ids=["no gold", "gold"])
 def test_every_iteration_is_the_one_written_out(n_classes: int, gold: dict[int, int]) -> None:
     crowd = crowd_of(n_classes, seed=n_classes)
@@ -120,10 +121,10 @@ def test_anchors_of_shards_add_up() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(more, marks=pytest.mark.prove) for more in range(12, 18))])
 def test_the_objective_never_falls(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    n_classes = int(rng.integers(2, 6))
+    n_classes = (2, 3, 6)[seed % 3] if seed < 12 else 4 + seed % 2
     crowd = simulate_crowd(
         60, 8, n_classes=n_classes, votes_per_task=float(rng.integers(2, 8)), imbalance=5, random_state=seed
     )
@@ -171,7 +172,7 @@ def test_the_far_point_is_on_the_scale_of_log_errors() -> None:
     assert start.ability.shape == (2, 3)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_acceleration_keeps_the_optimum(n_classes: int) -> None:
     crowd = simulate_crowd(300, 20, n_classes=n_classes, votes_per_task=5, imbalance=4, random_state=1)
     plain = AnchoredRasch(5000, tol=1e-10, accelerate=False).fit(crowd.arrays)
@@ -215,7 +216,7 @@ def test_other_names_and_orders_give_the_same() -> None:
 
 def test_thousands_of_votes_do_not_underflow() -> None:
     rng = np.random.default_rng(0)
-    worker = np.concatenate([np.arange(2000), np.arange(2000), np.arange(60)])
+    worker = np.concatenate([np.arange(4000) % 250, np.arange(60)])
     task = np.concatenate([np.zeros(2000, int), np.ones(2000, int), np.repeat(np.arange(2, 22), 3)])
     label = np.concatenate([rng.random(2000) < 0.7, rng.random(2000) < 0.3, np.repeat(np.arange(20) % 2, 3)]).astype(
         int

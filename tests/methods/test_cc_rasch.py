@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rarevote.em import local
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule, run_em
 from rarevote.errors import ConvergenceWarning, ParameterError
+from rarevote.methods.cc_rasch import estimator
 from rarevote.methods.cc_rasch.model import CCRaschLocal, CCRaschModel, CCRaschShared
 from tests.methods.cc_rasch_oracle import Paper, Theta
 
@@ -101,11 +103,16 @@ def test_centring_constraints_hold(variant: dict[str, Any]) -> None:
     assert np.abs(theta.h.sum(0)).max() < 1e-9
 
 
-@pytest.mark.parametrize("m_step", ["fused", "exact"])
+@pytest.mark.parametrize("m_step", ["fused", "profiled", "exact"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_both_modes_end_at_a_stationary_point(variant: dict[str, Any], m_step: str) -> None:
+def test_all_modes_end_at_a_stationary_point(
+    variant: dict[str, Any], m_step: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if m_step == "profiled":
+        monkeypatch.setattr(estimator, "_MAX_UNPROFILED_VOTES", 0)
+        m_step = "fused"
     crowd = crowd_of()
-    model = CCRasch(5000, tol=1e-11, m_step=m_step, m_step_tol=1e-8, **variant)  # type: ignore[arg-type]
+    model = CCRasch(5000, tol=1e-11, m_step=m_step, m_step_tol=1e-8, **variant)
     # Not the gain rule but the change of the posterior decides here.
     rule = StoppingRule(5000, 1e-11, np.inf)
     em = model._model(crowd)
@@ -178,15 +185,16 @@ def test_classes_separate_given_the_posterior() -> None:
 # -- the loop ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+# Each number of classes is compiled on its own, one and many alike.
+@pytest.mark.parametrize("n_classes", [1, 2, 3, *(pytest.param(many, marks=pytest.mark.prove) for many in (4, 5))])
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    n_classes=st.integers(1, 4),
     sigma=st.floats(0.05, 20.0),
     votes=st.floats(1.0, 6.0),
     prior=st.sampled_from(["uniform", "estimate"]),
 )
-def test_objective_never_falls(seed: int, n_classes: int, sigma: float, votes: float, prior: str) -> None:
+def test_objective_never_falls(n_classes: int, seed: int, sigma: float, votes: float, prior: str) -> None:
     rng = np.random.default_rng(seed)
     n = 60
     crowd = Annotations.from_arrays(
@@ -209,7 +217,10 @@ def test_a_step_that_overshoots_is_damped() -> None:
     assert (np.diff(outcome.history) >= -1e-9 * np.abs(outcome.history[:-1])).all()
 
 
-def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profiled", [False, True])
+def test_results_do_not_depend_on_threads(profiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if profiled:
+        monkeypatch.setattr(estimator, "_MAX_UNPROFILED_VOTES", 0)
     monkeypatch.setattr(local, "_ANNOTATIONS_PER_SHARD", 100)
     crowd = crowd_of(n_tasks=400, n_workers=20, votes=5.0)
     assert len(local.shard_bounds(crowd)) > 10
@@ -304,7 +315,12 @@ def test_a_crowd_too_small_to_learn_from_is_decided_by_its_votes() -> None:
 
 
 @pytest.mark.parametrize("prior", ["uniform", "estimate"])
-def test_acceleration_saves_passes_and_keeps_the_optimum(prior: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profiled", [False, True])
+def test_acceleration_saves_passes_and_keeps_the_optimum(
+    prior: str, profiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if profiled:
+        monkeypatch.setattr(estimator, "_MAX_UNPROFILED_VOTES", 0)
     made: list[int] = []
     run = LocalEngine.run
 
@@ -323,6 +339,48 @@ def test_acceleration_saves_passes_and_keeps_the_optimum(prior: str, monkeypatch
     assert n_fast <= 0.6 * n_plain
     assert fast.loss_history_[-1] == pytest.approx(plain.loss_history_[-1], rel=1e-8)
     assert (np.diff(fast.loss_history_) >= -1e-9).all()
+
+
+def test_one_posterior_is_enough_where_abilities_are_mixed() -> None:
+    crowd = crowd_of(n_tasks=400, n_workers=40, votes=3.0)
+    model = replace(CCRasch()._model(crowd), profiles=True)
+    found = []
+    for one_posterior in (False, True):
+        with LocalEngine(model, crowd, NO_GOLD, one_posterior=one_posterior) as engine:
+            outcome = run_em(model, engine, model.start(), StoppingRule(25, 0.0, 1.0), accelerate=True)
+            found.append((outcome.history, engine.posterior().copy(), *engine.local_parameters()))
+            states = (engine._states[0].current, engine._states[0].proposed)
+            assert np.shares_memory(states[0].posterior, states[1].posterior) == one_posterior
+    assert found[0][0] == found[1][0]
+    for one, other in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_solved_task_could_not_have_better_difficulties() -> None:
+    """The likelihood of a task, written out, is level in every one of its difficulties."""
+    crowd = crowd_of(n_tasks=60, n_workers=8)
+    draw = np.random.default_rng(0)
+    intercept, ability = np.array([1.0, 0.2, 2.0]), draw.normal(size=(8, 3))
+    shared = CCRaschShared(intercept, ability, np.zeros(3), np.log([0.2, 0.3, 0.5]), settle=1e-9)
+    with LocalEngine(CCRasch()._model(crowd), crowd, NO_GOLD) as engine:
+        engine.run(shared, refresh=True, damping=0.0)
+        engine.advance()
+        (solved,) = engine.local_parameters()
+    assert np.abs(solved).max() > 0.3
+
+    def value(h: NDArray[np.float64]) -> NDArray[np.float64]:
+        task = crowd.task_of_annotation()
+        p = 1.0 / (1.0 + np.exp(-(intercept + ability[crowd.worker] - h[task])))
+        joint = np.tile([0.2, 0.3, 0.5], (crowd.n_tasks, 1))
+        np.multiply.at(joint, task, np.where(crowd.label[:, None] == np.arange(3), p, (1 - p) / 2))
+        # A mean of the difficulties moves into the intercept, whose variance is 1 + 1: a pull on every task.
+        return np.asarray(np.log(joint.sum(1)) - (2.0 * h**2 - h * intercept / 2.0 / crowd.n_tasks).sum(1))
+
+    for k in range(3):
+        step = 1e-4 * (np.arange(3) == k)
+        np.testing.assert_allclose(value(solved + step), value(solved - step), atol=1e-9)
+        assert (value(solved + 100 * step) < value(solved)).all()
+        assert (value(solved - 100 * step) < value(solved)).all()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -350,7 +408,8 @@ def test_hundreds_of_votes_do_not_underflow() -> None:
     rng = np.random.default_rng(0)
     task = np.repeat([0, 1], n)
     label = np.concatenate([rng.random(n) < 0.6, rng.random(n) < 0.4]).astype(int)
-    model = CCRasch().fit((task, np.tile(np.arange(n), 2), label))
+    # Few workers who vote often: more than 256 would be another type of number, compiled anew.
+    model = CCRasch().fit((task, np.arange(2 * n) % 250, label))
     assert list(model.label_codes()) == [1, 0]
     paper = Paper(model.annotations_)
     assert model.loss_history_[-1] == pytest.approx(paper.objective(theta_of(model), np.full(2, 0.5)), rel=1e-12)

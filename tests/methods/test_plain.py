@@ -140,6 +140,22 @@ def test_compiled_passes_are_the_plain_ones(name: str, gold: bool) -> None:
 
 
 @pytest.mark.parametrize("gold", [False, True])
+@pytest.mark.parametrize("settle", [1e-2, 1e-4, 1e-7])
+def test_tasks_that_are_solved(settle: float, gold: bool) -> None:
+    crowd = crowd_of(3)
+    model = CCRasch()._model(crowd)
+    state, shared = after_three_steps(model, shard_of(crowd, gold=gold))
+    found = {}
+    for compiled in (False, True):
+        with passes(compiled=compiled):
+            stats = model.empty_stats(shared)
+            change = state.run(shared._replace(settle=settle), stats, refresh=True, damping=0.0)
+            found[compiled] = ([change], *[array.copy() for array in state.proposed], *stats)
+    assert_near(found[True], found[False], 1e-9)
+    assert found[True][4][2] > 0, "some votes are visited again"
+
+
+@pytest.mark.parametrize("gold", [False, True])
 def test_anchors_and_reports(gold: bool) -> None:
     crowd = crowd_of(3)
     model = anchored(crowd)
@@ -229,10 +245,15 @@ gold = {task: task % 2 for task in range(200)}
 for name, method in METHODS.items():
     if name != "crowdfm":
         method.load()().fit(data, *([gold] if "gold" in name or name == "rasch" else []))
+from rarevote.meaning.agreement import agreement
+from rarevote.meaning.errors_alike import errors_alike
+crowd = rarevote.Annotations.from_arrays(*data)
+agreement(crowd)
+errors_alike(crowd)
 sys.exit("numba" in sys.modules)
 """
 
 
-def test_small_fits_never_load_the_compiler() -> None:
+def test_small_data_never_load_the_compiler() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FIT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr or "numba was loaded"

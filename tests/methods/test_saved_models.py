@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,31 @@ def test_negative_probabilities_are_refused(tmp_path: Path) -> None:
     rarevote.load(path)
     with pytest.raises(InputError, match="worker_votes is out of range"):
         rarevote.load(rewritten(path, worker_votes=-np.ones((2, 2))))
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_shares_and_errors_that_no_fit_gives(tmp_path: Path) -> None:
+    """Probabilities that do not sum to one were a silent wrong answer."""
+    path, votes = tmp_path / "model", ([0, 0, 1, 1, 2, 2], ["a", "b"] * 3, ["x", "x", "y", "x", "y", "y"])
+    rarevote.AnchoredRasch().fit(votes).save(path)
+    rewritten(path, shares=np.array([0.25, 1e-300]))
+    with pytest.raises(InputError, match="shares are shares, and do not sum to 1"):
+        rarevote.load(path)
+    rarevote.AnchoredRasch().fit(votes).save(path)
+    rewritten(path, errors=np.zeros((2, 2, 2)))
+    with pytest.raises(InputError, match="no probabilities: its file is damaged or was altered"):
+        rarevote.load(path).predict(([7, 7], ["a", "b"], ["x", "y"]))
+
+
+def test_a_header_of_an_array_that_never_ends(saved: Path, tmp_path: Path) -> None:
+    """NumPy reads the header of an array with Python's own tokenizer, whose error is none of the usual."""
+    out = tmp_path / "cut"
+    with zipfile.ZipFile(saved) as archive, zipfile.ZipFile(out, "w") as copy:
+        for info in archive.infolist():
+            content = archive.read(info)
+            copy.writestr(info.filename, content.replace(b"}", b" ", 1) if "prior" in info.filename else content)
+    with pytest.raises(InputError, match="a damaged model"):
+        rarevote.load(out)
 
 
 def test_a_description_nested_without_end_is_no_model(saved: Path) -> None:

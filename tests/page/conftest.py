@@ -10,36 +10,34 @@ import pytest
 
 from rarevote import CCRasch
 from rarevote.page.report import write_report
+from tests.conftest import shortened_chains
 from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
 
 
-@pytest.fixture(scope="session", autouse=True)
-def short_chains() -> Iterator[None]:
-    """Short chains of the sampler behind the probabilities: what is tested here is how its draws are used."""
-    with pytest.MonkeyPatch.context() as patch:
-        for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
-            patch.setattr(f"rarevote.meaning.vote_sampler.{limit}", 300)
-        yield
+@pytest.fixture(scope="module", autouse=True)
+def pages_of_short_chains(short_chains: None) -> None:
+    """What is tested here is how the draws are used."""
 
 
 @pytest.fixture(scope="session")
-def hostile_page(short_chains: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page whose data try to be markup, with truth, gold, and texts to show."""
     crowd, truth, texts = hostile_crowd()
     gold = {task: truth[task] for task in crowd.tasks[-3:].tolist()}
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(
-        CCRasch().fit(crowd, gold),
-        path,
-        source="<b>labels</b>.csv",
-        truth=truth,
-        gold=gold,
-        rare=HOSTILE_CLASS,
-        shown={"text & <i>more</i>": texts},
-    )
+    with shortened_chains():
+        write_report(
+            CCRasch().fit(crowd, gold),
+            path,
+            source="<b>labels</b>.csv",
+            truth=truth,
+            gold=gold,
+            rare=HOSTILE_CLASS,
+            shown={"text & <i>more</i>": texts},
+        )
     return path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -28,6 +29,7 @@ from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, rand
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 
 
+@cache
 def described(seed: int = 1, *, with_truth: bool = True) -> Diagnosis:
     crowd, truth = random_crowd(seed)
     return diagnose(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
@@ -270,10 +272,11 @@ def test_three_piles_hold_every_item_once(with_truth: bool) -> None:
         assert counts.sum(axis=0).tolist() == [is_rare.sum(), len(found.truth.items)]
 
 
+@cache
 def many_classes(n_classes: int) -> Diagnosis:
     """A crowd in which the last class has two items."""
     names = tuple(f"c{k:02d}" for k in range(n_classes))
-    crowd, truth = random_crowd(5, n_tasks=40 * n_classes, classes=names)
+    crowd, truth = random_crowd(5, n_tasks=20 * n_classes, classes=names)
     last = [task for task, label in truth.items() if label == names[-1]][2:]
     keep = ~np.isin(crowd.tasks[crowd.task_of_annotation()], last) & (
         np.isin(crowd.tasks[crowd.task_of_annotation()], [t for t, label in truth.items() if label == names[-1]])

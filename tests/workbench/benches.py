@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,10 @@ def answer_round(sitting: Sitting, right: Mapping[Any, int] | list[int]) -> int:
     return n
 
 
+# A browser that a test before has opened leaves its event loop in the main thread, where no second one may run.
+_ELSEWHERE = ThreadPoolExecutor(1)
+
+
 class Bench:
     """A client of the pages about a sitting."""
 
@@ -75,7 +80,7 @@ class Bench:
             assert self.get("/", params={"token": self.guard.address_token}).status_code == 200
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return asyncio.run(self.client.request(method, path, **options))
+        return _ELSEWHERE.submit(asyncio.run, self.client.request(method, path, **options)).result()
 
     def get(self, path: str = "/", **options: Any) -> httpx.Response:
         return self.send("GET", path, **options)

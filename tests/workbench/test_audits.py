@@ -275,3 +275,27 @@ def test_files_of_an_audit_that_names_its_labels(tmp_path: Path) -> None:
     listed = rows(made["final-list"].read_text())
     assert sorted(row["task"] for row in listed) == sorted(flagged)
     assert {row["label"] for row in listed} == {"1"}
+
+
+def test_a_clock_that_goes_back_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines count in the order in which they were written, whatever time they carry."""
+    path, right = plan_file(tmp_path)
+    days = iter(range(28, 0, -1))
+    monkeypatch.setattr("rarevote.workbench.sitting.now", lambda: f"2020-01-{next(days, 1):02d}T00:00:00+00:00")
+    with audit_sitting(path) as sitting:
+        first, second = sitting.next_open(), None
+        assert first is not None
+        task = sitting.task_of(first)
+        wrong = SOUND if right[task] == DEFECT else DEFECT
+        sitting.answer(first, wrong, seen=None)
+        sitting.answer(first, right[task], seen=wrong)
+        second = sitting.next_open()
+        assert second is not None
+        sitting.answer(second, right[sitting.task_of(second)], seen=None)
+    lines = read_journal(path)
+    assert [line.when for line in lines] == sorted((line.when for line in lines), reverse=True)
+    with audit_sitting(path) as again:
+        answer_round(again, right)
+        made = again.make("certificate")
+    assert Audit.load(path).answers[task] == CLASSES[right[task]]
+    assert verify_files(path, made.path) == ()

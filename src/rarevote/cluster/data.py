@@ -29,6 +29,7 @@ from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
 from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
+from rarevote.io.duck import first_line
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import make_folder, replacing
 
@@ -124,13 +125,12 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     if not how.partitioned:
         encoded = _shuffled(encoded, survey, how.n_shards)
     gold = None if how.gold is None else delayed(_gold_codes(how.gold, classes), pure=False)
-    written = client.gather(
-        client.compute(
-            [
-                delayed(write_shard)(rows, number, how.folder, how.keep, gold, len(workers), len(classes), pure=False)
-                for number, rows in enumerate(encoded)
-            ]
-        )
+    written = _shards(
+        client,
+        [
+            delayed(write_shard)(rows, number, how.folder, how.keep, gold, len(workers), len(classes), pure=False)
+            for number, rows in enumerate(encoded)
+        ],
     )
     if how.gold is not None:
         _check_gold(how.gold, sum(shard.n_known for shard in written))
@@ -149,6 +149,20 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     with replacing(how.folder / "crowd.json") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return crowd
+
+
+def _shards(client: Any, writing: list[Any]) -> list[Any]:
+    """What the workers say of the shards that they have written."""
+    try:
+        return list(client.gather(client.compute(writing)))
+    except RuntimeError as error:
+        if "P2P" not in str(error):
+            raise
+        # Dask's shuffle hides what went wrong; it keeps rows on the workers' disks, and what fails there is those.
+        raise InputError(
+            f"the dask workers could not exchange rows ({first_line(error)}): is the disk of their temporary folder "
+            "full, or was one of them killed? Give them more room, or run the same command again"
+        ) from None
 
 
 _KEPT = ("identity", "n_shards", "n_tasks", "n_annotations", "n_dropped", "class_names", "annotations_of_shard")

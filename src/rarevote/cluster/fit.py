@@ -39,13 +39,13 @@ from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
-from rarevote.io.write.atomic import make_folder, replacing
+from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.registry import METHODS
 
-_UNFINISHED = ".tasks.tmp"  # where results are until all are written
+_LAST = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -138,28 +138,24 @@ class Dask:
             raise ParameterError(f"n_shards must be at least 1, got {self.n_shards!r}")
         out = Path(self.out).resolve()
         kept = None if self.checkpoint is None else Path(self.checkpoint).resolve()
-        work = (kept or out / ".work") / "data"
-        try:
-            with connected(self.client, self.scheduler) as client:
+        with connected(self.client, self.scheduler) as client:
+            make_folder(out)
+            with temporary_folder(out, "dask") as desk:
                 begin = time.perf_counter()
+                work = (kept or desk) / "data"
                 crowd = self._encoded(
                     client,
                     work,
                     _Labels(data, truth, columns, list(classes or ()), list(abstain), keep, missing),
                     resumes=kept is not None,
                 )
-                make_folder(out)
                 seconds = {"encode": time.perf_counter() - begin}
                 asked = {"callback": callback, "checkpoint": None if kept is None else (kept, self.every)}
-                result = _fitted(estimator, client, crowd, out, seconds, only_voted=self.only_voted, **asked)
-            if kept is not None:
-                shutil.rmtree(work, ignore_errors=True)
-                Checkpoint(kept).clear()
-            return result
-        finally:
-            if kept is None:
-                shutil.rmtree(work.parent, ignore_errors=True)
-            shutil.rmtree(out / _UNFINISHED, ignore_errors=True)
+                result = _fitted(estimator, client, crowd, (desk, out), seconds, only_voted=self.only_voted, **asked)
+        if kept is not None:
+            shutil.rmtree(work, ignore_errors=True)
+            Checkpoint(kept).clear()
+        return result
 
     def _encoded(self, client: Any, work: Path, labels: _Labels, *, resumes: bool) -> StagedCrowd:
         """The crowd as shards in a folder, which may be there from before a crash."""
@@ -207,38 +203,61 @@ def _fitted(
     estimator: Estimator,
     client: Any,
     crowd: StagedCrowd,
-    out: Path,
+    places: tuple[Path, Path],
     seconds: dict[str, float],
     *,
     only_voted: bool,
     **asked: Any,
 ) -> DaskResult:
-    """Fit the method to a staged crowd, and write everything."""
+    """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
+    desk, out = places
     estimator._validate(crowd)
     _require_memory(estimator, client, crowd)
-    folder = out / _UNFINISHED
-    shutil.rmtree(folder, ignore_errors=True)
-    make_folder(folder)
+    make_folder(desk / "tasks")
     begin = time.perf_counter()
-    runner = DaskRunner(client, crowd, folder, estimator.chooser, only_voted=only_voted)
+    runner = DaskRunner(client, crowd, desk / "tasks", estimator.chooser, only_voted=only_voted)
     fit = estimator._fit(Request(crowd, runner=runner, **asked))
     seconds["fit"] = time.perf_counter() - begin
     model = estimator._about_workers(crowd.workers, crowd.classes, fit)
     votes = runner.worker_votes(crowd)
     workers = Table({"worker": crowd.workers}, {"votes": votes.sum(axis=1)})
-    for name in {entry.load().worker_table for entry in METHODS.values()} - {None}:
-        _table_file(out, str(name)).unlink(missing_ok=True)  # of another fit
     table: Table | None = None
     if model.worker_table is not None:
         table = getattr(model, model.worker_table)
-        write_columns(table.columns, _table_file(out, model.worker_table))
-    write_columns(workers.columns, out / "workers.parquet")
-    _replace_folder(folder, out / "tasks")
+        write_columns(table.columns, desk / _table_file(model.worker_table))
+    write_columns(workers.columns, desk / "workers.parquet")
     summary = {**_described(model, crowd, votes, runner.labels), **_ending(fit), "seconds": seconds}
-    text = json.dumps(summary, ensure_ascii=False, default=str, indent=1)
-    with replacing(out / "summary.json") as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with replacing(desk / _LAST) as temporary:
+        temporary.write_text(json.dumps(summary, ensure_ascii=False, default=str, indent=1), encoding="utf-8")
+    _publish(desk, out)
     return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
+
+
+def _table_file(attribute: str) -> str:
+    return f"{attribute.strip('_')}.parquet"
+
+
+def _publish(desk: Path, out: Path) -> None:
+    """Move results to their places: those of another fit go first, the summary comes last.
+
+    So whoever sees a summary sees the files that belong to it, even if we are killed on the way.
+    """
+    tables = sorted(
+        _table_file(str(name)) for name in {entry.load().worker_table for entry in METHODS.values()} - {None}
+    )
+    files = [_LAST, "workers.parquet", *tables]
+    try:
+        for name in files:
+            (out / name).unlink(missing_ok=True)
+        if (out / "tasks").exists():
+            (out / "tasks").rename(desk / "tasks of another fit")
+        (desk / "tasks").rename(out / "tasks")
+        for name in reversed(files):
+            if (desk / name).exists():
+                (desk / name).rename(out / name)
+        flush_folder(out)
+    except OSError as error:
+        raise cannot_write(out, error) from None
 
 
 def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> None:
@@ -250,10 +269,6 @@ def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> No
     if limits:
         share = sizes._replace(n_tasks=sizes.n_tasks // max(len(client.nthreads()), 1), n_workers=0)
         require_memory(estimator, share, min(limits), "to a dask worker")
-
-
-def _table_file(out: Path, attribute: str) -> Path:
-    return out / f"{attribute.strip('_')}.parquet"
 
 
 def _described(
@@ -280,15 +295,3 @@ def _ending(fit: Fit) -> dict[str, Any]:
         **{name: getattr(fit, name) for name in ("n_iter", "n_passes", "converged", "status")},
         "objective": fit.history[-1] if fit.history else None,
     }
-
-
-def _replace_folder(new: Path, target: Path) -> None:
-    """Put a finished folder in its place; readers see the old one or the new one, never a mixture."""
-    old = new.with_name(f"{new.name}.old")
-    try:
-        if target.exists():
-            target.rename(old)
-        new.rename(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
-    shutil.rmtree(old, ignore_errors=True)

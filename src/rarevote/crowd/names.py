@@ -6,6 +6,7 @@ by hand (a class, an answer that is no vote, a task, a worker, a gold label) is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,7 +34,10 @@ def is_missing(value: object) -> bool:
 
 
 def _is_integer_text(value: object) -> bool:
-    return isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit()
+    # Python refuses to read thousands of digits, and a label that has as many is no number to anybody.
+    if not isinstance(value, str) or len(value) > sys.int_info.str_digits_check_threshold:
+        return False
+    return value.isascii() and value.removeprefix("-").isdigit()
 
 
 def sort_names(values: Iterable[Any]) -> list[Any]:

@@ -75,12 +75,14 @@ class LocalRunner(Runner):
         self.n_jobs = n_jobs
         self._cut: tuple[Annotations, NDArray[np.int32], list[Shard]] | None = None
 
-    def _engine(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32]) -> LocalEngine[Any, Any, Any]:
+    def _engine(
+        self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], *, one_posterior: bool = False
+    ) -> LocalEngine[Any, Any, Any]:
         """An engine over the shards of the last crowd, if it is the same: they are laid out only once."""
         votes = _here(crowd)
         if self._cut is None or self._cut[0] is not votes or self._cut[1] is not gold:
             self._cut = votes, gold, shards_of(votes, gold)
-        return LocalEngine(model, votes, gold, self.n_jobs, shards=self._cut[2])
+        return LocalEngine(model, votes, gold, self.n_jobs, shards=self._cut[2], one_posterior=one_posterior)
 
     def run(
         self,
@@ -96,7 +98,9 @@ class LocalRunner(Runner):
     ) -> Run:
         """Fit a model; a checkpoint is cleared once that is done."""
         del is_last
-        with self._engine(model, crowd, gold) as engine:
+        # Every pass refreshes the posterior, and nobody asks for an earlier one; a checkpoint would.
+        mixes = getattr(model, "profiles", False) and options.get("accelerate") and not options.get("exact")
+        with self._engine(model, crowd, gold, one_posterior=bool(mixes) and checkpoint is None) as engine:
             shared = model.start()
             outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
             found = Run(outcome, engine.posterior(), engine.local_parameters())
@@ -150,7 +154,17 @@ def _here(crowd: CrowdFacts) -> Annotations:
 
 
 class LocalEngine(Engine[Shared, Local, Stats]):
-    """Runs passes on this machine; a context manager, because it owns threads."""
+    """Runs passes on this machine; a context manager, because it owns threads.
+
+    Args:
+        model: what to run.
+        annotations: the votes.
+        gold: known class of each task or -1; or of size 0.
+        n_jobs: threads.
+        shards: the votes in shards, where they are cut already.
+        one_posterior: keep that of the last pass only. A pass that is taken back then compares with it, not with the
+            one before.
+    """
 
     def __init__(
         self,
@@ -160,12 +174,13 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         n_jobs: int | None = None,
         *,
         shards: Sequence[Shard] | None = None,
+        one_posterior: bool = False,
     ) -> None:
         shards = shards_of(annotations, gold) if shards is None else shards
         ends = np.cumsum([shard.task_ptr.size - 1 for shard in shards]).tolist()
         # All shards turn their states at the same time: what is the proposed state of one is that of all, and the
         # result needs no copy. Memory that nobody writes to is not taken.
-        states = _room_for(model.start_local(shards[0]), annotations.n_tasks)
+        states = _room_for(model.start_local(shards[0]), annotations.n_tasks, one_posterior)
         self._states: list[ShardState[Shared, Local, Stats]] = [
             ShardState(model, shard, _rows(states, end - shard.task_ptr.size + 1, end))
             for shard, end in zip(shards, ends, strict=True)
@@ -249,13 +264,17 @@ class LocalEngine(Engine[Shared, Local, Stats]):
 _FourStates = tuple[Local, Local, Local, Local]
 
 
-def _room_for(like: Local, n_tasks: int) -> _FourStates[Local]:
+def _room_for(like: Local, n_tasks: int, one_posterior: bool) -> _FourStates[Local]:
     """Memory for the local state of all tasks, four times; ``like`` is that of some tasks."""
 
     def one() -> Local:
         return type(like)(*(np.empty((n_tasks, *array.shape[1:]), dtype=array.dtype) for array in like))
 
-    return one(), one(), one(), one()
+    first = one()
+    if one_posterior:
+        second, third, fourth = (type(like)(first[0], *one()[1:]) for _ in range(3))
+        return first, second, third, fourth
+    return first, one(), one(), one()
 
 
 def _rows(states: _FourStates[Local], begin: int, end: int) -> _FourStates[Local]:

@@ -12,7 +12,8 @@ With the posterior frozen, repeated passes solve the maximisation step to a grad
 otherwise each pass refreshes the posterior and takes one step (generalised EM).
 
 EM creeps where little is known. With ``accelerate=True`` every second step is extrapolated
-(:mod:`rarevote.em.squarem`). A jump that lowers the objective is not taken.
+(:mod:`rarevote.em.squarem`), or, for a model whose passes solve for the local parameters, every step is a mixture of
+the last ones (:mod:`rarevote.em.anderson`). A jump that lowers the objective is not taken.
 
 A fit can be saved and resumed (``checkpoint=``). It is saved right after an evaluation, and extrapolation restarts
 there, interrupted or not: little state is alive then, and a resumed fit equals an undisturbed one bit for bit.
@@ -26,9 +27,10 @@ from enum import Enum
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Generic, cast
 
+from rarevote.em.anderson import Anderson
 from rarevote.em.checkpoint import LoopState
 from rarevote.em.engine import Engine
-from rarevote.em.model import AcceleratedModel, Local, Model, Shared, Stats
+from rarevote.em.model import AcceleratedModel, Local, Model, ProfiledModel, Shared, Stats
 from rarevote.em.squarem import Squarem
 from rarevote.errors import RarevoteError
 
@@ -126,7 +128,7 @@ def run_em(
         rule: when to stop.
         exact: solve every maximisation step to ``gradient_tolerance`` with the posterior frozen.
         gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
-        accelerate: extrapolate every second step; the model must be an :class:`AcceleratedModel`.
+        accelerate: extrapolate steps; the model must be an :class:`AcceleratedModel` or a :class:`ProfiledModel`.
         callback: told about every iteration.
         checkpoint: saves the fit now and then; what it has saved is resumed.
     """
@@ -162,7 +164,7 @@ def run_em(
         if checkpoint is not None and checkpoint.due(len(history)):
             checkpoint.save(engine, loop.state(history, values))
         loop.may_jump = len(history) >= _FIRST_JUMP
-        loop.take_step(updated, refresh=True)
+        loop.take_step(updated, stats, refresh=True)
     return Outcome(loop.shared, updated, history, values, len(history), loop.n_passes, loop.n_damped, status)
 
 
@@ -188,17 +190,17 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.stalled = False
         self._previous: tuple[Shared, bool] | None = None
         self._plain: Shared | None = None  # where the last step would have led without the jump
-        self._squarem = Squarem(cast("AcceleratedModel[Shared, Local, Stats]", model), engine)
+        self._accelerator = _accelerator_of(model, engine)
 
     def state(self, history: list[float], values: list[float]) -> LoopState[Shared]:
         """What to save after an evaluation, which a resumed fit repeats; extrapolation restarts here."""
-        self._squarem.restart()
+        self._accelerator.restart()
         done = (history[:-1], values[:-1], self.n_passes - 1, self.n_damped)
-        return LoopState(self.shared, *done, self._squarem.limit)
+        return LoopState(self.shared, *done, self._accelerator.limit)
 
     def resume(self, saved: LoopState[Shared]) -> None:
         """Be where a fit was saved, just before its last evaluation."""
-        self.shared, self._squarem.limit = saved.shared, saved.longest
+        self.shared, self._accelerator.limit = saved.shared, saved.longest
         self.n_passes, self.n_damped = saved.n_passes, saved.n_damped
 
     def _run(self, refresh: bool, damping: float = 0.0) -> tuple[Stats, float, float]:
@@ -216,9 +218,8 @@ class _Loop(Generic[Shared, Local, Stats]):
         """One pass at the current parameters; if the objective fell since the last, step back and damp first."""
         stats, change, objective = self._run(refresh)
         if self._plain is not None and self._fell(objective):
-            self.engine.take_plain()
+            self._accelerator.refuse()
             self.shared = self._plain
-            self._squarem.refuse()
             stats, change, objective = self._run(refresh)
         self._plain = None
         damping = 1.0
@@ -242,7 +243,7 @@ class _Loop(Generic[Shared, Local, Stats]):
 
     def _retake(self, damping: float) -> None:
         assert self._previous is not None
-        self._squarem.restart()
+        self._accelerator.restart()
         self.engine.retreat()
         self.shared, refreshed = self._previous
         stats, _, _ = self._run(refreshed, damping)
@@ -259,13 +260,14 @@ class _Loop(Generic[Shared, Local, Stats]):
     def maximise(self, *, refresh: bool) -> None:
         """Evaluate, then step: once, or with the posterior frozen until the gradient vanishes."""
         stats, _ = self.evaluate(refresh=refresh)
-        self.take_step(self.model.update(self.shared, stats, 0.0), refresh=refresh)
+        self.take_step(self.model.update(self.shared, stats, 0.0), stats, refresh=refresh)
 
-    def take_step(self, updated: Shared, *, refresh: bool) -> None:
+    def take_step(self, updated: Shared, stats: Stats, *, refresh: bool) -> None:
         """Take the step that the last evaluation proposed, or a longer one; with ``exact``, as many as it takes."""
         jump = None
         if self.accelerate and self.may_jump:
-            jump = self._squarem.extrapolated(self._previous and self._previous[0], self.shared, updated)
+            previous = self._previous and self._previous[0]
+            jump = self._accelerator.extrapolated(previous, self.shared, updated, stats)
             self._plain = None if jump is None else updated
         self.advance(updated if jump is None else jump, refreshed=refresh)
         if not self.exact:
@@ -286,3 +288,11 @@ class _Loop(Generic[Shared, Local, Stats]):
             self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)
         # A step that has no solution within reach is one of many: the next ones go on from here.
         self._inner_passes = max(self._inner_passes // 4, _MIN_INNER_PASSES)
+
+
+def _accelerator_of(
+    model: Model[Shared, Local, Stats], engine: Engine[Shared, Local, Stats]
+) -> Squarem[Shared, Stats] | Anderson[Shared, Stats]:
+    if getattr(model, "profiles", False):
+        return Anderson(cast("ProfiledModel[Shared, Local, Stats]", model))
+    return Squarem(cast("AcceleratedModel[Shared, Local, Stats]", model), engine)

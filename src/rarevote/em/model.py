@@ -171,6 +171,26 @@ class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
 
 
+class ProfiledModel(Model[Shared, Local, Stats], Protocol):
+    """A model whose passes can solve for the local parameters, so that only the shared ones are left to accelerate."""
+
+    @property
+    def profiles(self) -> bool:
+        """Whether to do so; else it is an :class:`AcceleratedModel`."""
+
+    def coordinates(self, shared: Shared) -> NDArray[np.float64]:
+        """All shared parameters as one vector."""
+
+    def metric(self, stats: Stats) -> NDArray[np.float64]:
+        """How much each coordinate counts: about the curvature of the objective along it."""
+
+    def profiled(self, coordinates: NDArray[np.float64], like: Shared) -> Shared:
+        """Shared parameters at ``coordinates``, from where on passes solve for local parameters.
+
+        What takes no part, as what depends on the local state alone, is that of ``like``.
+        """
+
+
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
     """Vote shares per task, (n, K); a gold task is certain of its class."""
     shares = normalise_rows(shard.votes(n_classes))

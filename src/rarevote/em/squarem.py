@@ -11,17 +11,17 @@ from math import sqrt
 from typing import Any, Generic, cast
 
 from rarevote.em.engine import Engine
-from rarevote.em.model import AcceleratedModel, Offsets, Shared
+from rarevote.em.model import AcceleratedModel, Offsets, Shared, Stats
 
 # A jump may be this many steps long; the limit grows while jumps reach it and shrinks when one is not taken.
 _SHORTEST_LIMIT = 4.0
 _LIMIT_FACTOR = 4.0
 
 
-class Squarem(Generic[Shared]):
+class Squarem(Generic[Shared, Stats]):
     """Decides when to jump, and how far."""
 
-    def __init__(self, model: AcceleratedModel[Shared, Any, Any], engine: Engine[Shared, Any, Any]) -> None:
+    def __init__(self, model: AcceleratedModel[Shared, Any, Stats], engine: Engine[Shared, Any, Stats]) -> None:
         self._model, self._engine = model, engine
         self._since_jump = 0
         self.limit = _SHORTEST_LIMIT  # that the next jump has to keep
@@ -31,11 +31,13 @@ class Squarem(Generic[Shared]):
         self._since_jump = 0
 
     def refuse(self) -> None:
-        """The last jump was not taken; the next ones are shorter."""
+        """The last jump was not taken: back to the plain step, and the next ones are shorter."""
+        self._engine.take_plain()
         self.limit = max(_SHORTEST_LIMIT, self.limit / _LIMIT_FACTOR)
 
-    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared) -> Shared | None:
+    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared | None:
         """Where to jump from three consecutive points, every second time; None for the plain step."""
+        del stats
         self._since_jump += 1
         if self._since_jump < 2 or previous is None:
             return None

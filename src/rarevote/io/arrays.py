@@ -6,6 +6,7 @@ Whoever sends a file may send anything, so reading trusts nothing: what is not w
 from __future__ import annotations
 
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from rarevote.io.write.atomic import replacing
 
 # What the readers of zip files and arrays raise where bytes are not what they should be.
 _DAMAGE = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, MemoryError,
-           RuntimeError, SyntaxError, OverflowError, IndexError, struct.error)  # fmt: skip
+           RuntimeError, SyntaxError, tokenize.TokenError, OverflowError, IndexError, struct.error)  # fmt: skip
 _BEGINS_WITH = (b"PK\x03\x04", b"PK\x05\x06")  # the second where there is no array at all
 
 

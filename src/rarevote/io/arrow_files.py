@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import count
@@ -11,10 +12,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError
+from rarevote.io.arrow_sizes import unpacked_bytes
 from rarevote.io.duck import first_line
 from rarevote.io.read.detect import Found
 
 _numbers = count()
+# Votes that all say the same are packed to a hundredth; a small file may be packed as it likes.
+_MAX_PACKING = 300
+_MAX_SMALL = 256 << 20
 
 
 def need_pyarrow(what: str) -> Any:
@@ -34,6 +39,8 @@ def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
     ipc = import_module("pyarrow.ipc")
     try:
         mapped = pyarrow.memory_map(str(found.path))
+        _check_unpacked(memoryview(mapped.read_buffer()), found.title)
+        mapped.seek(0)
         if found.head.startswith(b"ARROW1"):
             file = ipc.open_file(mapped)
             # Nobody else checks what a batch says of itself, and an offset that leads out of it ends the process.
@@ -45,9 +52,21 @@ def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
             opened = ipc.open_stream(mapped).read_all()
             opened.validate(full=True)
         names = list(opened.schema.names)
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, UnicodeError, ValueError) as error:
         raise InputError(f"{found.title}: not a readable Arrow file ({first_line(error)})") from None
     return f"arrow_{next(_numbers)}", opened, names
+
+
+def _check_unpacked(data: memoryview, title: str) -> None:
+    """Refuse a file that is small only because it is packed."""
+    try:
+        unpacked = unpacked_bytes(data)
+    except (struct.error, IndexError):
+        return  # damaged: whoever reads it says so
+    if unpacked > max(_MAX_SMALL, _MAX_PACKING * len(data)):
+        raise InputError(f"{title}: unpacks from {len(data):,} to {unpacked:,} bytes, as no table of votes does")
 
 
 def write_arrow(columns: Mapping[str, NDArray[Any]], path: Path) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rarevote.io.write.atomic import lasting_scratch_folder, scratch_folder
 from rarevote.kernels.memory import physical_memory, require_address_space
 
 # What DuckDB may hold of a large input; the rest is on disk. A larger machine may lend more.
@@ -46,11 +45,9 @@ def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]
 
 @contextmanager
 def _limited_database(*, on_disk: bool) -> Iterator[Any]:
-    with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as folder:
-        database = _connected(str(Path(folder) / "scratch.duckdb") if on_disk else ":memory:")
+    with scratch_folder("database") as folder:
+        database = _connected(str(folder / "scratch.duckdb") if on_disk else ":memory:")
         try:
-            limit = max(_MIN_MEMORY, physical_memory() // _PART_OF_MEMORY)
-            database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
             _settle(database, folder)
             yield database
         finally:
@@ -74,8 +71,8 @@ def _small_database() -> Iterator[Any]:
     with _LOCK:
         if _started is None or _started[0] != os.getpid():
             _INHERITED.append(_started)
-            folder = tempfile.mkdtemp(prefix="rarevote-")
-            atexit.register(_remove, folder, os.getpid())
+            folder, remove = lasting_scratch_folder("database")
+            atexit.register(remove)
             _started = os.getpid(), _connected(":memory:")
             _settle(_started[1], folder)
         database = _started[1].cursor()
@@ -101,18 +98,17 @@ def _connected(path: str) -> Any:
     return duckdb.connect(path)
 
 
-def _remove(folder: str, process: int) -> None:
-    """Remove a folder, unless it is that of the process we were forked from."""
-    if process == os.getpid():
-        shutil.rmtree(folder, ignore_errors=True)
+def _settle(database: Any, folder: Path) -> None:
+    """Reading a file must never download anything, and what does not fit into memory must not go where the user is.
 
-
-def _settle(database: Any, folder: str) -> None:
-    """Reading a file must never download anything, and what does not fit into memory must not go where the user is."""
+    Memory is limited for small files, too: a packed one of kilobytes may hold gigabytes.
+    """
+    limit = max(_MIN_MEMORY, physical_memory() // _PART_OF_MEMORY)
+    database.execute(f"SET memory_limit = '{limit >> 20} MiB'")
     database.execute("SET autoinstall_known_extensions = false")
     database.execute("SET autoload_known_extensions = false")
     database.execute("SET enable_progress_bar = false")
-    database.execute("SET temp_directory = ?", [folder])
+    database.execute("SET temp_directory = ?", [str(folder)])
 
 
 def with_objects(database: Any, objects: Mapping[str, Any]) -> Any:

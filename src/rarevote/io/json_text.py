@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from typing import Any
 
 from rarevote.errors import InputError
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -22,9 +26,36 @@ def parse_json(text: str | bytes) -> Any:
         ValueError: nested too deep
     """
     try:
-        return json.loads(text)
+        if isinstance(text, bytes):  # of which Python's own decoder would let halves of letters pass
+            text = text.decode(json.detect_encoding(text))
+        value = json.loads(text)
+        return whole_letters(value) if may_have_halves(text) else value
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def may_have_halves(text: str, begin: int = 0, end: int = sys.maxsize) -> bool:
+    """Whether an escape in the text may say half of a letter (of a pair of surrogates).
+
+    >>> may_have_halves('"cut \\\\ud83d"'), may_have_halves('"\\\\u00fc"')
+    (True, False)
+    """
+    return _HALF.search(text, begin, end) is not None
+
+
+def whole_letters(value: Any) -> Any:
+    """The value with � for every half of a letter in its texts, which no file that we write could hold.
+
+    >>> whole_letters({"text": ["cut \\ud83d", "whole"]})
+    {'text': ['cut �', 'whole']}
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [whole_letters(entry) for entry in value]
+    if isinstance(value, dict):
+        return {whole_letters(key): whole_letters(entry) for key, entry in value.items()}
+    return value
 
 
 def parse_cell(text: str | None, where: str) -> Any:

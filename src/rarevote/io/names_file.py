@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.stored_names import StoredNames
 from rarevote.io.duck import AS_WRITTEN, connection, identifier
+from rarevote.io.write.atomic import lasting_scratch_folder
 
 # Beyond this many single rows it is quicker to read the whole file.
 _MAX_SINGLE_ROWS = 10_000
@@ -26,22 +25,23 @@ class NamesFile(StoredNames):
         path: the file, alone in a folder of its own.
     """
 
-    def __init__(self, path: Path, count: int) -> None:
+    def __init__(self, path: Path, count: int, remove: Callable[[], None]) -> None:
         self.path = path
         self._count = count
-        weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
+        weakref.finalize(self, remove)
 
     @classmethod
     def written_by(cls, database: Any, query: str) -> NamesFile:
         """Keep the names that a query gives, in its order."""
-        path = Path(tempfile.mkdtemp(prefix="rarevote-names-")) / "names.parquet"
+        folder, remove = lasting_scratch_folder("names")
+        path = folder / "names.parquet"
         try:
             database.execute(f"COPY ({query}) TO ? (FORMAT parquet, USE_TMP_FILE false)", [str(path)])
             (count,) = database.execute(f"SELECT count(*) FROM read_parquet(?, {AS_WRITTEN})", [str(path)]).fetchone()
         except BaseException:
-            shutil.rmtree(path.parent, ignore_errors=True)
+            remove()
             raise
-        return cls(path, count)
+        return cls(path, count, remove)
 
     def __len__(self) -> int:
         return self._count

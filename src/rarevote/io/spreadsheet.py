@@ -5,19 +5,23 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, MissingExtraError
+from rarevote.errors import InputError, MissingExtraError, shown
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# Sheets that say the same in every cell are packed to a hundredth; a smaller part may be packed as it likes.
+_MAX_PACKING = 300
+_MAX_SMALL_PART = 64 << 20
 _MAX_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 
@@ -38,10 +42,11 @@ def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -
     openpyxl = need_openpyxl(title)
     with path.open("rb") as handle:  # by its name openpyxl would refuse a file without the ending
         with _readable(title):
+            _check_members(handle, title)
             book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
             rows = _chosen_sheet(book, sheet, title).iter_rows(values_only=True)
             columns = _header(next(rows, ()), title)
-        return list(columns), _copy_rows(_each_row(rows, title), columns, copy)
+        return list(columns), _copy_rows(_each_row(rows, title), columns, copy, title)
 
 
 @contextmanager
@@ -53,6 +58,18 @@ def _readable(title: str) -> Iterator[None]:
         raise
     except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
+
+
+def _check_members(handle: BinaryIO, title: str) -> None:
+    """Refuse what is small only because it is packed: a cell without end would be held in memory as a whole."""
+    with zipfile.ZipFile(handle) as archive:
+        for member in archive.infolist():
+            if member.file_size > max(_MAX_SMALL_PART, _MAX_PACKING * member.compress_size):
+                raise InputError(
+                    f"{title}: {shown(member.filename)} unpacks from {member.compress_size:,} to {member.file_size:,} "
+                    "bytes, as no table does; save it as .csv"
+                )
+    handle.seek(0)
 
 
 def _chosen_sheet(book: Any, sheet: str | None, title: str) -> Any:
@@ -84,14 +101,16 @@ def _header(cells: tuple[Any, ...], title: str) -> dict[str, int]:
         raise InputError(f"{title}: the first row is empty; it must name the columns")
     repeated = sorted({text for text in texts if text and texts.count(text) > 1})
     if repeated:
-        raise InputError(f"{title}: the first row names {', '.join(map(repr, repeated))} more than once")
+        raise InputError(f"{title}: the first row names {', '.join(map(shown, repeated[:12]))} more than once")
     return {text: position for position, text in enumerate(texts) if text}
 
 
-def _copy_rows(rows: Iterator[tuple[Any, ...]], columns: Mapping[str, int], copy: Path) -> list[int]:
+def _copy_rows(rows: Iterator[tuple[Any, ...]], columns: Mapping[str, int], copy: Path, title: str) -> list[int]:
     blank: list[int] = []
     with copy.open("w", encoding="utf-8") as handle:
         for number, row in enumerate(rows, 2):
+            if number > MAX_ROWS:
+                raise InputError(f"{title}: more rows than the {MAX_ROWS:,} that a sheet can have")
             record = {
                 name: _plain(row[position]) if position < len(row) else None for name, position in columns.items()
             }

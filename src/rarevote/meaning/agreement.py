@@ -40,6 +40,17 @@ from rarevote.crowd.names import in_kind, listed
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read
 from rarevote.io.tables import Table
+from rarevote.kernels.plain_agreement import (
+    ASKED,
+    FOLLOWED,
+    MET,
+    N_SUMS,
+    PAIRED_SHARE,
+    SAME,
+    SHARE,
+    VOTES,
+    counting,
+)
 
 Level = Literal["nominal", "ordinal", "interval"]
 FloatArray = NDArray[np.float64]
@@ -255,11 +266,9 @@ class _Votes:
 
     @classmethod
     def of(cls, crowd: Annotations) -> _Votes:
-        from rarevote.kernels.agreement import mark_last
-
         task_ptr, worker, label = crowd.task_ptr, crowd.worker, crowd.label
         kept = np.ones(worker.size, dtype=bool)
-        n_repeats = int(mark_last(task_ptr, worker, crowd.n_workers, kept))
+        n_repeats = int(counting(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept))
         if n_repeats:
             left = np.concatenate([[0], np.cumsum(kept)])
             task_ptr, worker, label = left[task_ptr], worker[kept], label[kept]
@@ -268,8 +277,6 @@ class _Votes:
 
 def _groups(crowd: Annotations, level: Level) -> tuple[NDArray[np.int64], int]:
     """A group for each task: its own, or one of many drawn at random, as many as memory allows."""
-    from rarevote.kernels.agreement import N_SUMS
-
     cells = crowd.n_classes * (crowd.n_classes if level == "ordinal" else N_SUMS)
     n_groups = min(max(crowd.n_tasks, 1), int(np.clip(_MAX_CELLS // max(cells, 1), _MIN_GROUPS, _MAX_GROUPS)))
     group = np.arange(crowd.n_tasks)
@@ -302,12 +309,10 @@ class _Sums:
     def of(
         cls, votes: _Votes, group: NDArray[np.int64], n_groups: int, level: Level, places: Any, values: FloatArray
     ) -> _Sums:
-        from rarevote.kernels.agreement import N_SUMS, task_sums
-
         K = votes.n_classes
         sums, tasks = np.zeros((n_groups, N_SUMS, K)), np.zeros((n_groups, 2))
         coincidences = np.zeros((n_groups if level == "ordinal" else 0, K, K))
-        task_sums(votes.task_ptr, votes.label, group, sums, tasks, coincidences)
+        counting(votes.task_ptr, K).task_sums(votes.task_ptr, votes.label, group, sums, tasks, coincidences)
         if level == "ordinal":
             by_rank = np.argsort(places)
             coincidences = coincidences[:, by_rank][:, :, by_rank]
@@ -339,14 +344,10 @@ class _Sums:
         return self.weighted(np.ones((1, len(self.sums))))
 
     def _shares(self) -> FloatArray:
-        from rarevote.kernels.agreement import SHARE
-
         return _over(self.sums[:, SHARE], self.tasks[:, :1])
 
     def coefficients(self) -> dict[str, FloatArray]:
         """All but Cohen's kappa, (r) each."""
-        from rarevote.kernels.agreement import SAME
-
         raw = _over(self.sums[:, SAME].sum(axis=1), self.tasks[:, 1])
         shares = self._shares()
         by_shares = (shares**2).sum(axis=1)
@@ -359,8 +360,6 @@ class _Sums:
         }
 
     def _alpha(self) -> FloatArray:
-        from rarevote.kernels.agreement import MET, VOTES
-
         votes = self.sums[:, VOTES]
         n = votes.sum(axis=1)
         if self.level == "nominal":
@@ -378,16 +377,12 @@ class _Sums:
 
     def class_alpha(self) -> FloatArray:
         """Alpha of each class against all others, (r, K)."""
-        from rarevote.kernels.agreement import MET, VOTES
-
         votes = self.sums[:, VOTES]
         n = votes.sum(axis=1, keepdims=True)
         return 1 - _over((n - 1) * (votes - self.sums[:, MET]), votes * (n - votes))
 
     def per_class(self) -> dict[str, FloatArray]:
         """The columns of the table of classes, (r, K) each."""
-        from rarevote.kernels.agreement import ASKED, FOLLOWED, PAIRED_SHARE, SAME, VOTES
-
         shares = self._shares()
         apart = _over(self.sums[:, PAIRED_SHARE] - self.sums[:, SAME], self.tasks[:, 1:])
         return {
@@ -417,8 +412,6 @@ class _Pairs:
 
     @classmethod
     def of(cls, votes: _Votes) -> _Pairs:
-        from rarevote.kernels.agreement import by_worker, pair_kappas
-
         task_ptr, n_workers = votes.task_ptr, votes.n_workers
         size = np.diff(task_ptr)
         task = np.repeat(np.arange(len(size), dtype=np.int32), size)
@@ -427,7 +420,8 @@ class _Pairs:
             order = np.lexsort((worker, task))
             worker, label = worker[order], label[order]
         own, worker_ptr = np.empty(worker.size, dtype=np.int64), np.zeros(n_workers + 1, dtype=np.int64)
-        by_worker(worker, worker_ptr, own)
+        kernels = counting(task_ptr, votes.n_classes)
+        kernels.by_worker(worker, worker_ptr, own)
         later = np.repeat(task_ptr[1:], size) - np.arange(worker.size) - 1
         met = np.bincount(worker, later, minlength=n_workers).astype(np.int64)
 
@@ -436,7 +430,7 @@ class _Pairs:
             widest = int(met[begin:end].max(initial=0))
             most = int(np.minimum(met[begin:end], n_workers - 1 - np.arange(begin, end)).sum())
             filled = np.empty((most, 4), dtype=np.int32), np.empty(most), np.empty(most), np.zeros(len(size))
-            n = pair_kappas(
+            n = kernels.pair_kappas(
                 task_ptr, worker, label, worker_ptr, own, task, begin, end,
                 votes.n_classes, min(widest, n_workers), widest, *filled,
             )  # fmt: skip

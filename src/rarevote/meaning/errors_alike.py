@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import count, counted, listed, percent
+from rarevote.kernels.plain_agreement import counting
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -278,8 +279,6 @@ class _Compared:
     @classmethod
     def of(cls, crowd: Annotations, wanted: NDArray[np.bool_]) -> _Compared:
         """Only these tasks, fewer of them if they are very many, and the busiest workers on them."""
-        from rarevote.kernels.agreement import mark_last
-
         sizes = np.diff(crowd.task_ptr)
         chosen = np.flatnonzero(wanted & (sizes > 1))
         share = _MAX_PAIRS / max(float((sizes[chosen] * (sizes[chosen] - 1) // 2).sum()), 1.0)
@@ -290,7 +289,7 @@ class _Compared:
         place = np.repeat(crowd.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
         worker, label = crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
         kept = np.ones(len(worker), dtype=bool)
-        if mark_last(task_ptr, worker, crowd.n_workers, kept):
+        if counting(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept):
             task_ptr = np.concatenate([[0], np.cumsum(kept)])[task_ptr]
             worker, label = worker[kept], label[kept]
         n_votes = np.bincount(worker, minlength=crowd.n_workers)
@@ -300,13 +299,13 @@ class _Compared:
 
     def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
         """Correlation of errors and the number of common tasks of every two, (J, J) each."""
-        from rarevote.kernels.pair_errors import pair_errors
-
         slots = np.full(self.n_all, -1, dtype=np.int64)
         slots[self.workers] = np.arange(len(self.workers))
         sums = np.zeros((len(self.workers), len(self.workers), 4))
         votes = self.label if label is None else label
-        pair_errors(self.task_ptr, slots[self.worker], votes, known, self.n_classes, sums)
+        counting(self.task_ptr, self.n_classes).pair_errors(
+            self.task_ptr, slots[self.worker], votes, known, self.n_classes, sums
+        )
         n, first, second, both = np.moveaxis(sums, 2, 0)
         spread = np.sqrt(first * (n - first) * second * (n - second))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -5,7 +5,7 @@ are flagged as make the *expected* recall reach the target. Gold that is a *rand
 promise: with ``g`` of them of the class, flagging all tasks that score at least as high as the ``(r + 1)``-th lowest of
 them misses the target with probability at most ``P(Binomial(g, 1 - target) <= r)``. Where they are so few that this
 cannot be small, nothing is promised, and what remains is an audit, whose cost has a floor that nobody gets below
-(:mod:`rarevote.meaning.audit.floor`).
+(:mod:`rarevote.meaning.floor`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import find_name, listed
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
-from rarevote.meaning.audit.floor import floor_reviews
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.expect import curve_of_class, drawn_rates, expectations, given_share, grouped
+from rarevote.meaning.floor import floor_reviews
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 from rarevote.io.model_files import SavedModel, write_model
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator
+
+_SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
 
 FloatArray = NDArray[np.float64]
 
@@ -62,8 +64,8 @@ class PredictsNewTasks(Estimator):
     #: whether a label that the fit did not see is a class like any other: so where a vote has the same weight for all
     takes_new_labels: ClassVar[bool] = False
     #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
-    #: colon what they hold, where that is not just any number: p for probabilities, log for their logarithms, n for
-    #: counts
+    #: colon what they hold, where that is not just any number: p for probabilities, share for those that sum to one,
+    #: log for logarithms of probabilities, n for counts
     remembers: ClassVar[Mapping[str, str]] = {}
 
     def save(self, path: str | Path) -> None:
@@ -157,6 +159,13 @@ class PredictsNewTasks(Estimator):
         label = class_number[crowd.label].astype(smallest_unsigned(len(classes)))
         crowd = replace(crowd, label=label, classes=classes)
         posterior = self._posterior_of(crowd, worker)
+        # Written so that NaN fails; a model from a file may hold numbers that no fit gives.
+        wrong = ~(np.abs(posterior.sum(axis=1) - 1.0) < _SUM_TOLERANCE)
+        if wrong.any():
+            first = crowd.task_names()[int(wrong.argmax())]
+            raise InputError(
+                f"the model gives task {shown(first)} no probabilities: its file is damaged or was altered; fit again"
+            )
         return NewTasks(crowd, source, posterior, self._choose(posterior, crowd), int((worker < 0).sum()))
 
 

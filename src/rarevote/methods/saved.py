@@ -16,7 +16,15 @@ from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS
 
 # What an array holds, and between which bounds; roundings of a logarithm may lead a little above 0.
-_RANGES = {"": (-np.inf, np.inf), "p": (0.0, 1.0 + 1e-9), "log": (-np.inf, 1e-9), "n": (0.0, np.inf)}
+_RANGES = {
+    "": (-np.inf, np.inf),
+    "p": (0.0, 1.0 + 1e-9),
+    "share": (0.0, 1.0 + 1e-9),
+    "log": (-np.inf, 1e-9),
+    "n": (0.0, np.inf),
+}
+# Of single precision and of many classes, sums of shares are not exactly one.
+_SUM_TOLERANCE = 1e-3
 
 
 def load(path: str | Path) -> PredictsNewTasks:
@@ -76,6 +84,8 @@ def _checked(saved: SavedModel, kind: type[PredictsNewTasks]) -> dict[str, NDArr
         low, high = _RANGES[holds]
         if array.size and not (low <= array.min() and array.max() <= high):
             raise ValueError(f"{name} is out of range")
+        if holds == "share" and np.abs(array.sum(axis=-1) - 1.0).max(initial=0.0) > _SUM_TOLERANCE:
+            raise ValueError(f"{name} are shares, and do not sum to 1")
         arrays[name] = array
     return arrays
 

@@ -1,8 +1,8 @@
 """A simulated crowd as files, written chunk by chunk so that its size is limited by the disk alone.
 
 Three files: ``labels`` (task, worker, label), ``truth`` (task, label) and ``workers.csv`` (worker, type,
-accuracy of each class). They are written into a hidden folder beside their places and moved there at the end;
-whatever goes wrong before, no half-written file is left.
+accuracy of each class). They are written into a hidden folder beside their places and moved there at the end, when
+those of another crowd have been taken away; whatever goes wrong before, no half-written file is left.
 """
 
 from __future__ import annotations
@@ -54,36 +54,35 @@ def write_crowd(
 ) -> CrowdFiles:
     """Write the chunks of one crowd as ``labels``, ``truth`` and ``workers.csv``, replacing older ones.
 
-        Only one chunk is held at a time. Parquet is made by DuckDB from the finished CSV, out of core, so for a
-        while the disk holds both.
+    Only one chunk is held at a time. Parquet is made by DuckDB from the finished CSV, out of core, so for a
+    while the disk holds both.
 
-        Args:
-            folder: where to; made if it does not exist.
-            chunks: consecutive parts of one crowd, from `rarevote.simulate.crowds.simulate_chunks`; ``[crowd]`` for a
-                whole.
-            format: of labels and truth, ``"csv"`` or ``"parquet"``.
-            task_name: how a task's number becomes its id.
-            worker_name: how a worker's number becomes their id.
-            class_names: names of the classes; their numbers if not given.
-            progress: called after each chunk with the numbers of tasks and annotations written so far.
+    Args:
+        folder: where to; made if it does not exist.
+        chunks: consecutive parts of one crowd, from `rarevote.simulate.crowds.simulate_chunks`; ``[crowd]`` for a
+            whole.
+        format: of labels and truth, ``"csv"`` or ``"parquet"``.
+        task_name: how a task's number becomes its id.
+        worker_name: how a worker's number becomes their id.
+        class_names: names of the classes; their numbers if not given.
+        progress: called after each chunk with the numbers of tasks and annotations written so far.
 
-        Returns:
-            The paths of the files, and the totals.
+    Returns:
+        The paths of the files, and the totals.
 
-        Raises:
-            ParameterError: the format is unknown, or names are empty, contain a line break or are not all
-                different.
-            InputError: there is no chunk.
+    Raises:
+        ParameterError: the format is unknown, or names are empty, contain a line break or are not all
+            different.
+        InputError: there is no chunk.
 
-        Example:
-            >>> import tempfile
-            >>> from rarevote.io.duck import AS_WRITTEN, connection, literal
-    from rarevote.simulate.crowds import simulate_crowd
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     crowd = simulate_crowd(10, 5, random_state=0)
-            ...     files = write_crowd(folder, [crowd], class_names=["sound", "defect"])
-            ...     print(files.truth.read_text().splitlines()[:2])
-            ['task,label', 'task-000000000000,defect']
+    Example:
+        >>> import tempfile
+        >>> from rarevote.simulate.crowds import simulate_crowd
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     crowd = simulate_crowd(10, 5, random_state=0)
+        ...     files = write_crowd(folder, [crowd], class_names=["sound", "defect"])
+        ...     print(files.truth.read_text().splitlines()[:2])
+        ['task,label', 'task-000000000000,defect']
     """
     if format not in ("csv", "parquet"):
         raise ParameterError(f"format must be csv or parquet, not {format!r}")
@@ -97,6 +96,9 @@ def write_crowd(
             if format == "parquet":
                 _csv_to_parquet(desk, {"labels": ("task", "worker", "label"), "truth": ("task", "label")})
             names = (f"labels.{format}", f"truth.{format}", "workers.csv")
+            # Votes of one crowd must never lie beside the truth of another, if we are killed between two of them.
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
             labels, truth, workers = ((desk / name).replace(folder / name) for name in names)
     except BaseException as error:
         if is_new:
@@ -208,9 +210,14 @@ def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
             source, target = desk / f"{table}.csv", desk / f"{table}.parquet"
             # Nothing is left to be guessed: a class named "1" or "NULL" stays text.
             rows = (
-                f"read_csv(?, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
-                f"columns = ?, {AS_WRITTEN})"
+                f"read_csv($source, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+                f"columns = $columns, {AS_WRITTEN})"
             )
-            given = [literal(str(source)), dict.fromkeys(columns, "VARCHAR"), str(target)]
-            database.execute(f"COPY (SELECT * FROM {rows}) TO ? (FORMAT parquet, USE_TMP_FILE false)", given)
+            # By name: DuckDB 1.4 counts those of a COPY from its end.
+            given = {
+                "source": literal(str(source)),
+                "columns": dict.fromkeys(columns, "VARCHAR"),
+                "target": str(target),
+            }
+            database.execute(f"COPY (SELECT * FROM {rows}) TO $target (FORMAT parquet, USE_TMP_FILE false)", given)
             source.unlink()

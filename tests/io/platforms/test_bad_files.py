@@ -166,3 +166,11 @@ def test_odd_values_are_never_a_crash(tmp_path: Path, name: str) -> None:
         except RarevoteError:
             continue
         assert all(isinstance(cell, str) and cell.strip() for cell in (*export.task, *export.worker, *export.label))
+
+
+def test_a_member_without_a_name_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("\0"), b"{}")  # which the module cuts at the zero byte
+        archive.writestr("ana.jsonl", b'{"id": 1, "text": "x", "label": ["a"]}\n')
+    assert [part.stem for part in parts.open_export(path).parts] == ["ana"]

@@ -171,9 +171,9 @@ def test_a_huge_file_of_nothing_is_told_apart_at_once(tmp_path: Path) -> None:
     path = tmp_path / "sparse.csv"
     path.touch()
     os.truncate(path, 2 << 30)
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert detect(path) is None
     for platform in PLATFORMS:
         with pytest.raises(InputError):
             read_export(path, platform=platform)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10  # of the processor, whatever else the machine does

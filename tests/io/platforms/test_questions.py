@@ -91,8 +91,8 @@ def test_the_message_proposes_and_says_why_not() -> None:
         survey.choose()
     assert str(caught.value) == (
         "form.csv: 3 questions were asked: 'damage', 'kind', 'comment'. Say which one: question='damage' (yes, no; 36 "
-        "answers) or question='kind' (a, b, c; 36 answers); all of them: read_each(...). Not proposed: comment (free "
-        "text)"
+        "answers) or question='kind' (a, b, c; 36 answers); all of them: rarevote.read_each(...). Not proposed: "
+        "comment (free text)"
     )
     with (
         speaking_flags(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,14 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
             handle.write(b'{"task":"b","la')
         book.append(Entry("c", "x", None, "t"))
     assert [entry.task for entry in read_journal(path)] == ["a", "c"]
+
+
+@pytest.mark.parametrize("change", [{"task": []}, {"task": None}, {"label": {}}, {"who": []}, {"when": 7}])
+def test_a_line_that_is_no_answer_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+    line = {"task": "a", "label": "x", "who": None, "when": "", **change}
+    journal_path(tmp_path / "plan.json").write_text(json.dumps(line) + "\n")
+    with pytest.raises(InputError, match="line 1: is no answer"):
+        read_journal(tmp_path / "plan.json")
 
 
 def test_doctests() -> None:

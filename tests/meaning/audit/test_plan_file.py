@@ -88,6 +88,51 @@ def test_unreadable_plans_say_why(tmp_path: Path) -> None:
         Audit.load(tmp_path / "none.json")
 
 
+def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(plan: dict[str, Any]) -> None:
+        holder: Any = plan
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = to
+
+    return change
+
+
+DAMAGES = [
+    _set("rounds", 0, "v", to=0.5),
+    _set("rounds", 0, "v", to=[[0.5], [0.5]]),
+    _set("rounds", 0, "w", 0, to=10**400),
+    _set("rounds", 0, "answers", 0, to="defect"),
+    _set("rounds", 0, "answers", 0, "label", to={"a": 1}),
+    _set("rounds", 0, "answers", 0, "who", to=float("nan")),
+    _set("strata", 0, "tasks", 0, to={"a": 1}),
+    _set("strata", 0, "tasks", 0, to=float("inf")),
+    _set("strata", 0, "p0", to=float("nan")),
+    _set("strata", 0, "p0", to=10**400),
+    _set("flag_cost", to=float("inf")),
+    _set("target", to="1e999999999"),
+    _set("target", to=0.9),
+    _set("classes", to="ab"),
+    _set("budget", to=[]),
+    _set("aim", to=[]),
+    _set("seed", to=7),
+    _set("started", to=float("nan")),
+    _set("source", to={"a": float("nan")}),
+    _set("earlier", to=[[]]),
+    _set("gold", to=[[[], "defect"]]),
+    _set("extras", to=[[]]),
+]
+
+
+@pytest.mark.parametrize("change", DAMAGES)
+def test_damage_of_any_kind_is_an_error_of_ours(change: Callable[[dict[str, Any]], None]) -> None:
+    audit, _ = finished()
+    plan = json.loads(audit.to_json())
+    change(plan)
+    with pytest.raises(InputError, match="the plan is damaged"):
+        Audit.from_json(json.dumps(plan)).certificate()
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # tampering
 
@@ -204,6 +249,12 @@ def test_every_change_of_the_certificate_is_found(name: str) -> None:
     record = audit.certificate()
     record[name] = "something else"
     assert len(verify(audit, record)) == 1
+
+
+def test_a_number_beyond_all_others_is_no_log_wealth() -> None:
+    audit, _ = finished()
+    claimed = {**audit.certificate(), "log_wealth": [10**400] * len(audit.certificate()["log_wealth"])}
+    assert any("the bets on set 0" in reason for reason in verify(audit.to_json(), claimed))
 
 
 def test_other_reasons() -> None:

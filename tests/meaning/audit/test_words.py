@@ -11,9 +11,9 @@ import pytest
 import rarevote.meaning.audit.answers
 import rarevote.meaning.audit.audit
 import rarevote.meaning.audit.draws
-import rarevote.meaning.audit.floor
 import rarevote.meaning.audit.journal
 import rarevote.meaning.audit.strata
+import rarevote.meaning.floor
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.words import (
     advice_words,
@@ -109,7 +109,7 @@ def test_expert_and_crowd_disagree() -> None:
         rarevote.meaning.audit.answers,
         rarevote.meaning.audit.audit,
         rarevote.meaning.audit.draws,
-        rarevote.meaning.audit.floor,
+        rarevote.meaning.floor,
         rarevote.meaning.audit.journal,
         rarevote.meaning.audit.strata,
     ],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
@@ -207,5 +207,5 @@ def look_up(name: str, *places: Any) -> Any:
 
 def listed(names: Sequence[str]) -> str:
     """Names for a message."""
-    shown = ", ".join(repr(name) for name in names[:40])
-    return (shown + (", ..." if len(names) > 40 else "")) or "none"
+    first = ", ".join(shown(name) for name in names[:40])
+    return (first + (", ..." if len(names) > 40 else "")) or "none"

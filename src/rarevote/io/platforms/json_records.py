@@ -15,6 +15,7 @@ from itertools import islice
 from typing import IO, Any
 
 from rarevote.errors import InputError
+from rarevote.io.json_text import may_have_halves, whole_letters
 from rarevote.io.platforms.base import NotUtf8Error
 from rarevote.io.platforms.parts import Part
 
@@ -143,8 +144,9 @@ class _Walker:
         size = _CHUNK
         while True:
             try:
-                value, self._at = self._json.raw_decode(self._buffer, self._at)
-                return value
+                begin = self._at
+                value, self._at = self._json.raw_decode(self._buffer, begin)
+                return whole_letters(value) if may_have_halves(self._buffer, begin, self._at) else value
             except json.JSONDecodeError as error:
                 if not self._may_be_cut(error):
                     raise self._broken(error.msg[0].lower() + error.msg[1:], error.pos, number) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -39,8 +40,8 @@ _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
 _CHUNK = 1 << 16  # bytes
 _FIRST_RECORDS = 5
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-# What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password.
-_NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError)
+# What a zip file raises besides: a wrong checksum, a packing that Python does not know, a password, damaged fields.
+_NOT_UNZIPPED = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, struct.error)
 
 
 @contextmanager
@@ -313,4 +314,5 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
 def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:
     name = PurePosixPath(entry.filename.replace("\\", "/"))
     hidden = any(piece.startswith(".") and piece.strip(".") for piece in name.parts) or "__MACOSX" in name.parts
-    return not entry.is_dir() and not hidden and name.suffix.lower() in endings
+    # A member without a name is not asked whether it is a folder: Python looks at the last letter.
+    return bool(entry.filename) and not entry.is_dir() and not hidden and name.suffix.lower() in endings

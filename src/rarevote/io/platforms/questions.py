@@ -53,7 +53,7 @@ class EveryQuestionError(InputError):
 
     def __init__(self, title: str, questions: dict[str, bool]) -> None:
         self.questions = questions
-        every = how("rarevote.io.read.crowd.read_each(...)", "rarevote aggregate --question all --out FOLDER")
+        every = how("rarevote.read_each(...)", "rarevote aggregate --question all --out FOLDER")
         super().__init__(f"{title}: one question at a time; {every} answers each of {listed(list(questions))}")
 
 
@@ -217,7 +217,7 @@ class QuestionSurvey:
             raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")
         proposed = " or ".join(f"{name_question(name)} ({self._tallies[name].words})" for name in plausible[:_SHOWN])
         aside = f". Not proposed: {_reasons(others)}" if others else ""
-        every = how("read_each(...)", "--question all")
+        every = how("rarevote.read_each(...)", "--question all")
         raise InputError(f"{asked}Say which one: {proposed}; all of them: {every}{aside}")
 
     def ranked(self) -> tuple[list[str], dict[str, str]]:

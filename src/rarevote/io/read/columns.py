@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from rarevote.errors import ColumnsError, ParameterError, how
+from rarevote.errors import ColumnsError, ParameterError, how, shown
 
 # What labelling tools, published datasets and other packages call them; compared without case and punctuation.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -105,8 +105,8 @@ def has_roles(found: Sequence[str], columns: Mapping[str, str] | None = None) ->
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [repr(str(name)) for name in names[:12]]
-    return ", ".join(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if shown else "none"
+    first = [shown(str(name)) for name in names[:12]]
+    return ", ".join(first) + (f" and {len(names) - 12} more" if len(names) > 12 else "") if first else "none"
 
 
 def name_columns(pairs: Mapping[str, str]) -> str:

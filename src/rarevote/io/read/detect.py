@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from rarevote.errors import InputError
+from rarevote.io.write.atomic import temporary_folder_full
 
 Compression = Literal["none", "gzip", "zstd"]
 
@@ -210,6 +211,9 @@ def readable(title: str) -> Iterator[None]:
     try:
         yield
     except _damages() as error:
+        # Reading needs no room; a copy that is made meanwhile does.
+        if full := temporary_folder_full(error):
+            raise full from None
         reason = getattr(error, "strerror", None) or f"damaged or cut off: {error}"
         raise InputError(f"{title}: cannot be read ({reason})") from None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import glob
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
+from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal, with_objects
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.csv_text import check_lines, lines_of_rows, read_header
 from rarevote.io.read.detect import (
@@ -39,6 +38,7 @@ from rarevote.io.read.sources import (
     json_source,
     with_partitions,
 )
+from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 _SAMPLED_RECORDS = 10_000
 _TAIL = 1 << 16  # bytes in which the end of a list stands
@@ -71,9 +71,14 @@ def open_sources(
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if not given:
         raise ParameterError("no input file")
-    with tempfile.TemporaryDirectory(prefix="rarevote-") as folder, connection() as database:
-        opener = _Opener(database, Path(folder), file_format, has_header, sheet, wanted, found)
-        sources = [source for one in given for source in opener.open(one)]
+    with scratch_folder("input") as folder, connection() as database:
+        opener = _Opener(database, folder, file_format, has_header, sheet, wanted, found)
+        try:
+            sources = [source for one in given for source in opener.open(one)]
+        except OSError as error:
+            if full := temporary_folder_full(error):
+                raise full from None
+            raise
         forms = {source.form: source.title for source in reversed(sources)}
         if len(forms) > 1:
             titles = " and ".join(forms.values())
@@ -171,10 +176,7 @@ class _Opener:
         if kind == "parquet":
             return self._parquet(str(path), title)
         if kind == "arrow":
-            from rarevote.io.arrow_files import open_arrow
-
-            name, opened, columns = open_arrow(found)
-            return FileTable((File(str(path), title),), "typed", name, (), columns, objects={name: opened})
+            return self._arrow(found)
         return self._spreadsheet(path, title)
 
     def _delimited(self, found: Found, delimiter: str | None) -> FileTable:
@@ -268,6 +270,20 @@ class _Opener:
         except duckdb.Error as error:
             raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
+
+    def _arrow(self, found: Found) -> FileTable:
+        import duckdb
+
+        from rarevote.io.arrow_files import open_arrow
+
+        name, opened, columns = open_arrow(found)
+        try:
+            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}")
+        except duckdb.Error as error:  # it does not know all types that Arrow has
+            reason = first_line(error)[:200]
+            raise InputError(f"{found.title}: a column is of a type that cannot be read ({reason})") from None
+        file = File(str(found.path), found.title)
+        return FileTable((file,), "typed", name, (), columns, objects={name: opened})
 
     def _parquet(self, path: str, title: str) -> FileTable:
         import duckdb

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from rarevote.errors import InputError
@@ -37,7 +39,11 @@ def replacing(path: Path) -> Iterator[Path]:
         remove_abandoned(path.parent)
         # Opened with the permissions that a result should have: the user's umask decides, and no thread has to ask it.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        yield temporary
+        held = _hold(temporary)
+        try:
+            yield temporary
+        finally:
+            _let_go(held)
         with temporary.open("rb+") as handle:
             os.fsync(handle.fileno())
         temporary.replace(path)
@@ -49,7 +55,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes left in a folder: hidden files and folders of ours, untouched for a day."""
+    """Remove what killed processes left in a folder: hidden files and folders of ours, untouched for a day.
+
+    What a living process holds stays, however long it has been at it and whatever the clock did meanwhile.
+    """
     if folder in _LOOKED_INTO:
         return
     _LOOKED_INTO.add(folder)
@@ -59,7 +68,7 @@ def remove_abandoned(folder: Path) -> None:
             if not (entry.name.startswith(".") and _MARK in entry.name):
                 continue
             with suppress(OSError):
-                if entry.stat(follow_symlinks=False).st_mtime > oldest:
+                if entry.stat(follow_symlinks=False).st_mtime > oldest or _is_held(entry.path):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
@@ -81,19 +90,58 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path, title: str) -> Iterator[Path]:
-    """A hidden folder in ``parent`` that vanishes with all in it when the block ends."""
-    remove_abandoned(parent)
-    folder = Path(tempfile.mkdtemp(prefix=f".{title[:32]}{_MARK}", dir=parent))
+    """A hidden folder in ``parent`` that vanishes with all in it when the block ends.
+
+    Raises:
+        InputError: ``parent`` cannot be written to.
+    """
+    folder, remove = _made_folder(parent, title)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove()
+
+
+def scratch_folder(title: str) -> AbstractContextManager[Path]:
+    """The same in the machine's temporary folder."""
+    return temporary_folder(Path(tempfile.gettempdir()), title)
+
+
+def lasting_scratch_folder(title: str) -> tuple[Path, Callable[[], None]]:
+    """The same for as long as something else lasts: the folder, and what removes it, but in no forked process."""
+    return _made_folder(Path(tempfile.gettempdir()), title)
+
+
+def _made_folder(parent: Path, title: str) -> tuple[Path, Callable[[], None]]:
+    remove_abandoned(parent)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{title[:32]}{_MARK}", dir=parent))
+    except OSError as error:
+        raise cannot_write(parent, error) from None
+    held, maker = _hold(folder), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == maker:
+            _let_go(held)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return folder, remove
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:
     """The error for a place that cannot be written to."""
     return InputError(
         f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder"
+    )
+
+
+def temporary_folder_full(error: BaseException) -> InputError | None:
+    """The error for a copy of an input that had no room in the temporary folder; None if it was something else."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return None
+    return InputError(
+        f"{tempfile.gettempdir()}: the folder of temporary files is full ({error.strerror}); free some space, or set "
+        "TMPDIR to another folder"
     )
 
 
@@ -105,3 +153,41 @@ def flush_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+# Who works on a temporary file or folder holds a lock on it, which goes when the process does, however it ends. Some
+# file systems know no locks; Windows removes nothing that is open anyway.
+if sys.platform == "win32":
+
+    def _hold(path: Path) -> int | None:
+        return None
+
+    def _is_held(path: str) -> bool:
+        return False
+
+else:
+    import fcntl
+
+    def _hold(path: Path) -> int | None:
+        descriptor = None
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return descriptor
+
+    def _is_held(path: str) -> bool:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return False
+
+
+def _let_go(held: int | None) -> None:
+    if held is not None:
+        os.close(held)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -42,6 +44,8 @@ def _publish(folder: Path, target: Path, keep_if: Callable[[Path], bool] | None)
             raise
     if keep_if is not None and keep_if(target):
         return
+    if _exchanged(folder, target):
+        return
     old = folder.with_name("old")
     target.rename(old)
     try:
@@ -49,3 +53,19 @@ def _publish(folder: Path, target: Path, keep_if: Callable[[Path], bool] | None)
     except OSError:
         old.rename(target)
         raise
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step, so that a process that dies has done it or not; False if none can.
+
+    Two renames, the way of systems without that step, leave a moment in which neither has the name.
+    """
+    calls = {"linux": ("renameat2", (-100, os.fsencode(one), -100, os.fsencode(other), 2)),
+             "darwin": ("renamex_np", (os.fsencode(one), os.fsencode(other), 2))}  # fmt: skip
+    if sys.platform not in calls:
+        return False
+    import ctypes
+
+    name, arguments = calls[sys.platform]
+    step = getattr(ctypes.CDLL(None), name, None)
+    return step is not None and step(*arguments) == 0

@@ -22,7 +22,7 @@ from rarevote.io.duck import connection, first_line, identifier
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
-from rarevote.io.write.atomic import replacing
+from rarevote.io.write.atomic import replacing, scratch_folder
 
 Column = NDArray[Any] | StoredNames
 Columns = Mapping[str, Column]
@@ -109,8 +109,8 @@ def write_columns(columns: Columns, path: Path, *, spreadsheet_safe: bool = Fals
 
 def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = False) -> None:
     """Write named columns as CSV to an open stream, such as standard output; nothing if anything fails."""
-    with tempfile.TemporaryDirectory(prefix="rarevote-") as folder:
-        path = Path(folder) / "rows.csv"
+    with scratch_folder("rows") as folder:
+        path = folder / "rows.csv"
         write_columns(columns, path, spreadsheet_safe=spreadsheet_safe)
         handle.flush()
         with path.open("rb") as rows:

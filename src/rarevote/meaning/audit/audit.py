@@ -17,7 +17,6 @@ from rarevote.errors import InputError
 from rarevote.meaning.audit.certificate import certificate
 from rarevote.meaning.audit.draws import shuffle_key
 from rarevote.meaning.audit.estimates import Estimate, Estimates
-from rarevote.meaning.audit.floor import Share, floor_reviews, most_positives
 from rarevote.meaning.audit.journal import Journal, journal_path, read_journal, standing, writing
 from rarevote.meaning.audit.opening import check_whole, now, open_plan
 from rarevote.meaning.audit.plan_file import (
@@ -35,6 +34,7 @@ from rarevote.meaning.audit.progress import Step, step_of, to_be_bought
 from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.wealth import Stakes, Wealth
+from rarevote.meaning.floor import Share, floor_reviews, most_positives
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"

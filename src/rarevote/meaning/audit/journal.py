@@ -19,7 +19,7 @@ from typing import IO, Any
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
-from rarevote.meaning.audit.plan_file import to_text
+from rarevote.meaning.audit.plan_file import plain_name, to_text
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,11 @@ def read_journal(plan: Path | str) -> list[Entry]:
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line)
-            undo = record.get("undo") is True
-            entries.append(Entry(record["task"], record["label"], record["who"], record["when"], undo))
+            task, when = plain_name(record["task"], "task"), record["when"]
+            label, who = (None if record[key] is None else plain_name(record[key], key) for key in ("label", "who"))
+            if not isinstance(when, str):
+                raise TypeError("when is text")
+            entries.append(Entry(task, label, who, when, record.get("undo") is True))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{path}, line {number}: is no answer; restore the file from a copy") from None
     return entries

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import as_name_array, find_name, listed
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.floor import Share
 from rarevote.meaning.audit.plan_file import Aim, plain_name
 from rarevote.meaning.calibrate import calibrate_fit
+from rarevote.meaning.floor import Share
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted

@@ -25,17 +25,19 @@ Rounds are only ever added and answers only ever filled in: :func:`write_plan` r
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 from rarevote.meaning.audit.strata import Strata
@@ -43,6 +45,7 @@ from rarevote.meaning.audit.wealth import Stakes
 
 FORMAT, VERSION = "rarevote audit plan", 1
 Aim = Literal["certificate", "estimate"]
+_MAX_WEIGHT = 1 << 53  # beyond which a float is no longer exact; those that are drawn by are at most 2^32
 
 
 @dataclass(frozen=True)
@@ -170,8 +173,10 @@ def parse_plan(text: str) -> Plan:
         )
     try:
         plan = _plan(record)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise InputError(f"the plan is damaged: {type(error).__name__} {error}") from None
+    except InputError as error:
+        raise InputError(f"the plan is damaged: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
+        raise InputError(f"the plan is damaged: {type(error).__name__} {shown(str(error), 200)}") from None
     _check(plan)
     return plan
 
@@ -180,40 +185,83 @@ def _plan(record: Mapping[str, Any]) -> Plan:
     strata = record["strata"]
     return Plan(
         name=record["class"],
-        classes=record["classes"],
-        target=Fraction(record["target"]),
-        confidence=Fraction(record["confidence"]),
-        flag_cost=float(record["flag_cost"]),
-        aim=record["aim"],
-        budget=record["budget"],
-        seed=int(record["seed"], 16),
-        started=record["started"],
-        labels_sha256=record["labels_sha256"],
-        gold_sha256=record["gold_sha256"],
-        source=record["source"],
-        earlier=list(record["earlier"]),
-        gold=dict(record["gold"]),
-        strata=Strata(
-            tuple(tuple(one["tasks"]) for one in strata), np.array([one["p0"] for one in strata], dtype=np.float64)
-        ),
+        classes=None if record["classes"] is None else _list(record["classes"]),
+        target=_rational(record["target"]),
+        confidence=_rational(record["confidence"]),
+        flag_cost=float(_numbers([record["flag_cost"]])[0]),
+        aim=_one_of(record["aim"], *get_args(Aim)),
+        budget=_of(record["budget"], int, type(None)),
+        seed=int(_of(record["seed"], str), 16),
+        started=_of(record["started"], str),
+        labels_sha256=_of(record["labels_sha256"], str, type(None)),
+        gold_sha256=_of(record["gold_sha256"], str, type(None)),
+        source=_written_as_read(_of(record["source"], dict, type(None))),
+        earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
+        gold={plain_name(task, "task"): plain_name(label, "label") for task, label in _list(record["gold"])},
+        strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
         rounds=[_round(one) for one in record["rounds"]],
-        extras={one["task"]: _answer(one) for one in record["extras"]},
-        repeats={one["task"]: _answer(one) for one in record["repeats"]},
+        extras={plain_name(one["task"], "task"): _answer(one) for one in record["extras"]},
+        repeats={plain_name(one["task"], "task"): _answer(one) for one in record["repeats"]},
     )
+
+
+def _of(value: Any, *kinds: type) -> Any:
+    """The value, if it is of one of these types; a truth value is no number."""
+    if type(value) not in kinds:
+        raise TypeError(f"{shown(value)} is a {type(value).__name__}")
+    return value
+
+
+def _one_of(value: Any, *known: Any) -> Any:
+    if value not in known:
+        raise ValueError(f"{shown(value)} is none of {known}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    return list(_of(value, list))
+
+
+def _tasks(names: Any) -> tuple[Any, ...]:
+    return tuple(plain_name(name, "task") for name in _list(names))
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    """Finite numbers in a row."""
+    array = np.array([float(_of(value, int, float)) for value in _list(values)], dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("a number that is not finite")
+    return array
+
+
+def _optional_name(value: Any, what: str) -> Any:
+    return None if value is None else plain_name(value, what)
+
+
+def _rational(text: Any) -> Fraction:
+    """A rational number as we write it; a power of ten would be worked out to its last digit."""
+    if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30})?", _of(text, str)):
+        raise ValueError(f"{shown(text)} is no rational number")
+    return Fraction(text)
+
+
+def _written_as_read(value: Any) -> Any:
+    """What is only passed on must be something that a plan can hold."""
+    to_text(value)
+    return value
 
 
 def _round(record: Mapping[str, Any]) -> Round:
-    stakes = Stakes(
-        tuple(record["w"]), np.array(record["v"], dtype=np.float64), np.array(record["gamma"], dtype=np.float64)
-    )
-    answers = [None if answer is None else _answer(answer) for answer in record["answers"]]
-    return Round(stakes, list(record["tasks"]), answers)
+    stakes = Stakes(tuple(_list(record["w"])), _numbers(record["v"]), _numbers(record["gamma"]))
+    answers = [None if answer is None else _answer(answer) for answer in _list(record["answers"])]
+    return Round(stakes, list(_tasks(record["tasks"])), answers)
 
 
 def _answer(record: Mapping[str, Any]) -> Answer:
+    who, when = _optional_name(record["who"], "expert"), _of(record["when"], str)
     if record.get("worst_case"):
-        return Answer(None, record["who"], record["when"], worst_case=True)
-    return Answer(record["label"], record["who"], record["when"])
+        return Answer(None, who, when, worst_case=True)
+    return Answer(plain_name(record["label"], "label"), who, when)
 
 
 def _check(plan: Plan) -> None:
@@ -223,6 +271,8 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: it has a stratum without tasks")
     if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
         raise InputError("the plan is damaged: a task stands in it twice")
+    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
+        raise InputError("the plan is damaged: its scores or its cost are out of range")
     if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1 or not 0 <= plan.seed < 2**64:
         raise InputError("the plan is damaged: its target, confidence or seed is out of range")
     for number, one in enumerate(plan.rounds, 1):
@@ -230,7 +280,7 @@ def _check(plan: Plan) -> None:
         sound = (
             len(w) == len(v) == n_strata
             and len(gamma) == n_strata - 1
-            and all(type(x) is int and x > 0 for x in w)
+            and all(type(x) is int and 0 < x <= _MAX_WEIGHT for x in w)
             and bool(((v >= 0) & (v <= 1)).all() and ((gamma > 0) & (gamma < 1)).all())
             and len(one.tasks) == len(one.answers)
         )
@@ -253,7 +303,7 @@ def plain_name(value: Any, what: str) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
-    raise InputError(f"{what} {value!r} is neither text nor a number: an audit keeps names in a JSON file")
+    raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit keeps names in a JSON file")
 
 
 def write_plan(path: Path | str, plan: Plan) -> None:

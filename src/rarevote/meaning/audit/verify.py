@@ -12,7 +12,7 @@ from math import inf, isclose
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.certificate import FORMAT, VERSION
@@ -68,7 +68,7 @@ def verify(plan: str | Audit, claimed: str | Mapping[str, Any], *, labels_sha256
         return (f'the certificate is no JSON object of the format "{FORMAT}", version {VERSION}',)
     replayed = audit.certificate()
     reasons = [
-        f"{words}: the certificate says {record.get(name)!r}, the plan {replayed[name]!r}"
+        f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed[name])}"
         for name, words in _SAYS.items()
         if record.get(name) != replayed[name]
     ]
@@ -108,8 +108,14 @@ def _different_wealth(claimed: Any, replayed: list[Any]) -> list[str]:
     if not isinstance(claimed, list) or len(claimed) != len(replayed):
         return ["the bets: the certificate has not one for every set of the plan"]
     for j, (said, found) in enumerate(zip(claimed, replayed, strict=True)):
-        values = [inf if value == "infinity" else value for value in (said, found)]
-        numbers = all(isinstance(value, (int, float)) for value in values)
-        if not numbers or not isclose(values[0], values[1], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+        if not _are_close(*(inf if value == "infinity" else value for value in (said, found))):
+            said = shown(said)
             return [f"the bets on set {j}: the certificate says a log wealth of {said}, the replay gives {found}"]
     return []
+
+
+def _are_close(said: Any, found: float) -> bool:
+    try:
+        return isinstance(said, (int, float)) and isclose(said, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    except OverflowError:  # a whole number beyond all floats
+        return False

@@ -93,12 +93,12 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
-        "prior": "k:p",
+        "prior": "k:share",
         "mean_ability": "k",
         "mean_errors": "kk:p",
         "ability": "wk",
         "errors": "wkk:p",
-        "shares": "k:p",
+        "shares": "k:share",
     }
 
     def __init__(

@@ -26,7 +26,8 @@ from rarevote.kernels.blocks import LANES, MAX_UNROLLED
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast
 from rarevote.kernels.posterior import SMALLEST_PRODUCT, posterior_of_lanes
-from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, NO_DIFFICULTY, SHARED_DIFFICULTY
+from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, MIN_STIFFNESS, NO_DIFFICULTY, SHARED_DIFFICULTY
+from rarevote.methods.cc_rasch.solve_kernel import marginal_step, solve_task
 
 
 def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any) -> float:
@@ -55,12 +56,14 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         damping,  # 0: Newton's curvature, >= 1: that many times its upper bound
         refresh,  # whether to recompute the posterior
         mode,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
+        settle,  # a task whose posterior would still change by more than this is solved; infinity for one step each
         posterior_in,  # (n, K)
         difficulty_in,  # (n, D)
         posterior_out,  # (n, K)
         difficulty_out,  # (n, D)
         of_workers,  # (m, 2, K), added to: gradient and curvature, side by side because they are touched together
-        scalars,  # (2), added to: log likelihood (or its bound), squared norm of the difficulties' gradient
+        scalars,  # (3), added to: log likelihood (or its bound), squared norm of the difficulties' gradient, and how
+        # many votes were visited once more to solve slow tasks
         squares,  # (D), added to: sum of h**2 as it came in
         moved,  # (D), added to: sum of the new h
         class_mass,  # (K), added to: sum of the posterior
@@ -96,6 +99,12 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
         mass = np.zeros((K, L))
         square_sum = np.zeros((K, L))
         moved_sum = np.zeros((K, L))
+        settles = settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY
+        loglik_before, along, bend = np.zeros(L), np.empty(L), np.empty(L)
+        lowest, largest_move = np.empty(L), np.empty(L)
+        step = np.empty(K)
+        here = np.empty((4, K))
+        n_again = 0
 
         for block in range(block_ptr.shape[0] - 1):
             places = order[block * L : min((block + 1) * L, n)]
@@ -171,6 +180,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                     for i in range(size):
                         weights[k, i] = fixed_weight * n_votes[i]
 
+            loglik_before[:] = loglik
             posterior_of_lanes(
                 product, taken_out, is_folded, log_prior, known, refresh, size, K, q_in, q, total, loglik
             )
@@ -185,45 +195,164 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                     posterior_out[task, k] = q[k, i]
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
-            for k in range(K):
-                shares, of_task, bends = q[k], residuals[k], weights[k]
-                for i in range(size):
-                    of_task[i] *= shares[i]
-                    bends[i] *= shares[i]
-            if mode == SHARED_DIFFICULTY:
-                # One difficulty for all classes: every class carries the sum.
-                for i in range(size):
-                    residual_sum = 0.0
-                    weight_sum = 0.0
-                    for k in range(K):
-                        residual_sum += residuals[k, i]
-                        weight_sum += weights[k, i]
-                    for k in range(K):
-                        residuals[k, i] = residual_sum
-                        weights[k, i] = weight_sum
-            if mode != NO_DIFFICULTY:
+            if settles:
+                along[:] = 0.0
+                bend[:] = 1.0
+                lowest[:] = 1.0
+                # Few arrays to a loop: with many, the compiler does not find out that none overlap.
                 for k in range(K):
-                    d = k if mode == CLASS_DIFFICULTY else 0
-                    of_task, bends, of_class, made = residuals[k], weights[k], h[k], ease[k]
+                    shares, of_task, bends, of_class = q[k], residuals[k], weights[k], h[k]
+                    made, pushed, squared = ease[k], gradient[k], square_sum[k]
                     for i in range(size):
-                        slope = pull[d] - of_task[i] - ridge[d] * of_class[i]
-                        of_task[i] = slope
-                        made[i] = slope / (bends[i] + stiffness[d])
-                    if k <= d:
-                        squared, new = square_sum[k], moved_sum[k]
-                        for i in range(size):
-                            norm[i] += of_task[i] * of_task[i]
-                            squared[i] += of_class[i] * of_class[i]
-                            new[i] += of_class[i] + made[i]
+                        pushed[i] = shares[i] * of_task[i]
+                    for i in range(size):
+                        made[i] = pull[k] - pushed[i] - ridge[k] * of_class[i]
+                    for i in range(size):
+                        norm[i] += made[i] * made[i]
+                    for i in range(size):
+                        squared[i] += of_class[i] * of_class[i]
+                    own = curvature[k]
+                    for i in range(size):
+                        own[i] = shares[i] * bends[i] + stiffness[k]
+                    for i in range(size):
+                        own[i] -= pushed[i] * of_task[i]
+                    for i in range(size):
+                        lowest[i] = min(lowest[i], own[i] - MIN_STIFFNESS * stiffness[k])
+                    for i in range(size):
+                        own[i] = 1.0 / own[i]
+                    for i in range(size):
+                        made[i] *= own[i]
+                    for i in range(size):
+                        along[i] += pushed[i] * made[i]
+                    for i in range(size):
+                        bend[i] += pushed[i] * pushed[i] * own[i]
+                    for i in range(size):
+                        own[i] *= pushed[i]
+                if known.shape[0] > 0:
+                    for i in range(size):
+                        if known[i] >= 0:
+                            lowest[i] = -1.0
+                for i in range(size):
+                    along[i] /= bend[i]
+                total[:] = 0.0
+                for k in range(K):
+                    made, pushed, corrected = ease[k], gradient[k], curvature[k]
+                    for i in range(size):
+                        made[i] -= corrected[i] * along[i]
+                    for i in range(size):
+                        total[i] += pushed[i] * made[i]
+                largest_move[:] = 0.0
+                for k in range(K):
+                    shares, of_task, made = q[k], residuals[k], ease[k]
+                    moves = gradient[k]
+                    for i in range(size):
+                        moves[i] = abs(shares[i] * total[i] - moves[i] * made[i])
+                    for i in range(size):
+                        largest_move[i] = max(largest_move[i], moves[i])
+                n_slow = 0
+                for i in range(size):
+                    n_slow += 1 if largest_move[i] > settle or lowest[i] < 0.0 else 0
+                total[:] = 0.0
+                for k in range(K):
+                    shares, of_task, bends, made, then = q[k], residuals[k], weights[k], ease[k], curvature[k]
+                    for i in range(size):
+                        then[i] = made[i] * (of_task[i] + 0.5 * made[i] * bends[i])
+                    for i in range(size):
+                        then[i] = shares[i] * exp_fast(-then[i])
+                    for i in range(size):
+                        total[i] += then[i]
+                if n_slow > 0:
+                    for i in range(size):
+                        if largest_move[i] <= settle and lowest[i] >= 0.0:
+                            continue
+                        for k in range(K):
+                            here[0, k], here[1, k], here[2, k], here[3, k] = (
+                                h[k, i],
+                                q[k, i],
+                                residuals[k, i],
+                                weights[k, i],
+                            )
+                        is_known = known.shape[0] > 0 and known[i] >= 0
+                        moves = marginal_step(here, pull, ridge, stiffness, is_known, step)
+                        if moves > settle:
+                            n_again += solve_task(
+                                signed_odds,
+                                level_ptr,
+                                first_level,
+                                last_level,
+                                i,
+                                log_prior,
+                                pull,
+                                ridge,
+                                stiffness,
+                                of_others,
+                                settle,
+                                loglik[i] - loglik_before[i],
+                                here,
+                                step,
+                            )
+                            for k in range(K):
+                                step[k] = here[0, k] - h[k, i]
+                        else:
+                            for k in range(K):
+                                here[1, k] *= exp_fast(-step[k] * (here[2, k] + 0.5 * step[k] * here[3, k]))
+                        total[i] = here[1].sum()
+                        for k in range(K):
+                            ease[k, i] = step[k]
+                            curvature[k, i] = here[1, k]
+                for k in range(K):
+                    of_class, made, new, shares, then = h[k], ease[k], moved_sum[k], q[k], curvature[k]
+                    for i in range(size):
+                        shares[i] = then[i] / total[i]
                     for i in range(size):
                         of_class[i] += made[i]
+                        new[i] += of_class[i]
+                    for i in range(size):
                         made[i] = exp_fast(-made[i])
                 for i in range(size):
                     task = places[i]
-                    for k in range(K if mode == CLASS_DIFFICULTY else 1):
+                    for k in range(K):
                         difficulty_out[task, k] = h[k, i]
             else:
-                ease[:] = 1.0
+                for k in range(K):
+                    shares, of_task, bends = q[k], residuals[k], weights[k]
+                    for i in range(size):
+                        of_task[i] *= shares[i]
+                        bends[i] *= shares[i]
+                if mode == SHARED_DIFFICULTY:
+                    # One difficulty for all classes: every class carries the sum.
+                    for i in range(size):
+                        residual_sum = 0.0
+                        weight_sum = 0.0
+                        for k in range(K):
+                            residual_sum += residuals[k, i]
+                            weight_sum += weights[k, i]
+                        for k in range(K):
+                            residuals[k, i] = residual_sum
+                            weights[k, i] = weight_sum
+                if mode != NO_DIFFICULTY:
+                    for k in range(K):
+                        d = k if mode == CLASS_DIFFICULTY else 0
+                        of_task, bends, of_class, made = residuals[k], weights[k], h[k], ease[k]
+                        for i in range(size):
+                            slope = pull[d] - of_task[i] - ridge[d] * of_class[i]
+                            of_task[i] = slope
+                            made[i] = slope / (bends[i] + stiffness[d])
+                        if k <= d:
+                            squared, new = square_sum[k], moved_sum[k]
+                            for i in range(size):
+                                norm[i] += of_task[i] * of_task[i]
+                                squared[i] += of_class[i] * of_class[i]
+                                new[i] += of_class[i] + made[i]
+                        for i in range(size):
+                            of_class[i] += made[i]
+                            made[i] = exp_fast(-made[i])
+                    for i in range(size):
+                        task = places[i]
+                        for k in range(K if mode == CLASS_DIFFICULTY else 1):
+                            difficulty_out[task, k] = h[k, i]
+                else:
+                    ease[:] = 1.0
 
             # The votes at the new difficulties, for the workers.
             for level in range(first_level, last_level):
@@ -250,6 +379,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
 
         scalars[0] += loglik.sum()
         scalars[1] += norm.sum()
+        scalars[2] += n_again
         for k in range(K):
             class_mass[k] += mass[k].sum()
         if mode != NO_DIFFICULTY:

@@ -14,6 +14,15 @@ Floats = NDArray[np.float64]
 
 NO_DIFFICULTY, SHARED_DIFFICULTY, CLASS_DIFFICULTY = 0, 1, 2
 
+# Of a task that is solved: steps at most, the longest of them, the rounding of its likelihood, and by what part of
+# ``settle`` its posterior may still move.
+MAX_LOCAL_STEPS = 20
+LONGEST_STEP = 1.0
+LOCAL_ROUNDING = 1e-9
+SOLVED = 0.1
+# A curvature below this part of the penalty's is no good to divide by.
+MIN_STIFFNESS = 1e-3
+
 
 def fused_pass(
     shard: Shard,
@@ -26,12 +35,14 @@ def fused_pass(
     damping: float,  # 0: Newton's curvature, >= 1: that many times its upper bound
     refresh: bool,  # whether to recompute the posterior
     mode: int,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
+    settle: float,  # a task whose posterior would still change by more than this is solved; infinity: one step each
     posterior_in: NDArray[Any],  # (n, K)
     difficulty_in: NDArray[Any],  # (n, D)
     posterior_out: NDArray[Any],  # (n, K)
     difficulty_out: NDArray[Any],  # (n, D)
     of_workers: Floats,  # (m, 2, K), added to: gradient and curvature
-    scalars: Floats,  # (2), added to: log likelihood (or its bound), squared norm of the difficulties' gradient
+    scalars: Floats,  # (3), added to: log likelihood (or its bound), squared norm of the difficulties' gradient, and
+    # how many votes were visited once more to solve slow tasks
     squares: Floats,  # (D), added to: sum of h**2 as it came in
     moved: Floats,  # (D), added to: sum of the new h
     class_mass: Floats,  # (K), added to: sum of the posterior
@@ -65,7 +76,19 @@ def fused_pass(
 
     # Newton on the difficulties; one for all classes sees the sum over classes.
     believed = by_task.spread(q)
-    if mode != NO_DIFFICULTY:
+    if settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY:
+        local = _LocalProblem(shard, odds, log_prior, pull, ridge, stiffness)
+        slope = pull - q * by_task.sums(is_own - right, n) - ridge * h
+        settled, q_then, visited = local.settled(h, q, log_evidence, settle)
+        difficulty_out[...] = settled
+        scalars[1:3] += (slope * slope).sum(), visited
+        squares += (h * h).sum(axis=0)
+        moved += settled.sum(axis=0)
+        x = x * by_task.spread(np.exp(h - settled))
+        wrong = 1.0 / (1.0 + x)
+        right = x * wrong
+        believed = by_task.spread(q_then)
+    elif mode != NO_DIFFICULTY:
         residual = believed * (is_own - right)
         weight = believed * (right * wrong if damping == 0.0 else 0.25 * damping)
         if mode == SHARED_DIFFICULTY:
@@ -84,3 +107,81 @@ def fused_pass(
     curvature = right * wrong if damping == 0.0 else 0.25 * damping
     of_workers[:, 1] += by_worker.sums(believed * curvature, len(odds))
     return change
+
+
+class _LocalProblem:
+    """The difficulties of tasks given all that is shared, a task a row; the posterior follows from them."""
+
+    def __init__(
+        self, shard: Shard, odds: Floats, log_prior: Floats, pull: Floats, ridge: Floats, stiffness: Floats
+    ) -> None:
+        self._rows, self._n = shard.rows, shard.task_ptr.size - 1
+        self._odds, self._log_prior = odds, log_prior
+        self._pull, self._ridge, self._stiffness = pull, ridge, stiffness
+        self._is_known = shard.gold >= 0 if shard.gold.size else np.zeros(self._n, dtype=bool)
+        self._n_votes = np.diff(shard.task_ptr)
+
+    def settled(self, h: Floats, q: Floats, log_evidence: Floats, settle: float) -> tuple[Floats, Floats, int]:
+        """New difficulties and the posterior there, (n, K) each, and how many votes were visited for it.
+
+        Where one step would change the posterior by at most ``settle``, the step is taken, and the posterior follows
+        to second order. The others are solved by steps that do not lower the likelihood.
+        """
+        _, _, r, w = self._votes_at(h)
+        step, change = self._marginal_step(h, q, r, w)
+        then = q * np.exp(-step * (r + 0.5 * step * w))
+        new_h, new_q = h + step, then / then.sum(axis=1, keepdims=True)
+        slow = change > settle
+        here_h, here_q = h.copy(), q.copy()
+        highest = log_evidence - self._penalty(h)
+        visited = 0
+        for _ in range(MAX_LOCAL_STEPS):
+            if not slow.any():
+                break
+            step *= np.minimum(1.0, LONGEST_STEP / np.maximum(np.abs(step).max(axis=1, keepdims=True), LONGEST_STEP))
+            visited += int(self._n_votes[slow].sum())
+            at_q, evidence, r, w = self._votes_at(here_h + step)
+            value = evidence - self._penalty(here_h + step)
+            rises = slow & (value >= highest - LOCAL_ROUNDING)
+            here_h[rises] += step[rises]
+            here_q[rises], highest[rises] = at_q[rises], value[rises]
+            next_step, change = self._marginal_step(here_h, here_q, r, w)
+            step = np.where(rises[:, None], next_step, 0.25 * step)
+            new_h[slow], new_q[slow] = here_h[slow], here_q[slow]
+            slow &= ~rises | (change >= SOLVED * settle)
+        return new_h, new_q, visited
+
+    def _votes_at(self, h: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Posterior, log evidence, and the sums of residuals and weights over the votes of each task."""
+        by_task = self._rows.by_task
+        is_own = self._rows.label[:, None] == np.arange(h.shape[1])
+        x = self._rows.by_worker.spread(self._odds) * by_task.spread(np.exp(-h))
+        wrong = 1.0 / (1.0 + x)
+        right = x * wrong
+        likelihood = np.log(np.where(is_own, right, wrong / max(h.shape[1] - 1, 1)))
+        joint = self._log_prior + by_task.sums(likelihood, self._n)
+        posterior = posterior_of_rows(joint, np.empty(0, dtype=np.int32))
+        return *posterior, by_task.sums(is_own - right, self._n), by_task.sums(right * wrong, self._n)
+
+    def _penalty(self, h: Floats) -> Floats:
+        return np.asarray((h * (0.5 * self._ridge * h - self._pull)).sum(axis=1))
+
+    def _marginal_step(self, h: Floats, q: Floats, r: Floats, w: Floats) -> tuple[Floats, Floats]:
+        """Newton's step with the posterior free, and by how much a probability would change, to first order.
+
+        The negative Hessian is ``diag(a) + u u'`` with ``a = q (w - r^2) + stiffness`` and ``u = q r``. One negative
+        entry of the diagonal is made up for by the rank-one term if the determinant is positive. Where the Hessian is
+        not positive, or the class is known, the step is that of EM.
+        """
+        slope = self._pull - q * r - self._ridge * h
+        own = q * (w - r * r) + self._stiffness
+        n_negative = (own < 0.0).sum(axis=1)
+        is_good = (np.abs(own) > MIN_STIFFNESS * self._stiffness).all(axis=1) & ~self._is_known
+        own = np.where(is_good[:, None], own, 1.0)
+        bend = 1.0 + ((q * r) ** 2 / own).sum(axis=1)
+        is_good &= (n_negative == 0) | ((n_negative == 1) & (bend < -MIN_STIFFNESS))
+        along = (q * r * slope / own).sum(axis=1) / np.where(is_good, bend, 1.0)
+        step = np.where(is_good[:, None], (slope - q * r * along[:, None]) / own, slope / (q * w + self._stiffness))
+        mean = (q * r * step).sum(axis=1, keepdims=True)
+        change = np.abs(q * (mean - r * step)).max(axis=1)
+        return step, np.where(self._is_known, 0.0, change)

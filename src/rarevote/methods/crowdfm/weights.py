@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.errors import WeightsError
+from rarevote.errors import WeightsError, shown
 
 # The published network takes 3.4 MB; these leave room for one of eighty times the size and no more.
 MAX_FILE_BYTES = 1 << 28
@@ -75,11 +75,6 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, NDArray[np.float32]]
     return tensors
 
 
-def _shown(text: str) -> str:
-    """A name from the file, safe to print on one line."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
 def _are_counts(*values: object) -> bool:
     """Whether all are integers (no bool) from 0 to the number of bytes that a file may hold."""
     return all(type(value) is int and 0 <= value <= MAX_FILE_BYTES for value in values)
@@ -108,7 +103,7 @@ def _read_safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:
     position = 0
     for name, (begin, end, _) in sorted(spans.items(), key=lambda item: item[1][:2]):
         if begin != position:
-            raise WeightsError(f"tensor {_shown(name)} starts at byte {begin}, where {position} was expected")
+            raise WeightsError(f"tensor {shown(name)} starts at byte {begin}, where {position} was expected")
         position = end
     if position != len(data):
         raise WeightsError(f"the tensors take {position} bytes, the file holds {len(data)}")
@@ -128,17 +123,17 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _safetensors_span(name: str, entry: object, available: int) -> tuple[int, int, tuple[int, ...]]:
     """First byte, last byte and shape of one entry of the header, checked against one another."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise WeightsError(f"entry {_shown(name)} does not describe a tensor")
+        raise WeightsError(f"entry {shown(name)} does not describe a tensor")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if dtype != "F32":
-        raise WeightsError(f"tensor {_shown(name)} has type {_shown(str(dtype))}, only F32 is read")
+        raise WeightsError(f"tensor {shown(name)} has type {shown(str(dtype))}, only F32 is read")
     if not isinstance(shape, list) or not _is_shape(shape):
-        raise WeightsError(f"tensor {_shown(name)} has an impossible shape")
+        raise WeightsError(f"tensor {shown(name)} has an impossible shape")
     if not isinstance(offsets, list) or len(offsets) != 2 or not _are_counts(*offsets):
-        raise WeightsError(f"tensor {_shown(name)} has impossible offsets")
+        raise WeightsError(f"tensor {shown(name)} has impossible offsets")
     begin, end = offsets
     if not begin <= end <= available or end - begin != math.prod(shape) * _ITEM.itemsize:
-        raise WeightsError(f"tensor {_shown(name)}: bytes {begin} to {end} of {available} do not fit {shape}")
+        raise WeightsError(f"tensor {shown(name)}: bytes {begin} to {end} of {available} do not fit {shape}")
     return begin, end, tuple(shape)
 
 
@@ -183,7 +178,7 @@ def _describe(value: object) -> str:
         case _Mapping(ordered, _):
             return "an OrderedDict" if ordered else "a dict"
         case str():
-            return f"the text {_shown(value)}"
+            return f"the text {shown(value)}"
         case _:
             return f"a value of type {type(value).__name__.strip('_')}"
 
@@ -209,7 +204,7 @@ def _read_zip(content: bytes) -> dict[str, NDArray[np.float32]]:
     except WeightsError:
         raise
     except _ZIP_DAMAGE as error:
-        raise WeightsError(f"the zip is damaged ({_shown(str(error))})") from None
+        raise WeightsError(f"the zip is damaged ({shown(str(error))})") from None
     if sum(math.prod(tensor.size) for tensor in tensors.values()) * _ITEM.itemsize > MAX_FILE_BYTES:
         raise WeightsError("its tensors share their numbers so often that they would not fit in memory")
     return {name: _view(name, tensor, storages[tensor.storage]) for name, tensor in tensors.items()}
@@ -224,7 +219,7 @@ def _zip_members(archive: zipfile.ZipFile, available: int) -> dict[str, zipfile.
     for info in infos:
         stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
         if not stored or info.flag_bits & 1:
-            raise WeightsError(f"member {_shown(info.filename)} is compressed or encrypted, unlike PyTorch's")
+            raise WeightsError(f"member {shown(info.filename)} is compressed or encrypted, unlike PyTorch's")
     if sum(info.file_size for info in infos) > available:
         raise WeightsError("the zip's members overlap or reach beyond its end")
     return members
@@ -235,9 +230,9 @@ def _read_storage(
 ) -> NDArray[np.float32]:
     member = members.get(folder + storage.key)
     if member is None:
-        raise WeightsError(f"storage {_shown(storage.key)} is missing")
+        raise WeightsError(f"storage {shown(storage.key)} is missing")
     if member.file_size != storage.count * _ITEM.itemsize:
-        raise WeightsError(f"storage {_shown(storage.key)} has {member.file_size} bytes, not 4 x {storage.count}")
+        raise WeightsError(f"storage {shown(storage.key)} has {member.file_size} bytes, not 4 x {storage.count}")
     return np.frombuffer(archive.read(member), _ITEM)
 
 
@@ -246,13 +241,13 @@ def _view(name: str, tensor: _Tensor, storage: NDArray[np.float32]) -> NDArray[n
     count = math.prod(tensor.size)
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.size, tensor.stride, strict=True))
     if tensor.offset > len(storage) or (count and last >= len(storage)):
-        raise WeightsError(f"tensor {_shown(name)} reaches beyond its storage of {len(storage)} numbers")
+        raise WeightsError(f"tensor {shown(name)} reaches beyond its storage of {len(storage)} numbers")
     if not count:
         return np.empty(tensor.size, np.float32)
     reach = 1
     for step, n in sorted((step, n) for step, n in zip(tensor.stride, tensor.size, strict=True) if n > 1):
         if step < reach:
-            raise WeightsError(f"tensor {_shown(name)}: stride {tensor.stride} does not fit size {tensor.size}")
+            raise WeightsError(f"tensor {shown(name)}: stride {tensor.stride} does not fit size {tensor.size}")
         reach = step * n
     steps = [step * _ITEM.itemsize for step in tensor.stride]
     view = np.lib.stride_tricks.as_strided(storage[tensor.offset :], tensor.size, steps, writeable=False)
@@ -325,7 +320,7 @@ def _replay(program: bytes) -> dict[str, _Tensor]:
                     _set_items(stack.top(), run)
                 case "GLOBAL":
                     if argument not in _GLOBALS:
-                        raise WeightsError(f"it names {_shown(argument.replace(' ', '.'))}; nothing was run")
+                        raise WeightsError(f"it names {shown(argument.replace(' ', '.'))}; nothing was run")
                     push(_Global(argument))
                 case "BINPERSID":
                     push(_storage(stack.pop()))
@@ -340,7 +335,7 @@ def _replay(program: bytes) -> dict[str, _Tensor]:
     except WeightsError:
         raise
     except ValueError as error:
-        raise WeightsError(f"its pickle is damaged ({_shown(str(error))})") from None
+        raise WeightsError(f"its pickle is damaged ({shown(str(error))})") from None
     if position + 1 != len(program) or len(stack.items) != 1:
         raise WeightsError("its pickle is malformed: something is left over")
     return _only_tensors(stack.pop())
@@ -353,7 +348,7 @@ def _set_items(target: object, run: list[object]) -> None:
         if not isinstance(key, str):
             raise WeightsError(f"its pickle uses {_describe(key)} as a name")
         if key in target.items:
-            raise WeightsError(f"the name {_shown(key)} occurs twice")
+            raise WeightsError(f"the name {shown(key)} occurs twice")
         target.items[key] = value
 
 
@@ -391,6 +386,6 @@ def _only_tensors(found: object) -> dict[str, _Tensor]:
     tensors = {}
     for name, value in found.items.items():
         if not isinstance(value, _Tensor):
-            raise WeightsError(f"entry {_shown(name)} is {_describe(value)}, not a tensor")
+            raise WeightsError(f"entry {shown(name)} is {_describe(value)}, not a tensor")
         tensors[name] = value
     return tensors

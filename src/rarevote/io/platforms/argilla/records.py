@@ -113,12 +113,13 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     with connection() as database:
         try:
             database.execute(f"SELECT * FROM read_parquet(?, {AS_WRITTEN})", [literal(str(path))])
+            names = [column[0] for column in database.description or ()]
+            # What is damaged further down shows only when it is fetched.
+            while rows := database.fetchmany(1_000):
+                for row in rows:
+                    yield dict(zip(names, row, strict=True))
         except duckdb.Error as error:
             raise InputError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
-        names = [column[0] for column in database.description or ()]
-        while rows := database.fetchmany(1_000):
-            for row in rows:
-                yield dict(zip(names, row, strict=True))
 
 
 def record_id(fields: Mapping[str, Any], number: int, where: str) -> str:

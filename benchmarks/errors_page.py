@@ -1,0 +1,341 @@
+"""Writes docs/errors.md: every error with a message that the command line gives, its cause and what to do.
+
+    python -m benchmarks.errors_page
+
+Each example is a command that is run here; what it prints is what the page shows. ``tests/docs/test_errors_page.py``
+runs them again and holds the page to it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.abc
+import inspect
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import tests.command
+
+import rarevote
+import rarevote.cli
+from benchmarks.evidence import REPOSITORY
+from rarevote import errors
+from rarevote.cli import show
+
+PAGE = REPOSITORY / "docs" / "errors.md"
+
+VOTES = "task,worker,label\n" + "".join(
+    f"t{task},{worker},{'defect' if (task * 3 + number) % 5 == 0 else 'sound'}\n"
+    for task in range(6)
+    for number, worker in enumerate(("ana", "bo", "cy"))
+)
+FILES: dict[str, str | bytes] = {
+    "votes.csv": VOTES,
+    "more.json": '[{"task": "t0", "worker": "ana", "label": "sound"}]',
+    "empty.csv": "",
+    "picture.csv": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "cut.json": '[{"task": "t0", "worker": "ana", "label": "sound"}, {"task": "t0", "wor',
+    "cut.csv.gz": b"\x1f\x8b\x08\0\0\0\0\0\0\x03KI",
+    "deep.json": '[{"task":' * 1500 + "1" + "}]" * 1500,
+    "ragged.csv": "task,worker,label\nt0,ana,sound\nt0,bo,sound,rather\n",
+    "strange.csv": "a,b,c\n1,2,3\n1,4,5\n",
+    "two.csv": "task,worker,rating,answer\nt0,ana,1,yes\n",
+    "hole.csv": "task,worker,label\nt0,ana,sound\nt0,bo,\n",
+    "many.csv": "task,worker,label\n" + "".join(f"t{i},w{i % 300},c{i % 700}\n" for i in range(2100)),
+    "truth.csv": "task,label\nt0,sound\nt1,defect\n",
+    "other-truth.csv": "task,label\nx1,sound\nx2,defect\n",
+    "plan.json": '{"rarevote": "audit"}',
+    "damaged.xlsx": b"PK\x03\x04 half a file",
+    "damaged.arrow": b"ARROW1\0\0 half a file",
+    "some.model": b"PK\x03\x04 half a file",
+    "some.safetensors": b"\xff\xff\xff\xff\xff\xff\xff\xff",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A command that fails, or warns.
+
+    Attributes:
+        kind: the class of the error or warning; empty for what is not raised but ends a command all the same.
+        command: the words after ``rarevote``; or a function, where only Python can do it.
+        cause: why.
+        remedy: what to do.
+        within: a circumstance in which it is run, such as a library that is absent.
+        shown: what to type in Python, for a function.
+        cut: what is said by a library and by another version of it otherwise: the page has dots in its place.
+    """
+
+    kind: str
+    command: str | Callable[[], Any]
+    cause: str
+    remedy: str
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext
+    shown: str = ""
+    cut: str = ""
+
+
+class _Absent(importlib.abc.MetaPathFinder):
+    """Finds no library of one name, wherever it is installed."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name.partition(".")[0] == self.module:
+            raise ModuleNotFoundError(f"No module named '{self.module}'", name=self.module)
+
+
+@contextmanager
+def _absent(module: str) -> Iterator[None]:
+    loaded = [name for name in sys.modules if name.partition(".")[0] == module]
+    with mock.patch.dict(sys.modules), mock.patch.object(sys, "meta_path", [_Absent(module), *sys.meta_path]):
+        for name in loaded:
+            del sys.modules[name]
+        yield
+
+
+def without(module: str) -> Callable[[], AbstractContextManager[Any]]:
+    """A circumstance: a library is not installed."""
+    return lambda: _absent(module)
+
+
+def _raising(place: str, error: BaseException) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: mock.patch(place, side_effect=error)
+
+
+EXAMPLES: tuple[Example, ...] = (
+    # the data given
+    Example("InputError", "aggregate nothing.csv", "There is no file of that name here.",
+            "Check the name and the folder that you are in; a name with spaces needs quotes."),
+    Example("InputError", "aggregate empty.csv", "The export or copy failed, or was stopped.", "Export it again."),
+    Example("InputError", "aggregate picture.csv", "The content says what a file is, whatever it is called.",
+            "Give the table that belongs to the pictures."),
+    Example("InputError", "aggregate cut.json", "The file was cut off while it was written or copied.",
+            "Copy it again; compare its size with the original's."),
+    Example("InputError", "aggregate cut.csv.gz", "A packed file is damaged or not whole.", "Copy it again.",
+            cut=r"(?<=cut off: ).*(?=\))"),
+    Example("InputError", "audit status deep.json", "The JSON is nested deeper than anything of ours is.",
+            "Look at what wrote it: this is no plan."),
+    Example("InputError", "aggregate damaged.xlsx", "A spreadsheet is damaged or is something else.",
+            "Open it in a spreadsheet program and save it again, or save it as `.csv`.", cut=r"(?<=\().*(?=\))"),
+    Example("InputError", "aggregate damaged.arrow", "An Arrow or Feather file is damaged; it is checked before it is "
+            "read.", "Write it again.", cut=r"(?<=\().*(?=\))"),
+    Example("InputError", "aggregate ragged.csv", "A cell holds the delimiter and has no quotes around it.",
+            "Put the cell in quotes, or export with another delimiter."),
+    Example("InputError", "aggregate votes.csv more.json", "Files of one call are read together, as one table.",
+            "Name files of one kind, or convert the others first."),
+    Example("InputError", "aggregate votes.csv votes.csv --keep error",
+            "Somebody answered an item twice, or a file was given twice.",
+            "Say which counts with `--keep`, or leave the second file out."),
+    Example("InputError", "convert votes.csv", "The file is a plain table, or the export of a platform that is not "
+            "known.", "`rarevote aggregate` reads tables as they are; `--from` names a platform."),
+    Example("InputError", "aggregate votes.csv -m majority-vote --truth other-truth.csv",
+            "The truth is about other items, or writes their ids differently.", "Compare the ids of the two files."),
+    Example("InputError", "explain votes.csv -m majority-vote --task t99", "No item has this id.",
+            "Copy the id from the result."),
+    Example("InputError", "aggregate votes.csv --out result.txt",
+            "The ending of the name says the format, and this one says none.", "Use one of the endings named."),
+    Example("InputError", "aggregate votes.csv --out nowhere/result.csv", "Folders are not made for you: a slip of the "
+            "pen would make one.", "Make the folder, or correct the name."),
+    Example("InputError", "predict some.model votes.csv", "The model is damaged, or no model at all.",
+            "Write it again with `--model-out`.", cut=r"(?<=\().*(?=\))"),
+    Example("InputError", "audit status plan.json", "The plan was changed or is something else.",
+            "Restore it from a copy: an audit rests on its plan being what it was."),
+    Example("InputError", "aggregate -", "Standard input, packed files and spreadsheets are copied there to be read.",
+            "Free some space, or set `TMPDIR` to a folder with more.",
+            within=_raising("shutil.copyfileobj", OSError(28, "No space left on device"))),
+    # columns, missing values, weights
+    Example("ColumnsError", "aggregate strange.csv",
+            "No column is called what a task, a worker and a label are usually called.",
+            "Say which is which with `--columns`; a table with a column per annotator is `--wide`."),
+    Example("ColumnsError", "aggregate two.csv", "Several columns might be the label.", "Say which with `--columns`."),
+    Example("ColumnsError", "aggregate votes.csv --show text", "The column to carry along is not in the file.",
+            "Check its name; upper and lower case count."),
+    Example("MissingValuesError", "aggregate hole.csv", "A row names no task, no worker or no label.",
+            "Fill it in, or drop such rows with `--missing drop`: they are counted and told."),
+    Example("WeightsError", "aggregate votes.csv -m crowdfm --set weights=some.safetensors",
+            "The weights file is damaged, of another network, or not there.", "Get it again, from where it came."),
+    # parameters
+    Example("ParameterError", "aggregate votes.csv -m majority", "No method is called so.",
+            "`rarevote methods` lists them."),
+    Example("ParameterError", "aggregate votes.csv --set iterations=5", "The method has no such parameter.",
+            "Use one of those named."),
+    Example("ParameterError", "aggregate votes.csv --rare crack", "No class is called so.",
+            "Use a class of the data, or add one with `--class`."),
+    Example("ParameterError", "aggregate votes.csv --min-recall defect=90", "A recall is a share.", "Write 0.9."),
+    Example("ParameterError", "aggregate votes.csv --decide balanced --min-recall defect=0.9",
+            "Two ways to decide were asked for.", "Choose one."),
+    Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
+            "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out."),
+    # others
+    Example("NotFittedError", lambda: rarevote.CCRasch().labels_, "A result was asked for before there was one.",
+            "Call `fit` first.", shown="rarevote.CCRasch().labels_"),
+    Example("MissingExtraError", "aggregate votes.csv --out result.xlsx", "Spreadsheets need a library that a plain "
+            "installation leaves out.", "Install the extra that is named, or write another format.",
+            within=without("openpyxl")),
+    Example("MissingExtraError", "aggregate votes.csv --out result.arrow", "So do Arrow files.", "The same.",
+            within=without("pyarrow")),
+    Example("MissingExtraError", "aggregate votes.csv --engine dask --out results", "So does the cluster.", "The same.",
+            within=without("distributed")),
+    Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "The same.",
+            within=without("uvicorn")),
+    Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
+            "The method keeps a table of all classes by all classes for every worker, and this machine has no "
+            "room for it; nothing was begun.",
+            "Merge classes that hardly differ, take a method that keeps less, or a larger machine.",
+            within=lambda: mock.patch("rarevote.methods.memory.available_memory", return_value=1 << 28)),
+    Example("RarevoteError", "aggregate votes.csv --engine dask --scheduler nonsense://x --out results",
+            "No scheduler answers at this address, or none of ours can be spoken to.",
+            "Check the address, the network and the certificates.", cut=r"(?<=\().*(?=\))"),
+    # warnings
+    Example("RarevoteWarning", "aggregate votes.csv -m cc-rasch -q", "The crowd cannot tell what was asked of it; the "
+            "result is written all the same. `--strict` makes this exit code 3.", "Read what it says about the classes "
+            "concerned before using them; more annotators per item help."),
+    Example("ConvergenceWarning", "aggregate votes.csv -m cc-rasch --set n_iter=2 -q",
+            "The iterations ended before the fit settled. `--strict` makes this exit code 3.",
+            "Allow more iterations with `--set n_iter=...`."),
+    # what is not an error of ours
+    Example("", "aggregate votes.csv --ouput result.csv", "An option or a verb is misspelt.", "`--help` lists them.",
+            cut=r"(?<=\().*(?=\))"),
+    Example("", "aggregate votes.csv", "Ctrl-C was pressed, or a scheduler did. Nothing was written.", "Run it again.",
+            within=_raising("rarevote.api.read", KeyboardInterrupt())),
+    Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
+            "Use a larger machine, or `--engine dask`.", within=_raising("rarevote.api.read", MemoryError()),
+            cut=r"(?<=; ).*(?= are left)"),
+    Example("", "aggregate votes.csv", "A bug: everything that can be wrong with your data has a message of its own.",
+            "Please report it, with what `RAREVOTE_DEBUG=1` shows.",
+            within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
+)  # fmt: skip
+
+TITLES = {
+    "InputError": "The data given cannot be used",
+    "ColumnsError": "A column is missing",
+    "MissingValuesError": "A value is missing",
+    "WeightsError": "Weights that cannot be trusted",
+    "ParameterError": "A parameter is out of range",
+    "NotFittedError": "Nothing was fitted yet",
+    "MissingExtraError": "A library is not installed",
+    "NotEnoughMemoryError": "The memory is too small",
+    "RarevoteError": "Other errors",
+    "RarevoteWarning": "Warnings",
+    "ConvergenceWarning": "The fit did not settle",
+    "": "What is no error of ours",
+}
+INTRODUCTION = """# Errors and warnings
+
+Every error says what is wrong, where, and what to do; on the command line it is one line on standard error that begins
+with `rarevote: error:`. Nothing is written then, and an earlier result stays as it was. In Python the same message
+comes with a class of [`rarevote.errors`](reference/errors.md), and names arguments where the command line names
+flags.
+
+| exit code | means |
+| --- | --- |
+| 0 | done |
+| 1 | the data, a file or the machine |
+| 2 | the command: an option, a parameter, a name |
+| 3 | under `--strict`: the fit did not converge, or the crowd cannot answer |
+| 130, 143 | interrupted (Ctrl-C), ended (SIGTERM) |
+
+The examples below are run by a test; what they show is what you would see. `votes.csv` is a small sound table.
+"""
+
+
+def classes() -> dict[str, type]:
+    """Every class of :mod:`rarevote.errors`, by name."""
+    return {
+        name: kind
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind) and kind.__module__ == errors.__name__
+    }
+
+
+@contextmanager
+def folder_of_examples() -> Iterator[Path]:
+    """A folder with the files that the examples name."""
+    with tempfile.TemporaryDirectory() as name:
+        for file, content in FILES.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            (Path(name) / file).write_bytes(data)
+        yield Path(name)
+
+
+def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
+    """What an example raises (its class; empty if nothing of ours), its exit code, and what it says."""
+    if callable(example.command):
+        try:
+            example.command()
+        except errors.RarevoteError as error:
+            return type(error).__name__, 0, str(error)
+        raise AssertionError(f"{example.shown} raises nothing")
+    kinds: list[type] = []
+    complain, warn = show.complain, show.warn
+
+    def note(tell: Callable[[object], None]) -> Callable[[object], None]:
+        def told(message: object) -> None:
+            kinds.append(type(message))
+            tell(message)
+
+        return told
+
+    with (
+        mock.patch.multiple(rarevote.cli, complain=note(complain), warn=note(warn)),
+        example.within(),
+    ):
+        done = tests.command.run_command(shlex.split(example.command), folder=folder, environment={"COLUMNS": "100"})
+    ours = [kind for kind in kinds if issubclass(kind, (errors.RarevoteError, errors.RarevoteWarning))]
+    # The class that users can name: one of another module stands for the one it refines.
+    named = next((base.__name__ for kind in ours for base in kind.__mro__ if base.__module__ == errors.__name__), "")
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("rarevote: ", "│", "Aborted"))]
+    said = (
+        "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "").replace(tempfile.gettempdir(), "/tmp")
+    )
+    return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
+
+
+def _section(kind: str, folder: Path) -> list[str]:
+    lines = [f"## {TITLES[kind]}", ""]
+    if kind:
+        known = classes()[kind]
+        also = [base.__name__ for base in known.__bases__ if getattr(builtins, base.__name__, None) is base]
+        bases = " or ".join(f"`{name}`" for name in also if name != "Exception")
+        doc = (known.__doc__ or "").split("\n")[0].partition("; also")[0].rstrip(".").replace("``", "`")
+        lines += [f"`{kind}`: {doc}." + (f" Whoever catches {bases} catches it, too." if bases else ""), ""]
+    for example in (one for one in EXAMPLES if one.kind == kind):
+        found, code, said = provoked(example, folder)
+        if found != kind:
+            raise AssertionError(f"{example.command}: {found or 'nothing of ours'} instead of {kind}: {said}")
+        shown = f">>> {example.shown}" if example.shown else f"$ rarevote {example.command}"
+        end = f"\n(exit code {code})" if not example.shown else ""
+        lines += ["```text", f"{shown}\n{said}{end}", "```", "", f"{example.cause} {example.remedy}", ""]
+    return lines
+
+
+def page() -> str:
+    """The page as the command line is today.
+
+    Raises:
+        AssertionError: an error class has no example, or an example raises something else.
+    """
+    lacking = set(classes()) - {example.kind for example in EXAMPLES}
+    if lacking:
+        raise AssertionError(f"no example for {', '.join(sorted(lacking))}: add one to EXAMPLES")
+    with folder_of_examples() as folder:
+        return INTRODUCTION + "\n" + "\n".join(line for kind in TITLES for line in _section(kind, folder))
+
+
+def main() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE.relative_to(REPOSITORY))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,378 @@
+"""Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
+
+    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed] [--seed 1]
+
+Each try begins with a folder in which an earlier run left its output. After it
+
+- every visible file must be that of the earlier run or that of an undisturbed one (*half-visible* if not: torn, a
+  stranger, or of two runs where files are read together), and none may be gone (*lost*; of files that are read together
+  the old ones go before the first new one comes);
+- the same command, run again, must succeed and leave exactly what an undisturbed run leaves (*wrong*);
+- nobody may have seen a trace or an exception that is not ours (*foreign*);
+- what a kill left is hidden, and gone after the next run of a day later (*left*).
+
+Kills are SIGKILL, half at a random moment of the run, half right before a random operation on files. The disk is full
+after a random number of bytes: by a limit on files, and on a file system of that size where one may be mounted. Killed
+workers and drivers of dask clusters are in ``benchmarks.kills``, the workbench in ``benchmarks.workbench``.
+
+Writes docs/evidence/faults.csv, a row a verb and fault; what is not tried now stays as it was measured before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import evidence
+from benchmarks.fault_process import Ended, Fault, Running, run
+from benchmarks.fault_verbs import VERBS, HalfError, Verb, leftovers
+
+DAY = 24 * 3600.0
+
+
+@dataclass
+class Count:
+    """What went wrong, over all tries of a verb and a fault."""
+
+    tries: int = 0
+    lost: int = 0
+    half: int = 0
+    wrong: int = 0
+    foreign: int = 0
+    left: int = 0
+
+    @property
+    def holds(self) -> bool:
+        return not self.lost + self.half + self.wrong + self.foreign + self.left
+
+
+class Bench:
+    """A verb with its folder as it was before, and what is visible before and after an undisturbed run."""
+
+    def __init__(self, verb: Verb, place: Path, dice: random.Random) -> None:
+        self.verb, self.place, self.dice = verb, place, dice
+        self.template = place / "template"
+        verb.prepare(self.template)
+        self.old = verb.seen(self.template)
+        with self.folder() as folder:
+            self.calm = run(folder, verb.command)
+            self.new = verb.seen(folder)
+            if self.calm.code or leftovers(folder):
+                raise RuntimeError(f"{verb.name}: {self.calm.said} {leftovers(folder)}")
+
+    @contextlib.contextmanager
+    def folder(self, mount: int | None = None) -> Iterator[Path]:
+        """A copy of what was there before; with ``mount`` on a file system with room for so many bytes more."""
+        folder = Path(tempfile.mkdtemp(dir=self.place))
+        folder.chmod(0o755)
+        if mount is not None:
+            used = sum((path.stat().st_size // 4096 + 2) * 4096 for path in self.template.rglob("*"))
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={used + mount}", "tmpfs", folder], check=True)
+        try:
+            shutil.copytree(self.template, folder, dirs_exist_ok=True)
+            yield folder
+        finally:
+            if mount is not None:
+                subprocess.run(["umount", "--lazy", folder], check=True)
+            shutil.rmtree(folder)
+
+    def look(self, folder: Path, count: Count) -> dict[str, Any] | None:
+        """Compare what is visible with what was and what will be there."""
+        try:
+            now = self.verb.seen(folder)
+        except HalfError as error:
+            self._tell(str(error))
+            count.half += 1
+            return None
+        strange = [name for name in now if now[name] not in (self.old.get(name, now), self.new.get(name, now))]
+        if strange or self.verb.mixed(now, self.old, self.new):
+            self._tell(f"half: {strange or sorted(now)}")
+            count.half += 1
+        if gone := self.verb.missing(now, self.old):
+            self._tell(f"lost: {gone}")
+            count.lost += 1
+        return now
+
+    def go_on(self, folder: Path, count: Count) -> None:
+        """Run the command again; it must leave what an undisturbed one leaves."""
+        command = self.verb.command
+        if self.verb.resumed_by is not None and (folder / self.verb.resumed_by[0]).exists():
+            command = self.verb.resumed_by[1]
+        ended = run(folder, command)
+        self.ended(ended, count)
+        now = self.look(folder, count)
+        if ended.code or now != self.new:
+            self._tell(f"wrong: {ended.code} {ended.said}")
+            count.wrong += 1
+
+    def ended(self, ended: Ended, count: Count) -> None:
+        """Note whether something foreign came through."""
+        if ended.foreign:
+            self._tell(f"foreign: {ended}")
+            count.foreign += 1
+
+    def cleaned(self, folder: Path, count: Count) -> None:
+        if left := leftovers(folder):
+            self._tell(f"left: {left}")
+            count.left += 1
+
+    def _tell(self, what: str) -> None:
+        print(f"    {self.verb.name}: {what}", flush=True)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the faults
+
+
+def kill(bench: Bench, count: Count, *, at_operation: bool) -> None:
+    """SIGKILL at a random moment, or right before a random operation on files."""
+    if at_operation:
+        fault = Fault(at_operation=bench.dice.randint(1, bench.calm.operations))
+    else:
+        fault = Fault(after=bench.dice.uniform(0.0, bench.calm.seconds))
+    with bench.folder() as folder:
+        ended = run(folder, bench.verb.command, fault)
+        bench.ended(ended, count)
+        if ended.code != -signal.SIGKILL:
+            return  # it was faster this time: no try
+        count.tries += 1
+        bench.look(folder, count)
+        yesterday = time.time() - 2 * DAY
+        for path in leftovers(folder):
+            os.utime(path, (yesterday, yesterday), follow_symlinks=False)
+        bench.go_on(folder, count)
+        bench.cleaned(folder, count)
+
+
+def full_disk(bench: Bench, count: Count, *, mounted: bool) -> None:
+    """Room for a random number of bytes: an error in one line, and what was there stays."""
+    size = sum(path.stat().st_size for path in bench.template.rglob("*") if path.is_file())
+    n_bytes = bench.dice.randint(0, size if mounted else max(size // 4, 2000))
+    with bench.folder(n_bytes if mounted else None) as folder:
+        ended = run(folder, bench.verb.command, Fault(file_bytes=None if mounted else n_bytes))
+        _refused_or_done(bench, folder, ended, count)
+
+
+def no_rights(bench: Bench, count: Count) -> None:
+    """A folder that may not be written to; root may write anywhere, but not on what is mounted to be read."""
+    with bench.folder() as folder:
+        out = folder / "out"
+        is_root = os.getuid() == 0
+        if is_root:
+            subprocess.run(["mount", "--bind", out, out], check=True)
+            subprocess.run(["mount", "-o", "remount,bind,ro", out], check=True)
+        else:
+            for path in (out, *out.rglob("*")):
+                path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            ended = run(folder, bench.verb.command)
+        finally:
+            if is_root:
+                subprocess.run(["umount", "--lazy", out], check=True)
+            else:
+                for path in (out, *out.rglob("*")):
+                    path.chmod(0o755)
+        _refused_or_done(bench, folder, ended, count)
+        if not ended.refused:
+            print(f"    {bench.verb.name}: wrong: {ended}", flush=True)
+            count.wrong += 1
+
+
+def _refused_or_done(bench: Bench, folder: Path, ended: Ended, count: Count) -> None:
+    count.tries += 1
+    bench.ended(ended, count)
+    now = bench.look(folder, count)
+    if (ended.code == 0 and now != bench.new) or (ended.code and not ended.refused):
+        print(f"    {bench.verb.name}: wrong: {ended.code} {ended.said}", flush=True)
+        count.wrong += 1
+    if (folder / "kept").exists():
+        shutil.rmtree(folder / "kept")  # a checkpoint is for whoever comes back with more room
+    bench.cleaned(folder, count)
+
+
+def two_at_once(bench: Bench, count: Count) -> None:
+    """The same command twice at the same time: both succeed, or one says that the other is at work."""
+    with bench.folder() as folder:
+        both = [Running(folder, bench.verb.command) for _ in range(2)]
+        ended = [one.end() for one in both]
+        count.tries += 1
+        for one in ended:
+            bench.ended(one, count)
+        if any(one.code and not one.refused for one in ended) or all(one.code for one in ended):
+            print(f"    {bench.verb.name}: wrong: {ended}", flush=True)
+            count.wrong += 1
+        if bench.look(folder, count) != bench.new:
+            count.wrong += 1
+        bench.cleaned(folder, count)
+
+
+def clock_back(bench: Bench, count: Count) -> None:
+    """The clock is set back between two runs: what is in the future is left alone, and nothing else changes."""
+    with bench.folder() as folder:
+        others = folder / "out" / ".other.rarevote-01234567.csv"
+        others.write_text("somebody is writing this")
+        ended = run(folder, bench.verb.command, Fault(clock=-bench.dice.uniform(1, 30) * DAY))
+        count.tries += 1
+        bench.ended(ended, count)
+        if ended.code or bench.look(folder, count) != bench.new or not others.exists():
+            print(f"    {bench.verb.name}: wrong: {ended}", flush=True)
+            count.wrong += 1
+        others.unlink(missing_ok=True)
+        bench.cleaned(folder, count)
+
+
+Strike = Callable[[Bench, Count], None]
+#: By name: what is done, and how often for a tenth of the tries.
+FAULTS: dict[str, tuple[Strike, float]] = {
+    "killed at a random moment": (lambda bench, count: kill(bench, count, at_operation=False), 1.0),
+    "killed before an operation on files": (lambda bench, count: kill(bench, count, at_operation=True), 1.0),
+    "a file cannot grow": (lambda bench, count: full_disk(bench, count, mounted=False), 0.4),
+    "disk full": (lambda bench, count: full_disk(bench, count, mounted=True), 0.4),
+    "no right to write": (no_rights, 0.1),
+    "two at once": (two_at_once, 0.2),
+    "clock set back": (clock_back, 0.2),
+}
+
+
+def may_mount() -> bool:
+    """Whether this process may mount a file system of a chosen size."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+        if done.returncode == 0:
+            subprocess.run(["umount", folder], check=True)
+    return done.returncode == 0
+
+
+def struck(verb: Verb, faults: dict[str, tuple[Strike, float]], tries: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Rows of the table for one verb."""
+    with tempfile.TemporaryDirectory(prefix="rarevote-faults-") as name:
+        Path(name).chmod(0o755)
+        bench = Bench(verb, Path(name), random.Random(f"{verb.name} {seed}"))
+        for fault, (strike, share) in faults.items():
+            count, wanted, attempts = Count(), max(1, round(tries * share)), 0
+            while count.tries < wanted and attempts < 3 * wanted:
+                strike(bench, count)
+                attempts += 1
+            row = asdict(count)
+            row["half-visible"] = row.pop("half")
+            columns = ("tries", "lost", "half-visible", "wrong", "foreign", "left")
+            yield {"verb": verb.name, "fault": fault, **{column: row[column] for column in columns}}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the cache of compiled loops, which processes share
+
+CACHE = "compiled loops (cache)"
+_COMPILED = """
+import numpy as np
+from rarevote.kernels import plain
+plain.MAX_PLAIN_VOTES = -1
+from rarevote import DawidSkene
+draw = np.random.default_rng(1)
+votes = np.repeat(np.arange(40), 3), draw.integers(0, 6, 120), draw.integers(0, 2, 120)
+print(DawidSkene(5).fit(votes).posterior_.tobytes().hex())
+"""
+
+
+def compiling(cache: Path) -> subprocess.Popen[str]:
+    """A process that fills the cache, or uses it."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    words = [sys.executable, "-c", _COMPILED]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def shared_cache(tries: int, dice: random.Random) -> Iterator[dict[str, Any]]:
+    """Two processes that compile into one cache, and one that is killed while it does."""
+    two, killed = Count(), Count()
+    right, seconds = "", 0.0
+    for number in range(max(1, tries // 3)):
+        with tempfile.TemporaryDirectory(prefix="rarevote-cache-") as name:
+            begin = time.perf_counter()
+            said = [one.communicate() for one in [compiling(Path(name)) for _ in range(2)]]
+            seconds = time.perf_counter() - begin
+            said.append(compiling(Path(name)).communicate())
+            two.tries += 1
+            right = right or said[0][0]
+            two.wrong += any(out != right or not out for out, _ in said)
+            two.foreign += any("Traceback" in error for _, error in said)
+        with tempfile.TemporaryDirectory(prefix="rarevote-cache-") as name:
+            for _ in range(3):
+                one = compiling(Path(name))
+                time.sleep(dice.uniform(0.2, 1.0) * seconds)
+                one.kill()
+                killed.tries += one.wait() == -signal.SIGKILL
+                one.communicate()
+            out, error = compiling(Path(name)).communicate()
+            killed.wrong += out != right
+            killed.foreign += "Traceback" in error
+        print(f"cache {number + 1}: {two} {killed}", flush=True)
+    for fault, count in (("two at once", two), ("killed at a random moment", killed)):
+        row = asdict(count)
+        row["half-visible"] = row.pop("half")
+        columns = ("tries", "lost", "half-visible", "wrong", "foreign", "left")
+        yield {"verb": CACHE, "fault": fault, **{column: row[column] for column in columns}}
+
+
+def write(rows: list[dict[str, Any]]) -> Path:
+    """Write the evidence; what was not tried now stays, with its own date and commit."""
+    path = evidence.EVIDENCE / "faults.csv"
+    before: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as handle:
+            before = list(csv.DictReader(handle))
+    evidence.write("faults", rows)
+    with path.open(newline="", encoding="utf-8") as handle:
+        now = list(csv.DictReader(handle))
+    tried = {(row["verb"], row["fault"]) for row in now}
+    verbs, faults = [*(verb.name for verb in VERBS), CACHE], list(FAULTS)
+    kept = [row for row in before if (row["verb"], row["fault"]) not in tried and row["verb"] in verbs]
+    merged = sorted([*now, *kept], key=lambda row: (verbs.index(row["verb"]), faults.index(row["fault"])))
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        table = csv.DictWriter(handle, fieldnames=list(now[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(merged)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tries", type=int, default=10)
+    parser.add_argument("--only", default="", help="verbs whose name contains one of these, with commas between")
+    parser.add_argument("--faults", default="", help="only faults whose name contains this")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    unable = () if may_mount() else ("disk full", "no right to write") if os.getuid() == 0 else ("disk full",)
+    faults = {name: one for name, one in FAULTS.items() if name not in unable and arguments.faults in name}
+    rows = []
+    chosen = arguments.only.split(",")
+    for verb in VERBS:
+        if any(part in verb.name for part in chosen):
+            for row in struck(verb, faults, arguments.tries, arguments.seed):
+                rows.append(row)
+                print(row, flush=True)
+    if any(part in CACHE for part in chosen):
+        rows += shared_cache(arguments.tries, random.Random(arguments.seed))
+    if not arguments.dry:
+        print(write(rows).relative_to(evidence.REPOSITORY))
+    failed = [
+        row for row in rows if any(row[column] for column in ("lost", "half-visible", "wrong", "foreign", "left"))
+    ]
+    sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Every figure of speed, one after the other, for an idle machine with two cores: about 25 minutes in all.
+#
+#     sh benchmarks/speed_all.sh PYTHON PEER_PYTHON
+#
+# PYTHON has rarevote and its development tools, PEER_PYTHON has crowd-kit; RAREVOTE_DATA names the benchmark datasets.
+# Each writes its file in docs/evidence and fills the pages that show it. SMALL=1 tries the commands that have a size on a small crowd.
+set -eu
+python=$1
+peer=$2
+here=$(cd "$(dirname "$0")/.." && pwd)
+export PYTHONPATH="$here/src:$here"
+cd "$here"
+
+tasks=1000000
+large=20000000
+if [ "${SMALL:-}" ]; then tasks=40000 large=100000; fi
+
+before=$(mktemp -d)
+git worktree add --detach "$before/tree" bea7e02 # version 0.1.0
+trap 'git worktree remove --force "$before/tree"; rm -rf "$before"' EXIT
+
+timed() {
+    begin=$(date +%s)
+    echo "== $*"
+    "$python" -m "$@"
+    echo "== $(($(date +%s) - begin)) seconds"
+}
+
+timed benchmarks.passes --tasks "$tasks"                                                          # 2 minutes
+timed benchmarks.foundation --peer-python "$peer"                                                 # 6 minutes
+timed benchmarks.netease --tasks "$tasks" --rounds 1 --ids numbers --seeds 0,1 --peer-python "$peer" # 5 minutes
+timed benchmarks.files --tasks "$tasks"                                                           # 3 minutes
+timed benchmarks.before "$before/tree" --tasks "$large"                                           # 8 minutes

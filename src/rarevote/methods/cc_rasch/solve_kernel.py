@@ -1,0 +1,139 @@
+"""The difficulties of one task, solved within a CC-Rasch pass.
+
+EM creeps where a task is torn between classes: its posterior decides how far its difficulties move, and they decide the
+posterior. So Newton's steps are taken on the likelihood itself, in which the posterior is no parameter. Few tasks need
+more than one; a block leaves those to the loops here, a task at a time. In whole arrays: ``_LocalProblem`` of
+:mod:`rarevote.methods.cc_rasch.plain`.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.kernels.compile import kernel
+from rarevote.kernels.fast_math import exp_fast
+from rarevote.kernels.posterior import SMALLEST_PRODUCT
+from rarevote.methods.cc_rasch.plain import LOCAL_ROUNDING, LONGEST_STEP, MAX_LOCAL_STEPS, MIN_STIFFNESS, SOLVED
+
+Floats = NDArray[np.float64]
+
+
+@kernel
+def marginal_step(
+    here: Floats,  # (4, K): difficulty, posterior, and the sums of residuals and weights over the votes
+    pull: Floats,
+    ridge: Floats,
+    stiffness: Floats,
+    is_known: bool,
+    step: Floats,
+) -> float:
+    """Newton's step on the difficulties of a task with the posterior free, written to ``step``.
+
+    The negative Hessian is ``diag(a) + u u'`` with ``a = q (w - r^2) + stiffness`` and ``u = q r``. Where it is not
+    positive, or the class is known, the step is that of EM.
+
+    Returns:
+        By how much a posterior probability would change, to first order.
+    """
+    K = step.shape[0]
+    difficulty, q, r, w = here[0], here[1], here[2], here[3]
+    along, bend = 0.0, 1.0
+    n_negative, is_marginal = 0, not is_known
+    for k in range(K):
+        own = q[k] * (w[k] - r[k] * r[k]) + stiffness[k]
+        is_marginal = is_marginal and abs(own) > MIN_STIFFNESS * stiffness[k]
+        n_negative += 1 if own < 0.0 else 0
+        step[k] = pull[k] - q[k] * r[k] - ridge[k] * difficulty[k]
+        along += q[k] * r[k] * step[k] / own
+        bend += (q[k] * r[k]) ** 2 / own
+    # One negative entry of the diagonal is made up for by the rank-one term if the determinant is positive.
+    is_marginal = is_marginal and (n_negative == 0 or (n_negative == 1 and bend < -MIN_STIFFNESS))
+    for k in range(K):
+        if is_marginal:
+            step[k] = (step[k] - q[k] * r[k] * along / bend) / (q[k] * (w[k] - r[k] * r[k]) + stiffness[k])
+        else:
+            step[k] /= q[k] * w[k] + stiffness[k]
+    if is_known:
+        return 0.0
+    mean = 0.0
+    for k in range(K):
+        mean += q[k] * r[k] * step[k]
+    change = 0.0
+    for k in range(K):
+        change = max(change, abs(q[k] * (mean - r[k] * step[k])))
+    return change
+
+
+@kernel
+def solve_task(
+    signed_odds: Floats,  # of the votes of the block that the task is in, at its difficulties
+    level_ptr: NDArray[np.int64],
+    first_level: int,  # these two: of the block
+    last_level: int,
+    lane: int,  # of the task
+    log_prior: Floats,
+    pull: Floats,
+    ridge: Floats,
+    stiffness: Floats,
+    of_others: float,
+    settle: float,
+    evidence: float,  # log probability of its votes at its difficulties
+    here: Floats,  # (4, K), as above; moved to the solution
+    step: Floats,  # (K), the first step
+) -> int:
+    """Repeat Newton's step on the difficulties of one task until its posterior stands still; no step goes down.
+
+    Returns:
+        How many votes were visited.
+    """
+    K = step.shape[0]
+    first_vote = level_ptr[first_level]
+    at = np.empty((4, K))
+    begin = here[0].copy()
+    joint = np.empty(K)
+    highest = evidence
+    for k in range(K):
+        highest -= here[0, k] * (0.5 * ridge[k] * here[0, k] - pull[k])
+    n_visited = 0
+    for _ in range(MAX_LOCAL_STEPS):
+        step *= LONGEST_STEP / max(LONGEST_STEP, np.abs(step).max())
+        for k in range(K):
+            at[0, k] = here[0, k] + step[k]
+            factor = exp_fast(begin[k] - at[0, k])
+            product, taken_out, r, w = 1.0, 0.0, 0.0, 0.0
+            for level in range(first_level, last_level):
+                active = level_ptr[level + 1] - level_ptr[level]
+                if lane >= active:
+                    break
+                o = signed_odds[(level_ptr[level] - first_vote) * K + k * active + lane] * factor
+                x = abs(o)
+                wrong = 1.0 / (1.0 + x)
+                right = x * wrong
+                product *= right if o > 0.0 else wrong * of_others
+                r += wrong if o > 0.0 else -right
+                w += right * wrong
+                n_visited += 1
+                if product < SMALLEST_PRODUCT:
+                    taken_out += log(product)
+                    product = 1.0
+            at[2, k], at[3, k] = r, w
+            joint[k] = log(product) + taken_out + log_prior[k]
+        top = joint.max()
+        mass, penalty = 0.0, 0.0
+        for k in range(K):
+            at[1, k] = exp_fast(joint[k] - top)
+            mass += at[1, k]
+            penalty += at[0, k] * (0.5 * ridge[k] * at[0, k] - pull[k])
+        at[1] /= mass
+        value = top + log(mass) - penalty
+        if value < highest - LOCAL_ROUNDING:
+            step *= 0.25
+            continue
+        highest = value
+        here[:] = at
+        if marginal_step(here, pull, ridge, stiffness, False, step) < SOLVED * settle:
+            break
+    return int(n_visited // K)

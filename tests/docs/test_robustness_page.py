@@ -1,0 +1,85 @@
+"""docs/robustness.md says what the evidence says, and there is none where evidence is missing."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from benchmarks import robustness_page
+from benchmarks.evidence import EVIDENCE
+
+STAMP = {"date": "2026-01-02", "commit": "abc", "command": "python -m benchmarks.some"}
+ROWS: dict[str, list[dict[str, object]]] = {
+    "fuzz": [
+        {"door": "csv", "executions": 1200, "read": 200, "refused": 997, "foreign": 1, "hangs": 2, "crashes": 0},
+        {"door": "model", "executions": 800, "read": 1, "refused": 799, "foreign": 0, "hangs": 0, "crashes": 3},
+    ],
+    "contracts": [
+        {"property": "sums to one", "method": "cc-rasch", "crowds": 300, "violations": 0},
+        {"property": "sums to one", "method": "glad", "crowds": 200, "violations": 4},
+    ],
+    "faults": [
+        {"verb": "report", "fault": "killed at a random moment", "tries": 11, "lost": 1, "half-visible": 0, "wrong": 0},
+        {"verb": "report", "fault": "disk full", "tries": 7, "lost": 0, "half-visible": 0, "wrong": 5},
+    ],
+    "kills": [{"killed": "a worker", "holds": "yes"}, {"killed": "a worker", "holds": "no"}],
+    "workbench": [{"part": "kills", "figure": "SIGKILL during 20 answers", "value": "0 lost", "holds": "yes"}],
+}
+
+
+def written(folder: Path, rows: dict[str, list[dict[str, object]]]) -> Path:
+    for name, own in rows.items():
+        full = [{**({"foreign": 0, "left": 0} if name == "faults" else {}), **row, **STAMP} for row in own]
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as handle:
+            table = csv.DictWriter(handle, fieldnames=list(full[0]))
+            table.writeheader()
+            table.writerows(full)
+    return folder
+
+
+def test_the_page_is_up_to_date() -> None:
+    """Or there is none: a page with a part left out would look as if nothing had been found there."""
+    missing = [name for name in robustness_page.NEEDED if not (EVIDENCE / f"{name}.csv").exists()]
+    if missing:
+        assert not robustness_page.PAGE.exists(), f"a page without its evidence: {missing}"
+        pytest.skip(f"no evidence yet: {missing}")
+    page = robustness_page.page()
+    assert robustness_page.PAGE.read_text(encoding="utf-8") == page, "run python -m benchmarks.robustness_page"
+
+
+def test_sums_are_those_of_the_rows(tmp_path: Path) -> None:
+    page = robustness_page.page(written(tmp_path, ROWS))
+    assert "| 2,000 | 2 doors | 1 foreign exceptions, 2 hangs, 3 crashes |" in page
+    assert "| 500 | 1 contracts, 2 methods | 4 violations |" in page
+    assert "| 33 | 1 verbs, dask, the workbench | 1 lost, 0 half visible, 5 wrong, 0 left behind; 1 of" in page
+    assert "| report | 11 | 7 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in page
+    assert "| 2026-01-02 | abc | `python -m benchmarks.some` |" in page
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_missing_evidence_is_named(name: str, tmp_path: Path) -> None:
+    (written(tmp_path, ROWS) / f"{name}.csv").unlink()
+    with pytest.raises(robustness_page.EvidenceError, match=rf"{name}\.csv: there is no such evidence; run python -m"):
+        robustness_page.page(tmp_path)
+    written(tmp_path, {name: [{"door": "csv"}]})
+    with pytest.raises(robustness_page.EvidenceError, match=rf"{name}\.csv: has no column"):
+        robustness_page.page(tmp_path)
+
+
+def test_what_is_no_number_is_named(tmp_path: Path) -> None:
+    written(tmp_path, {**ROWS, "contracts": [{**ROWS["contracts"][0], "violations": "none"}]})
+    with pytest.raises(robustness_page.EvidenceError, match="violations is not a number in every row"):
+        robustness_page.page(tmp_path)
+
+
+def test_every_verb_was_killed_ten_times_and_nothing_was_lost() -> None:
+    with (EVIDENCE / "faults.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    kills = {
+        verb: robustness_page.killed(row for row in rows if row["verb"] == verb)
+        for verb in {row["verb"] for row in rows}
+    }
+    assert min(kills.values()) >= 10, kills
+    assert sum(kills.values()) >= 200
+    assert robustness_page.total(rows, "lost", "half-visible", "wrong", "foreign", "left") == 0
