@@ -131,10 +131,19 @@ class Case:
         """Whether a decision inside the method may fall at a tie, which goes by the order of the class names."""
         if not self.row.sees_ties:
             return False
-        votes = self.fitted(method=rarevote.MajorityVote(), crowd=replace(self.crowd, gold={})).annotations_.votes()
-        best = votes == votes.max(axis=1, keepdims=True)
-        of_class = votes.sum(axis=0)
-        return bool((best.sum(axis=1) > 1).any() or len(set(of_class.tolist())) < len(of_class))
+        counted = replace(self.crowd, gold={})
+        # For some methods the last of repeated answers counts, for others all of them.
+        return any(
+            _has_ties(self.fitted(counted, rarevote.MajorityVote(), keep=keep).annotations_.votes())
+            for keep in ("all", "last")
+        )
+
+
+def _has_ties(votes: NDArray[np.float64]) -> bool:
+    """Whether a task has two classes with the most votes, or two classes have as many votes in all."""
+    best = votes == votes.max(axis=1, keepdims=True)
+    of_class = votes.sum(axis=0).tolist()
+    return bool((best.sum(axis=1) > 1).any() or len(set(of_class)) < len(of_class))
 
 
 def _vector(name: str) -> NDArray[np.float64]:
