@@ -22,7 +22,18 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def by_name(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+# The long how-tos are run by make prove.
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.prove] if page.parent.name == "howto" else [], id=by_name(page))
+        for page in PAGES
+    ],
+)
 def test_code_blocks_run(page: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("page"))
     namespace: dict[str, object] = {}

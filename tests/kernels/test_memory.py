@@ -48,7 +48,7 @@ def under_limit(kilobytes: int, *command: str) -> subprocess.CompletedProcess[st
     ("kilobytes", "verb", "name", "what"),
     [
         (500_000, "aggregate", "result.csv", "reading and writing tables (DuckDB)"),
-        (4_000_000, "report", "page.html", "drawing charts (V8)"),
+        pytest.param(4_000_000, "report", "page.html", "drawing charts (V8)", marks=pytest.mark.prove),
     ],
 )
 def test_libraries_that_would_end_the_process_are_not_started(

@@ -216,6 +216,7 @@ def test_neither_names_nor_the_order_of_rows_matter() -> None:
 # intervals
 
 
+@pytest.mark.prove
 def test_intervals_are_those_of_resampled_tasks() -> None:
     """The bootstrap written out: tasks drawn with replacement, every coefficient computed anew."""
     rows = random_rows(6) + [(task + 100, worker, label) for task, worker, label in random_rows(7)]

@@ -226,6 +226,7 @@ def drawn_again(sampler: VoteSampler) -> Votes:
     return dataclasses.replace(votes, by_position=parts, code=code)
 
 
+@pytest.mark.prove
 def test_sampler_leaves_its_prior_unchanged() -> None:
     """If votes are redrawn from the model after every sweep, every parameter must keep its prior (Geweke 2004)."""
     sampler = sampler_of(little_crowd(8, 4, 2, seed=0))

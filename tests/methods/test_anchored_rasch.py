@@ -199,6 +199,7 @@ def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
         assert fits[0].loss_history_ == fit.loss_history_
 
 
+@pytest.mark.prove
 def test_single_precision_is_near() -> None:
     crowd = simulate_crowd(400, 20, n_classes=3, votes_per_task=5, random_state=2).arrays
     double, single = AnchoredRasch().fit(crowd), AnchoredRasch(dtype="float32").fit(crowd)

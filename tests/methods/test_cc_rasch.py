@@ -384,6 +384,7 @@ def test_a_solved_task_could_not_have_better_difficulties() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.prove
 def test_half_the_precision_gives_the_same_answer(variant: dict[str, Any]) -> None:
     crowd = crowd_of(300, 12, votes=5.0)
     double = CCRasch(3000, tol=1e-6, **variant).fit(crowd)

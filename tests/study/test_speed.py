@@ -51,6 +51,7 @@ class DawidSkene:
 """
 
 
+@pytest.mark.prove
 def test_a_study_with_a_peer_that_fails_at_one_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "peer" / "crowdkit"
     package.mkdir(parents=True)

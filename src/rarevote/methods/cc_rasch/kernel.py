@@ -30,15 +30,22 @@ from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, MIN_STIFFNESS, NO_
 from rarevote.methods.cc_rasch.solve_kernel import marginal_step, solve_task
 
 
-def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any) -> float:
-    """The compiled pass. See ``pass_over_blocks`` below for its arguments."""
+def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, solves: bool) -> float:
+    """The compiled pass. See ``pass_over_blocks`` below for its arguments.
+
+    Args:
+        shard: a run of tasks.
+        odds: the first argument that is not of the shard.
+        *rest: the others.
+        solves: whether passes of this fit may solve tasks; compiling that takes as long as all the rest.
+    """
     n_classes = odds.shape[1]
-    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0)
+    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0, solves)
     return compiled(*shard.blocks, shard.gold, odds, *rest)
 
 
 @cache
-def _fused_pass(unrolled: int) -> Callable[..., float]:
+def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
     @kernel
     def pass_over_blocks(  # type: ignore[no-untyped-def]
         order,  # these five: the votes in blocks
@@ -195,7 +202,7 @@ def _fused_pass(unrolled: int) -> Callable[..., float]:
                     posterior_out[task, k] = q[k, i]
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
-            if settles:
+            if solves and settles:
                 along[:] = 0.0
                 bend[:] = 1.0
                 lowest[:] = 1.0

@@ -237,6 +237,7 @@ class CCRaschModel:
                 out.posterior,
                 out.difficulty,
                 *stats,
+                solves=self.profiles,
             )
         )
 
