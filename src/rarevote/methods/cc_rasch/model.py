@@ -237,7 +237,7 @@ class CCRaschModel:
                 out.posterior,
                 out.difficulty,
                 *stats,
-                solves=self.profiles,
+                solves=self.profiles or shared.settle < np.inf,
             )
         )
 
