@@ -104,11 +104,11 @@ def test_dask_reads_parts_as_one_machine_does(tmp_path: Path, ending: str) -> No
 
     path = written(tmp_path / "label=v2" / f"votes.{ending}", VOTES)
     (part,) = find_parts(path).readers
-    assert part.compute().frame["label"].tolist() == VOTES["label"]
+    assert part.compute(scheduler="synchronous").frame["label"].tolist() == VOTES["label"]
     path = written(tmp_path / "label=v2" / f"short.{ending}", {"task": ["a"], "worker": ["x"]})
     with pytest.warns(RarevoteWarning, match="the label is what the folder says"):
         (part,) = find_parts(path).readers
-    assert part.compute().frame["label"].tolist() == ["v2"]
+    assert part.compute(scheduler="synchronous").frame["label"].tolist() == ["v2"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from rarevote.methods.registry import METHODS
 from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
 from tests.tables import METHOD_ROWS, MethodRow
 
+dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'rarevote[dask]'")
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
 # Dask's own warnings are not ours to turn into errors.
@@ -59,6 +60,14 @@ def cluster_of_two(**how: Any) -> Iterator[Any]:
         distributed.Client(cluster) as made,
     ):
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settings_as_before() -> Iterator[None]:
+    """Clients that are closed out of turn, or never reach a scheduler, leave dask asking for one that is gone."""
+    before = {key: dask.config.get(key, None) for key in ("scheduler", "shuffle")}
+    yield
+    dask.config.set(before)
 
 
 @pytest.fixture(scope="module")
