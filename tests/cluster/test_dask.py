@@ -65,9 +65,9 @@ def cluster_of_two(**how: Any) -> Iterator[Any]:
 @pytest.fixture(scope="module", autouse=True)
 def _settings_as_before() -> Iterator[None]:
     """Clients that are closed out of turn, or never reach a scheduler, leave dask asking for one that is gone."""
-    before = {key: dask.config.get(key, None) for key in ("scheduler", "shuffle")}
+    before = dask.config.get("scheduler", None)
     yield
-    dask.config.set(before)
+    dask.config.set(scheduler=before)
 
 
 @pytest.fixture(scope="module")
