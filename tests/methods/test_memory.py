@@ -44,6 +44,16 @@ def test_who_is_refused_would_not_have_come_through(row: MethodRow) -> None:
         assert n_classes == 2 or row.name == "rasch" or needed >= peak / 3
 
 
+def test_a_large_fit_that_keeps_less_is_not_counted_as_a_small_one() -> None:
+    """What a start takes besides is of a few tasks at a time where there are many."""
+    crowd = crowd_of(105_000, 20, 3, 1)
+    held: list[int] = []
+    tracemalloc.start()
+    CCRasch(3).fit(crowd, callback=lambda progress: held.append(tracemalloc.get_traced_memory()[0]))
+    tracemalloc.stop()
+    assert needed_memory(CCRasch(), Sizes.of(crowd)) <= min(held)
+
+
 def test_a_fit_that_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = Sizes(n_tasks=5000, n_workers=20_000, n_classes=1000, n_annotations=40_000)
     with pytest.raises(NotEnoughMemoryError) as caught:

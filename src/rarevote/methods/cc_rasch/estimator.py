@@ -57,7 +57,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         m_step_tol: with "exact", the Euclidean norm of the gradient at which an M-step counts as solved.
         accelerate: extrapolate every second step of the fused iteration (SQUAREM) where that raises the likelihood:
             about half the passes, the same optimum. From more than 100 000 votes, slow tasks are solved within a pass
-            and the abilities mixed from the last steps (Anderson): about half as many again.
+            and the abilities mixed from the last steps (Anderson): with three classes or more about half as many again.
         dtype: "float64", or "float32" for the state of the tasks: about half the memory, posteriors within ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
@@ -71,7 +71,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "cc-rasch"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 7, "vk": 10}
+    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
     takes_unseen_workers: ClassVar[bool] = True
     on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
