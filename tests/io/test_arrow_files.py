@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pytest
@@ -67,7 +68,9 @@ def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opened", [ipc.new_file, ipc.new_stream])
 def test_a_type_that_duckdb_does_not_know(tmp_path: Path, opened: Any) -> None:
-    table = pa.table({"task": pa.array([0.5, 1.5], pa.float16()), "worker": ["a", "b"], "label": ["x", "y"]})
+    table = pa.table(
+        {"task": pa.array(np.array([0.5, 1.5], dtype=np.float16)), "worker": ["a", "b"], "label": ["x", "y"]}
+    )
     path = tmp_path / "votes.arrow"
     with opened(str(path), table.schema) as writer:
         writer.write_table(table)

@@ -18,6 +18,7 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal, with_objects
 from rarevote.io.json_text import parse_json
+from rarevote.io.parquet_sizes import check_parquet
 from rarevote.io.read.csv_text import check_lines, lines_of_rows, read_header
 from rarevote.io.read.detect import (
     FORMATS,
@@ -290,9 +291,12 @@ class _Opener:
 
         try:
             described = self.database.execute(f"DESCRIBE SELECT * FROM {PARQUET}", [[literal(path)]]).fetchall()
+            kinds = {row[0]: row[1] for row in described}
+            if "://" not in path:
+                check_parquet(self.database, Path(path), title, kinds)
         except duckdb.Error as error:
             raise InputError(f"{title}: not a readable Parquet file ({first_line(error)[:200]})") from None
-        return FileTable((File(path, title),), "typed", PARQUET, (), [row[0] for row in described])
+        return FileTable((File(path, title),), "typed", PARQUET, (), list(kinds))
 
 
 def _json_layout(head: bytes, title: str) -> str:

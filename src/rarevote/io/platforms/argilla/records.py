@@ -25,6 +25,7 @@ from typing import Any
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.json_text import parse_json
+from rarevote.io.parquet_sizes import check_parquet
 from rarevote.io.platforms.base import as_text, shown_text
 from rarevote.io.platforms.json_records import walk_json
 from rarevote.io.platforms.parts import ExportFiles
@@ -112,8 +113,11 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
 
     with connection() as database:
         try:
-            database.execute(f"SELECT * FROM read_parquet(?, {AS_WRITTEN})", [literal(str(path))])
-            names = [column[0] for column in database.description or ()]
+            rows_of = f"SELECT * FROM read_parquet(?, {AS_WRITTEN})", [literal(str(path))]
+            kinds = {name: kind for name, kind, *_ in database.execute(f"DESCRIBE {rows_of[0]}", rows_of[1]).fetchall()}
+            check_parquet(database, path, str(path), kinds)
+            database.execute(*rows_of)
+            names = list(kinds)
             # What is damaged further down shows only when it is fetched.
             while rows := database.fetchmany(1_000):
                 for row in rows:
