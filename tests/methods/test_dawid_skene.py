@@ -415,14 +415,32 @@ def test_about_as_many_classes_as_tasks_is_said() -> None:
     task = np.repeat(np.arange(60), 3)
     worker = np.concatenate([rng.permutation(20)[:3] for _ in range(60)])
     label = np.where(rng.random(180) < 0.8, truth[task], rng.integers(0, 60, 180))
-    with pytest.warns(RarevoteWarning, match=r"60 tasks are few for \d\d classes: DawidSkene learns"):
+    with pytest.warns(RarevoteWarning, match=r"180 votes of 20 workers are few for \d\d classes: DawidS"):
         DawidSkene().fit((task, worker, label))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OneCoinDawidSkene().fit((task, worker, label))
-        DawidSkene().fit((task, worker, label % 9))  # few classes are few in small crowds, too
+        DawidSkene().fit((task, worker, label % 8))  # more than a vote for each worker and class
         # Classes that nobody voted for have nothing to be learned.
-        DawidSkene().fit((task, worker, label % 9), classes=range(60))
+        DawidSkene().fit((task, worker, label % 8), classes=range(60))
+
+
+@pytest.mark.parametrize(("n_workers", "changed"), [(100, True), (20, False)])
+def test_few_votes_for_each_worker_and_class_are_said_whatever_the_tasks(n_workers: int, changed: bool) -> None:
+    """Ten tasks a class do not help whoever has half a vote for each class: a tenth of unanimous labels changed."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 20, 200)
+    task = np.repeat(np.arange(200), 5)
+    worker = np.concatenate([rng.choice(n_workers, 5, replace=False) for _ in range(200)])
+    label = np.where(rng.random(1000) < 0.8, truth[task], rng.integers(0, 20, 1000))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = DawidSkene().fit((task, worker, label)).posterior_.argmax(axis=1)
+    votes = label.reshape(200, 5)
+    unanimous = (votes == votes[:, :1]).all(axis=1)
+    assert (found[unanimous] != votes[unanimous, 0]).any() == changed
+    said = [str(one.message) for one in caught]
+    assert [text[:58] for text in said] == ["1,000 votes of 100 workers are few for 20 classes: DawidSk"] * changed
 
 
 def test_a_class_that_nobody_voted_for_gets_no_task() -> None:

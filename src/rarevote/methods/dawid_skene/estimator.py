@@ -24,9 +24,8 @@ from rarevote.methods.parameters import resolve_prior
 Strategy = Literal["assign", "addition"] | None
 
 _SHOWN = 3  # how many names a message quotes
-# Below so many tasks a class, with many classes, a third and more of the unanimous labels were changed.
-_MIN_TASKS_PER_CLASS = 4
-_MANY_CLASSES = 10
+# From so many classes on, with a vote or less for each worker and class, up to half of the unanimous labels changed.
+_MANY_CLASSES = 5
 
 
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
@@ -67,11 +66,11 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
             },
         )
         self._warn_unless_converged(fit, self.tol)
-        self._warn_of_many_classes(request.crowd.n_tasks, int((votes.sum(axis=0) > 0).sum()))
+        self._warn_of_few_votes(votes)
         return fit
 
-    def _warn_of_many_classes(self, n_tasks: int, n_classes: int) -> None:
-        """Hook: whether so many classes can be learned from so many tasks."""
+    def _warn_of_few_votes(self, votes: NDArray[Any]) -> None:
+        """Hook: whether a worker's confusions can be learned from such numbers of votes, (n_workers, n_classes)."""
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
         """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit says nothing."""
@@ -222,12 +221,14 @@ class DawidSkene(ConfusionEstimator):
             raise ParameterError(f"smoothing must be at least 0 and finite, got {self.smoothing!r}")
         resolve_prior(self.prior, crowd.classes)
 
-    def _warn_of_many_classes(self, n_tasks: int, n_classes: int) -> None:
-        if n_classes >= _MANY_CLASSES and n_tasks < _MIN_TASKS_PER_CLASS * n_classes:
+    def _warn_of_few_votes(self, votes: NDArray[Any]) -> None:
+        n_votes, n_workers, n_classes = int(votes.sum()), *(int(votes.any(axis=axis).sum()) for axis in (1, 0))
+        if n_classes >= _MANY_CLASSES and n_votes <= n_workers * n_classes:
+            other = how("OneCoinDawidSkene or AnchoredRasch", "--method one-coin or --method anchored-rasch")
             warn_user(
-                f"{n_tasks:,} tasks are few for {n_classes:,} classes: DawidSkene learns a row of confusions from each "
-                "and may change labels on which everybody agrees. Fewer than four tasks a class are better left to "
-                f"{how('OneCoinDawidSkene or AnchoredRasch', '--method one-coin or --method anchored-rasch')}"
+                f"{n_votes:,} votes of {n_workers:,} workers are few for {n_classes:,} classes: DawidSkene learns "
+                "confusions for every worker and class, and from one vote each or none it may change labels on which "
+                f"everybody agrees. Such crowds are better left to {other}"
             )
 
     def _model(self, request: Request) -> DawidSkeneModel:
