@@ -70,7 +70,7 @@ def test_the_key_follows_everything_that_decides_the_outcome(monkeypatch: pytest
     assert len(names) == 7
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"key": {}, "status": "done"}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"key": {}, "status": "done"}', "[" * 100_000])
 def test_a_damaged_cell_is_run_again(tmp_path: Path, content: str) -> None:
     first = run(tmp_path, VOTE)
     (file,) = tmp_path.iterdir()

@@ -213,9 +213,10 @@ def test_figures_that_are_not_ours_are_refused(tmp_path: Path, content: str) -> 
 
 
 def test_broken_sections_and_absent_figures_are_named(tmp_path: Path) -> None:
-    (tmp_path / "gold.section.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"gold\.section\.json"):
-        build_page(tmp_path)
+    for content in ("{}", "[" * 100_000):
+        (tmp_path / "gold.section.json").write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match=r"gold\.section\.json: is no section of a study"):
+            build_page(tmp_path)
     (tmp_path / "gold.section.json").unlink()
     with pytest.raises(InputError, match=r"absent\.svg"):
         publish(tmp_path, section("gold", "absent"))
@@ -256,6 +257,13 @@ def test_headline_takes_date_and_command_from_the_study(results_folder: Path) ->
     (results_folder / "paper.section.json").write_text(json.dumps(kept), encoding="utf-8")
     text = write_headline(results_folder, results_folder / "headline.svg")
     assert "2025-12-24 by `rarevote study paper --seeds 4`" in text
+
+
+@pytest.mark.parametrize("content", ["[]", "[" * 100_000])
+def test_headline_of_a_study_whose_section_is_broken(results_folder: Path, content: str) -> None:
+    (results_folder / "paper.section.json").write_text(content, encoding="utf-8")
+    text = write_headline(results_folder, results_folder / "headline.svg", date="2026-01-31")
+    assert "2026-01-31 by `rarevote study paper`" in text
 
 
 def test_headline_needs_results(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ def parse_json(text: str | bytes) -> Any:
         >>> parse_json("[" * 100_000)
         Traceback (most recent call last):
         ValueError: nested too deep
+        >>> parse_json("9" * 5000)
+        Traceback (most recent call last):
+        ValueError: a number of more than 4300 digits
     """
     try:
         if isinstance(text, bytes):  # of which Python's own decoder would let halves of letters pass
@@ -32,6 +35,18 @@ def parse_json(text: str | bytes) -> Any:
         return whole_letters(value) if may_have_halves(text) else value
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except ValueError as error:
+        raise (ValueError(too_many_digits()) if speaks_of_digits(error) else error) from None
+
+
+def speaks_of_digits(error: ValueError) -> bool:
+    """Whether Python, in words about itself, refuses a number for its length."""
+    return "integer string conversion" in str(error)
+
+
+def too_many_digits() -> str:
+    """What is wrong with a number that Python refuses for its length."""
+    return f"a number of more than {sys.get_int_max_str_digits()} digits"
 
 
 def may_have_halves(text: str, begin: int = 0, end: int = sys.maxsize) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from rarevote import __version__
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, RarevoteError
+from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
@@ -230,7 +231,7 @@ def unavailable(variants: Sequence[Variant]) -> dict[Variant, str]:
 def _read(path: Path, cell: Cell) -> CellOutcome | None:
     """The outcome kept for exactly this cell, or None."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = parse_json(path.read_text(encoding="utf-8"))
         outcome = CellOutcome(**{field.name: kept[field.name] for field in fields(CellOutcome)})
     except (OSError, ValueError, KeyError, TypeError):
         return None  # absent, or changed by someone else: it is run again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Sequence
 from math import ceil, floor
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from rarevote.charts.parts import Key
 from rarevote.charts.svg import to_svg
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import list_datasets
 from rarevote.study.experiment import METRICS
@@ -84,9 +84,9 @@ def write_headline(study: Path, svg: Path, *, command: str | None = None, date: 
 
 def _recorded(path: Path) -> dict[str, str]:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = parse_json(path.read_text(encoding="utf-8"))
         return {name: str(kept[name]) for name in ("date", "command")}
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 

@@ -19,6 +19,7 @@ from rarevote import __version__
 from rarevote.charts.svg import inline_svg
 from rarevote.charts.theme import style_variables
 from rarevote.errors import InputError, RarevoteError
+from rarevote.io.json_text import parse_json
 from rarevote.page.assets import template
 from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_markdown, write_text
 
@@ -131,7 +132,7 @@ def _place(section: StudySection) -> tuple[int, str]:
 
 def _read(path: Path) -> StudySection:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         for table in content["tables"]:
             table["rows"] = [
                 [cell if isinstance(cell, str) else TableCell(*cell) for cell in row] for row in table["rows"]

@@ -103,7 +103,7 @@ def test_other_texts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         walked(file, "task,worker\n")
     with pytest.raises(InputError, match="nested too deeply"):
         walked(file, "[" + '{"a":' * 100_000)
-    with pytest.raises(InputError, match="digits"):
+    with pytest.raises(InputError, match=r"byte 2, record 1: a number of more than \d+ digits$"):
         walked(file, "[" + "1" * 5_000 + "]")
     with pytest.raises(InputError, match="byte 8 is not utf-8 text"):
         walked(file, b'[{"a": \xff}]')

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.json_text import may_have_halves, whole_letters
+from rarevote.io.json_text import may_have_halves, speaks_of_digits, too_many_digits, whole_letters
 from rarevote.io.platforms.base import NotUtf8Error
 from rarevote.io.platforms.parts import Part
 
@@ -152,8 +152,9 @@ class _Walker:
                     raise self._broken(error.msg[0].lower() + error.msg[1:], error.pos, number) from None
             except RecursionError:
                 raise self._broken("it is nested too deeply", self._at, number) from None
-            except ValueError as error:  # a whole number with thousands of digits
-                raise self._broken(str(error), self._at, number) from None
+            except ValueError as error:
+                reason = too_many_digits() if speaks_of_digits(error) else str(error)
+                raise self._broken(reason, self._at, number) from None
             if self._ended:
                 raise self._cut(number)
             if len(self._buffer) - self._at > MAX_RECORD:
