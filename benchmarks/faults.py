@@ -1,6 +1,6 @@
 """Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
 
-    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed] [--seed 1]
+    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
 
 Each try begins with a folder in which an earlier run left its output. After it
 
@@ -37,6 +37,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import evidence
+from benchmarks.fault_cache import FAULTS as CACHE_FAULTS
+from benchmarks.fault_cache import CacheTries
 from benchmarks.fault_process import Ended, Fault, Running, run
 from benchmarks.fault_verbs import VERBS, HalfError, Verb, leftovers
 
@@ -266,64 +268,38 @@ def struck(verb: Verb, faults: dict[str, tuple[Strike, float]], tries: int, seed
             while count.tries < wanted and attempts < 3 * wanted:
                 strike(bench, count)
                 attempts += 1
-            row = asdict(count)
-            row["half-visible"] = row.pop("half")
-            columns = ("tries", "lost", "half-visible", "wrong", "foreign", "left")
-            yield {"verb": verb.name, "fault": fault, **{column: row[column] for column in columns}}
+            yield _row(verb.name, fault, count)
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # the cache of compiled loops, which processes share
 
 CACHE = "compiled loops (cache)"
-_COMPILED = """
-import numpy as np
-from rarevote.kernels import plain
-plain.MAX_PLAIN_VOTES = -1
-from rarevote import DawidSkene
-draw = np.random.default_rng(1)
-votes = np.repeat(np.arange(40), 3), draw.integers(0, 6, 120), draw.integers(0, 2, 120)
-print(DawidSkene(5).fit(votes).posterior_.tobytes().hex())
-"""
 
 
-def compiling(cache: Path) -> subprocess.Popen[str]:
-    """A process that fills the cache, or uses it."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    words = [sys.executable, "-c", _COMPILED]
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def shared_cache(chosen: Callable[[str], bool], tries: int, dice: random.Random) -> Iterator[dict[str, Any]]:
+    """Rows of the table for the cache."""
+    with tempfile.TemporaryDirectory(prefix="rarevote-cache-") as name:
+        cache = CacheTries(Path(name), dice)
+        for fault, (strike, mounts, share) in CACHE_FAULTS.items():
+            if not chosen(fault) or (mounts and not may_mount()):
+                continue
+            count, wanted = Count(), max(1, round(tries * share))
+            while count.tries < wanted:
+                tried, wrong, foreign = strike(cache)
+                count.tries, count.wrong, count.foreign = (
+                    count.tries + tried,
+                    count.wrong + wrong,
+                    count.foreign + foreign,
+                )
+            yield _row(CACHE, fault, count)
 
 
-def shared_cache(tries: int, dice: random.Random) -> Iterator[dict[str, Any]]:
-    """Two processes that compile into one cache, and one that is killed while it does."""
-    two, killed = Count(), Count()
-    right, seconds = "", 0.0
-    for number in range(max(1, tries // 3)):
-        with tempfile.TemporaryDirectory(prefix="rarevote-cache-") as name:
-            begin = time.perf_counter()
-            said = [one.communicate() for one in [compiling(Path(name)) for _ in range(2)]]
-            seconds = time.perf_counter() - begin
-            said.append(compiling(Path(name)).communicate())
-            two.tries += 1
-            right = right or said[0][0]
-            two.wrong += any(out != right or not out for out, _ in said)
-            two.foreign += any("Traceback" in error for _, error in said)
-        with tempfile.TemporaryDirectory(prefix="rarevote-cache-") as name:
-            for _ in range(3):
-                one = compiling(Path(name))
-                time.sleep(dice.uniform(0.2, 1.0) * seconds)
-                one.kill()
-                killed.tries += one.wait() == -signal.SIGKILL
-                one.communicate()
-            out, error = compiling(Path(name)).communicate()
-            killed.wrong += out != right
-            killed.foreign += "Traceback" in error
-        print(f"cache {number + 1}: {two} {killed}", flush=True)
-    for fault, count in (("two at once", two), ("killed at a random moment", killed)):
-        row = asdict(count)
-        row["half-visible"] = row.pop("half")
-        columns = ("tries", "lost", "half-visible", "wrong", "foreign", "left")
-        yield {"verb": CACHE, "fault": fault, **{column: row[column] for column in columns}}
+def _row(verb: str, fault: str, count: Count) -> dict[str, Any]:
+    row = asdict(count)
+    row["half-visible"] = row.pop("half")
+    columns = ("tries", "lost", "half-visible", "wrong", "foreign", "left")
+    return {"verb": verb, "fault": fault, **{column: row[column] for column in columns}}
 
 
 def write(rows: list[dict[str, Any]]) -> Path:
@@ -337,7 +313,7 @@ def write(rows: list[dict[str, Any]]) -> Path:
     with path.open(newline="", encoding="utf-8") as handle:
         now = list(csv.DictReader(handle))
     tried = {(row["verb"], row["fault"]) for row in now}
-    verbs, faults = [*(verb.name for verb in VERBS), CACHE], list(FAULTS)
+    verbs, faults = [*(verb.name for verb in VERBS), CACHE], [*FAULTS, *CACHE_FAULTS]
     kept = [row for row in before if (row["verb"], row["fault"]) not in tried and row["verb"] in verbs]
     merged = sorted([*now, *kept], key=lambda row: (verbs.index(row["verb"]), faults.index(row["fault"])))
     with path.open("w", newline="", encoding="utf-8") as handle:
@@ -351,12 +327,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", default="", help="verbs whose name contains one of these, with commas between")
-    parser.add_argument("--faults", default="", help="only faults whose name contains this")
+    parser.add_argument("--faults", default="", help="faults whose name contains one of these, with commas between")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     unable = () if may_mount() else ("disk full", "no right to write") if os.getuid() == 0 else ("disk full",)
-    faults = {name: one for name, one in FAULTS.items() if name not in unable and arguments.faults in name}
+
+    def wanted(fault: str) -> bool:
+        return any(part in fault for part in arguments.faults.split(","))
+
+    faults = {name: one for name, one in FAULTS.items() if name not in unable and wanted(name)}
     rows = []
     chosen = arguments.only.split(",")
     for verb in VERBS:
@@ -365,7 +345,9 @@ def main() -> None:
                 rows.append(row)
                 print(row, flush=True)
     if any(part in CACHE for part in chosen):
-        rows += shared_cache(arguments.tries, random.Random(arguments.seed))
+        for row in shared_cache(wanted, arguments.tries, random.Random(arguments.seed)):
+            rows.append(row)
+            print(row, flush=True)
     if not arguments.dry:
         print(write(rows).relative_to(evidence.REPOSITORY))
     failed = [

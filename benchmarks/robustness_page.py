@@ -117,7 +117,7 @@ def page(folder: Path = evidence.EVIDENCE) -> str:
             f"wrong, {total(faults, 'left')} left behind; {not_held} of the dask and workbench runs ended differently",
         ],
         [
-            "other faults: no room, no rights, two at once, the clock",
+            "other faults: no room, no rights, two at once, the clock, damage",
             f"{total(faults, 'tries') - killed(faults):,}",
             f"{n_verbs} verbs",
             f"{total(faults, 'foreign')} foreign exceptions",
@@ -191,6 +191,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "no rights": ("no right",),
     "two at once": ("two at once",),
     "clock set back": ("clock",),
+    "damaged": ("damaged",),
 }
 
 
