@@ -47,7 +47,7 @@ def many_rows(folder: Path) -> Path:
 
 def varint(number: int, length: int = 0) -> bytes:
     """A number as Parquet's footer writes it, drawn out to a length."""
-    bits, digits = 2 * number, []
+    bits, digits = 2 * number, list[int]()
     while bits or not digits or len(digits) < length:
         digits.append(bits & 127 | 128)
         bits >>= 7

@@ -74,6 +74,35 @@ def test_a_damaged_cache_is_a_miss(ending: str, damage: str, tmp_path: Path, mon
     assert kernel(twice)(5.0) == 10.0
 
 
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_no_byte_of_a_cache_may_change(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code with a wrong byte ended the process from within LLVM, for every later command."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert kernel(twice)(3.0) == 6.0
+    (path,) = tmp_path.rglob(f"*.{ending}")
+    whole = path.read_bytes()
+    for place in range(len(whole) // 50, len(whole), len(whole) // 25):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+        again = kernel(twice)
+        assert again(4.0) == 8.0
+        assert not again.stats.cache_hits, place  # type: ignore[attr-defined]
+    untouched = kernel(twice)
+    assert untouched(5.0) == 10.0
+    assert len(untouched.stats.cache_hits) == 1  # type: ignore[attr-defined]
+
+
+def test_code_for_another_signature_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that compile at once may give two signatures one file, and the index names but the last."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    first = kernel(twice)
+    assert (first(3.0), first(3)) == (6.0, 6.0)
+    of_floats, of_integers = sorted(tmp_path.rglob("*.nbc"))
+    of_floats.write_bytes(of_integers.read_bytes())
+    again = kernel(twice)
+    assert (again(3.5), again(3)) == (7.0, 6.0)
+    assert len(again.stats.cache_hits) == 1  # type: ignore[attr-defined]
+
+
 def test_a_cache_that_cannot_be_written_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

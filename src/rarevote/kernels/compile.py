@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import getpass
 import glob
+import hashlib
 import os
+import pickle
 import stat
 import tempfile
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,7 +44,47 @@ def _private_temporary_folder() -> str | None:
     return str(folder)
 
 
+_SUM = 16  # bytes
+
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+
+
+class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's files with a sum behind each and its key within: damaged machine code would end the process, or be run.
+
+    The key is that of the index. Two processes that compile two signatures at once may give both the same file.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        return found[1] if found is not None and found[0] == key else None
+
+    def _dump(self, obj: Any) -> bytes:
+        content: bytes = super()._dump(obj)
+        return content + _sum(content)
+
+    def _load_index(self) -> Any:
+        with suppress(FileNotFoundError), Path(self._index_path).open("rb") as file:
+            if pickle.load(file) == self._version:
+                _require_sum(file.read())
+        return super()._load_index()
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        _require_sum(content)
+        return pickle.loads(content)
+
+
+def _sum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_SUM).digest()
+
+
+def _require_sum(content: bytes) -> None:
+    if _sum(content[:-_SUM]) != content[-_SUM:]:
+        raise ValueError("damaged")
 
 
 class _TolerantCache(FunctionCache):  # type: ignore[misc]
@@ -50,6 +92,12 @@ class _TolerantCache(FunctionCache):  # type: ignore[misc]
 
     A machine that lost its power, or a disk that was full, leaves files that numba would raise about for ever.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _CheckedFiles(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -62,7 +110,7 @@ class _TolerantCache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
+        with suppress(Exception):  # the index may have been damaged since it was looked into
             super().save_overload(sig, data)
 
 
