@@ -220,3 +220,16 @@ def test_a_folder_of_results(tmp_path: Path) -> None:
         "aggregate", FIXTURES / "mturk_form.csv", "-m", "majority-vote", "--question", "all", "--out", out, code=1
     )
     assert "the folder is not empty" in again.stderr
+
+
+def test_a_question_without_a_name(tmp_path: Path) -> None:
+    """A column `Answer..yes`, as a damaged header has it, was asked for again without end."""
+    path = tmp_path / "batch.csv"
+    path.write_text(
+        "HITId,WorkerId,Answer.about.place,Answer..yes\n"
+        "H1,ann,false,true\nH1,bob,true,false\nH2,ann,false,true\nH2,bob,true,true\n"
+    )
+    crowds = read_each(path)
+    assert list(crowds) == ["about", ""]
+    votes = {name: crowd.annotations.votes().tolist() for name, crowd in crowds.items()}
+    assert votes == {"about": [[1.0, 1.0], [1.0, 1.0]], "": [[1.0, 1.0], [0.0, 2.0]]}

@@ -80,7 +80,8 @@ class Collector:
         given the export again.
         """
         self.survey.found(question)
-        return question == (self.options.question or self.questions[0])
+        wanted = self.options.question
+        return question == (self.questions[0] if wanted is None else wanted)  # a column may leave it without a name
 
     def answering(self, task: str | None, worker: str | None = None) -> None:
         """Whose answer is read now, and to which task; None where it is nobody's, such as a model's."""

@@ -69,7 +69,8 @@ def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> Non
         _read_judgment(judgment, task, where, collector, find)
     if not judgments:
         collector.leave_out("unit without any judgment")
-    question = collector.options.question or next(iter(collector.questions), None)
+    wanted = collector.options.question
+    question = next(iter(collector.questions), None) if wanted is None else wanted
     if collector.options.gold_column is None and question is not None:
         known = find(question + GOLD)
         right = [] if known is base.ABSENT else _right_answers(known, f"{where}: {question}{GOLD}")
