@@ -19,6 +19,8 @@ VERBS = """
 --version
 methods
 datasets
+datasets show rte
+datasets import jigsaw toxic.csv --cache cache
 simulate --tasks 200 --seed 1 --out crowd
 aggregate crowd/labels.csv --out r.csv --model-out people.model --soft-out soft.npz
 aggregate crowd/labels.csv -m majority-vote --out r.tsv
@@ -35,9 +37,16 @@ score r.csv --truth crowd/truth.csv
 convert form.csv --question damage --out rows.csv
 audit start crowd/labels.csv --find 1=0.5 --flag-cost 30 --confidence 0.6 --plan audit.json --review-out round.csv
 audit status audit.json
+audit continue audit.json --answers answers.csv --who ann --review-out round-2.csv
+audit repeat audit.json --share 0.5 --review-out again.csv
 audit finish audit.json --out proved.csv --certificate certificate.json
 audit verify audit.json certificate.json
 study synthetic --methods majority-vote --seeds 1 --tasks 40 --jobs 1 --out study
+study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study
+study speed --methods majority-vote --sizes 1000 --out study
+simulate --tasks 40 --workers 8 --seed 1 --out data/rte
+study paper --data data --methods majority-vote --jobs 1 --no-ablation --out study
+study gold --data data --datasets rte --methods majority-vote --seeds 1 --jobs 1 --out study
 """
 # And those that do, with the extra that they must name.
 EXTRAS = {
@@ -53,9 +62,14 @@ def try_verbs(program: Path, folder: Path) -> None:
     """Run every verb in a folder; those that need an extra must say which, in one line."""
     folder.mkdir()
     shutil.copy(REPOSITORY / "tests" / "io" / "platforms" / "fixtures" / "mturk_form.csv", folder / "form.csv")
+    votes = (f"{item},{worker},{(item + worker) % 2}\n" for item in range(40) for worker in range(4))
+    (folder / "toxic.csv").write_text("id,worker,toxic\n" + "".join(votes))
     for line in VERBS.split("\n"):
         if line:
             run(program, *line.split(), folder=folder)
+        if "--review-out round.csv" in line:  # which an expert answers
+            asked = [row.split(",")[0] for row in (folder / "round.csv").read_text().splitlines()[1:]]
+            (folder / "answers.csv").write_text("task,label\n" + "".join(f"{task},1\n" for task in asked))
     for line, extra in EXTRAS.items():
         done = subprocess.run([program, *line.split()], cwd=folder, env=_bare(), capture_output=True, text=True)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), f"{line}: {done.stderr}"

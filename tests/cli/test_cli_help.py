@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from rarevote.cli import app, show
+from tests import wheel_check
 from tests.command import rarevote
 
 ROOT: Any = typer.main.get_command(app)
@@ -103,3 +104,12 @@ def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str
 
 def test_doctests() -> None:
     assert doctest.testmod(show).failed == 0
+
+
+def test_the_wheel_is_tried_with_every_verb() -> None:
+    """In an environment without extras; only what downloads is left out."""
+    ends = {path for path, command in COMMANDS.items() if not getattr(command, "commands", {})}
+    tried = {("demo",)}
+    for line in [*wheel_check.VERBS.split("\n"), *wheel_check.EXTRAS]:
+        tried |= {tuple(line.split()[:n]) for n in (1, 2)}
+    assert ends - tried == {("datasets", "fetch")}
