@@ -109,7 +109,7 @@ def test_doctests() -> None:
 def test_the_wheel_is_tried_with_every_verb() -> None:
     """In an environment without extras; only what downloads is left out."""
     ends = {path for path, command in COMMANDS.items() if not getattr(command, "commands", {})}
-    tried = {("demo",)}
+    tried: set[tuple[str, ...]] = {("demo",)}
     for line in [*wheel_check.VERBS.split("\n"), *wheel_check.EXTRAS]:
         tried |= {tuple(line.split()[:n]) for n in (1, 2)}
     assert ends - tried == {("datasets", "fetch")}
