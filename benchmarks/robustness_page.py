@@ -22,13 +22,26 @@ PAGE = evidence.REPOSITORY / "docs" / "robustness.md"
 Row = Mapping[str, str]
 #: Columns that the page needs, by evidence file.
 NEEDED: dict[str, tuple[str, ...]] = {
-    "fuzz": ("door", "executions", "read", "refused", "foreign", "hangs", "crashes"),
+    "fuzz": (
+        "door",
+        "executions",
+        "read",
+        "refused",
+        "foreign",
+        "hangs",
+        "crashes",
+        "memory findings",
+        "largest memory MB",
+    ),
     "contracts": ("property", "method", "crowds", "violations"),
     "faults": ("verb", "fault", "tries", "lost", "half-visible", "wrong", "foreign", "left"),
     "kills": ("killed", "holds"),
     "workbench": ("part", "figure", "value", "holds"),
 }
-_FINDINGS = {"fuzz": ("foreign", "hangs", "crashes"), "faults": ("lost", "half-visible", "wrong", "foreign", "left")}
+_FINDINGS = {
+    "fuzz": ("foreign", "hangs", "crashes", "memory findings"),
+    "faults": ("lost", "half-visible", "wrong", "foreign", "left"),
+}
 _STAMP = ("date", "commit", "command")
 
 
@@ -101,7 +114,7 @@ def page(folder: Path = evidence.EVIDENCE) -> str:
             f"{total(fuzz, 'executions'):,}",
             f"{len(fuzz)} doors",
             f"{total(fuzz, 'foreign')} foreign exceptions, {total(fuzz, 'hangs')} hangs, "
-            f"{total(fuzz, 'crashes')} crashes",
+            f"{total(fuzz, 'crashes')} crashes, {total(fuzz, 'memory findings')} times more than 1 GB",
         ],
         [
             "crowds that every method must treat alike",
@@ -129,7 +142,7 @@ def page(folder: Path = evidence.EVIDENCE) -> str:
         table(["tried", "how often", "on", "findings that are left"], summary),
         _DOORS,
         table(
-            ["door", "executions", "read", "refused", "foreign exceptions", "hangs", "crashes"],
+            ["door", "executions", "read", "refused", "foreign", "hangs", "crashes", "over 1 GB", "most memory, MB"],
             [[row["door"], *(f"{int(row[name]):,}" for name in NEEDED["fuzz"][1:])] for row in fuzz],
         ),
         _CONTRACTS,
@@ -153,7 +166,7 @@ _DOORS = """## Doors
 
 A door is a way in for what others wrote: a reader, a platform's export, a model, a plan, a request. Whole files of ours
 are altered by bytes and by what formats are made of, and handed in. What comes out must be an answer or an error of
-ours, within ten seconds."""
+ours, within ten seconds of the processor and with a gigabyte at most beside the file."""
 _CONTRACTS = """## Contracts
 
 What every method owes every crowd, on generated crowds. A crowd is one method's, and is tried by all contracts of that

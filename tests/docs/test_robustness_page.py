@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import tempfile
 from pathlib import Path
 
 import pytest
 from benchmarks import robustness_page
 from benchmarks.evidence import EVIDENCE
+from benchmarks.fault_cache import FAULTS as CACHE_FAULTS
+from benchmarks.fuzz.doors import House
 
 STAMP = {"date": "2026-01-02", "commit": "abc", "command": "python -m benchmarks.some"}
 ROWS: dict[str, list[dict[str, object]]] = {
@@ -27,11 +30,15 @@ ROWS: dict[str, list[dict[str, object]]] = {
     "kills": [{"killed": "a worker", "holds": "yes"}, {"killed": "a worker", "holds": "no"}],
     "workbench": [{"part": "kills", "figure": "SIGKILL during 20 answers", "value": "0 lost", "holds": "yes"}],
 }
+REST: dict[str, dict[str, object]] = {
+    "faults": {"foreign": 0, "left": 0},
+    "fuzz": {"memory findings": 2, "largest memory MB": 90},
+}
 
 
 def written(folder: Path, rows: dict[str, list[dict[str, object]]]) -> Path:
     for name, own in rows.items():
-        full = [{**({"foreign": 0, "left": 0} if name == "faults" else {}), **row, **STAMP} for row in own]
+        full = [{**REST.get(name, {}), **row, **STAMP} for row in own]
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as handle:
             table = csv.DictWriter(handle, fieldnames=list(full[0]))
             table.writeheader()
@@ -51,10 +58,10 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_sums_are_those_of_the_rows(tmp_path: Path) -> None:
     page = robustness_page.page(written(tmp_path, ROWS))
-    assert "| 2,000 | 2 doors | 1 foreign exceptions, 2 hangs, 3 crashes |" in page
+    assert "| 2,000 | 2 doors | 1 foreign exceptions, 2 hangs, 3 crashes, 4 times more than 1 GB |" in page
     assert "| 500 | 2 contracts, 2 methods | 4 violations |" in page
     assert "| 33 | 1 verbs, dask, the workbench | 1 lost, 0 half visible, 5 wrong, 0 left behind; 1 of" in page
-    assert "| report | 11 | 7 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in page
+    assert "| report | 11 | 7 | 0 | 0 | 0 | 0 | 1, 0, 5, 0, 0 |" in page
     assert "| 2026-01-02 | abc | `python -m benchmarks.some` |" in page
 
 
@@ -84,3 +91,38 @@ def test_every_verb_was_killed_ten_times_and_nothing_was_lost() -> None:
     assert min(kills.values()) >= 10, kills
     assert sum(kills.values()) >= 200
     assert robustness_page.total(rows, "lost", "half-visible", "wrong", "foreign", "left") == 0
+
+
+def test_every_fault_befell_every_verb() -> None:
+    with (EVIDENCE / "faults.csv").open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    faults: dict[str, set[str]] = {}
+    for row in rows:
+        faults.setdefault(row["verb"], set()).add(row["fault"])
+        assert int(row["tries"]) > 0
+    assert faults.pop("compiled loops (cache)") == set(CACHE_FAULTS)
+    assert len(faults) == 20
+    assert {frozenset(found) for found in faults.values()} == {
+        frozenset(
+            (
+                "killed at a random moment",
+                "killed before an operation on files",
+                "a file cannot grow",
+                "disk full",
+                "no right to write",
+                "two at once",
+                "clock set back",
+            )
+        )
+    }
+
+
+def test_a_million_executions_and_no_door_left_out() -> None:
+    with (EVIDENCE / "fuzz.csv").open(newline="", encoding="utf-8") as handle:
+        executions = {row["door"]: int(row["executions"]) for row in csv.DictReader(handle)}
+    total = sum(executions.values())
+    assert total >= 1_000_000
+    assert min(executions.values()) >= 20_000
+    assert max(executions.values()) <= total / 5
+    with tempfile.TemporaryDirectory() as folder:
+        assert set(executions) == set(House(Path(folder)).names)
