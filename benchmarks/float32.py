@@ -1,4 +1,4 @@
-"""What half the precision of the tasks' state costs and saves in CC-Rasch.
+"""What half the precision, of the tasks' state and within a pass, costs and saves in CC-Rasch.
 
     python -m benchmarks.float32 [--tasks 2000000]
 
@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
+from rarevote.kernels import plain
 from rarevote.methods.cc_rasch.estimator import CCRasch
 
 _RUN = """
@@ -36,7 +37,7 @@ votes = Annotations(
     np.arange(0, 5 * n_tasks + 1, 5), rng.integers(0, 5000, 5 * n_tasks).astype(np.uint16),
     (rng.random(5 * n_tasks) < 0.2).astype(np.uint8), np.arange(n_tasks), np.arange(5000), np.arange(2),
 )
-CCRasch(3, tol=0, dtype=dtype).fit(Annotations.from_arrays([0, 0], [0, 1], [0, 1]))  # compiled, or loaded
+CCRasch(3, tol=0, dtype=dtype).fit(votes)  # compiled, or loaded
 ticks = []
 CCRasch(12, tol=0, dtype=dtype, n_jobs=1).fit(votes, callback=lambda _: ticks.append(time.perf_counter()))
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
@@ -47,6 +48,7 @@ print(json.dumps({"seconds": min(np.diff(ticks)), "kilobytes": int(peak.split()[
 def dataset_rows() -> list[dict[str, Any]]:
     from tests.benchmark_data import datasets, load
 
+    plain.MAX_PLAIN_VOTES = -1  # NumPy would compute in double precision
     shared = DATASETS.resolve().parent
     rows = []
     for entry in datasets(shared):

@@ -32,8 +32,11 @@ from rarevote import Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 
 N_TASKS, N_VOTES, N_WORKERS, N_CLASSES = 1_000_000, 5, 20_000, 2
-# Votes a task, workers, classes, and how many np.exp a pass may cost.
-SHAPES = {"5 M votes, K = 2, 20 000 workers": (5, 20_000, 2, 7), "6 M votes, K = 3, 2 413 workers": (6, 2_413, 3, 5)}
+# Votes a task, workers, classes, and how many np.exp a pass may cost, in double precision and with single inside.
+SHAPES: dict[str, tuple[int, int, int, dict[str, float]]] = {
+    "5 M votes, K = 2, 20 000 workers": (5, 20_000, 2, {"float64": 7, "float32": 5.5}),
+    "6 M votes, K = 3, 2 413 workers": (6, 2_413, 3, {"float64": 5, "float32": 4}),
+}
 
 
 def best_of(repeats: int, action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -57,10 +60,14 @@ def columns(
 
 
 def pass_seconds(
-    crowd: Annotations, n_jobs: int, repeats: int = 7, clock: Callable[[], float] = time.perf_counter
+    crowd: Annotations,
+    n_jobs: int,
+    repeats: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
+    dtype: str = "float64",
 ) -> float:
     """The best time of one fused pass, the update of the workers included."""
-    model = CCRasch()._model(crowd)
+    model = CCRasch(dtype=dtype)._model(crowd)
     with LocalEngine(model, crowd, np.empty(0, np.int32), n_jobs) as engine:
         shared = model.start()
         for _ in range(3):
@@ -91,22 +98,29 @@ def _process(seed: int) -> tuple[float, float]:
         return begin, min(times)
 
 
-def one_thread(title: str, n_votes: int, n_workers: int, n_classes: int, at_most: int) -> list[dict[str, Any]]:
+def one_thread(
+    title: str, n_votes: int, n_workers: int, n_classes: int, at_most: dict[str, float]
+) -> list[dict[str, Any]]:
     """A pass beside ``np.exp`` of as many numbers as there are (annotation, class) pairs, in turns."""
     crowd = Annotations.from_arrays(*columns(0, n_votes, n_workers, n_classes))
     values = np.random.default_rng(0).normal(size=crowd.n_annotations * n_classes)
     out = np.empty_like(values)
     np.exp(values, out=out)
-    passes, exps = [], []
+    passes: dict[str, list[float]] = {dtype: [] for dtype in at_most}
+    exps = []
     for _ in range(3):
         exps.append(best_of(7, lambda: np.exp(values, out=out), time.thread_time))
-        passes.append(pass_seconds(crowd, 1, 10, time.thread_time))
-    ratios = sorted(one / exp for one, exp in zip(passes, exps, strict=True))
-    return [
-        row(f"{title}: pass / np.exp per (annotation, class), one thread", ratios[1], f"at most {at_most}"),
-        row(f"{title}: nanoseconds per (annotation, class) and pass", min(passes) / values.size * 1e9, ""),
-        row(f"{title}: nanoseconds per np.exp", min(exps) / values.size * 1e9, ""),
-    ]
+        for dtype, seconds in passes.items():
+            seconds.append(pass_seconds(crowd, 1, 10, time.thread_time, dtype))
+    rows = [row(f"{title}: nanoseconds per np.exp", min(exps) / values.size * 1e9, "")]
+    for dtype, seconds in passes.items():
+        ratios = sorted(one / exp for one, exp in zip(seconds, exps, strict=True))
+        what = f"{title}, {dtype}"
+        rows += [
+            row(f"{what}: pass / np.exp per (annotation, class), one thread", ratios[1], f"at most {at_most[dtype]}"),
+            row(f"{what}: nanoseconds per (annotation, class) and pass", min(seconds) / values.size * 1e9, ""),
+        ]
+    return rows
 
 
 def measure_passes() -> list[dict[str, Any]]:

@@ -5,15 +5,15 @@
 
 Writes docs/evidence/netease.csv. The crowd is simulated, with tasks, workers and classes named by numbers, as NetEase
 has them, and once more by text, for which crowd-kit takes longer and a frame is larger. Every fit has a process of its
-own that does the same three things, whoever's method it is: fits a tiny crowd (so that nothing is loaded or compiled
+own that does the same three things, whoever's method it is: fits a small crowd (so that nothing is loaded or compiled
 any more), has pandas read the votes from a CSV, and, timed, fits the frame with the method's defaults and asks for all
 results. Processes take turns for some rounds; of seconds the least count, of bytes the most of ours and the least of
 crowd-kit's. Memory is the peak of the whole process, with the interpreter, the libraries and the frame in it.
 
 Our Dawid–Skene is a drop-in replacement: it stops after the same number of iterations as crowd-kit's, so its total is
-also the ratio by iteration. CC-Rasch is another model with a stopping rule of its own; its total counts, and seconds
-per iteration are told beside it. "from the file" is told for what it is worth and compares unlike things: the path is
-given to our fit, so that no frame is in memory, and reading counts.
+also the ratio by iteration. CC-Rasch and Anchored Rasch are other models with a stopping rule of their own; their
+totals count, and seconds per iteration are told beside. "from the file" is told for what it is worth and compares
+unlike things: the path is given to our fit, so that no frame is in memory, and reading counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ from rarevote.simulate.crowds import simulate_crowd
 
 N_WORKERS, N_CLASSES, VOTES_PER_TASK = 2_413, 3, 6
 RIVAL = "crowd-kit DawidSkene"
-MANY_TIMES, PART_OF_MEMORY = 20, 0.5
+# Our methods, and how many times as fast they are to be.
+METHODS = {"Dawid–Skene": ("DawidSkene", 60), "CC-Rasch": ("CCRasch", 40), "Anchored Rasch": ("AnchoredRasch", 25)}
+PART_OF_MEMORY = 0.5
+# Compiled for, as the crowd itself is: fewer votes are fitted in NumPy.
+N_TINY_TASKS = 20_000
 
 _FIT = """
 import hashlib, importlib, json, sys, time, warnings
@@ -119,7 +123,7 @@ def compared(
         "seconds": f"{seconds:.4g}",
         "seconds_rival": f"{seconds_rival:.4g}",
         "ratio": f"{seconds_rival / seconds:.4g}",
-        "wanted": f"at least {MANY_TIMES}" if like_for_like else "",
+        "wanted": f"at least {METHODS[contender.title][1]}" if like_for_like else "",
         "iterations": iterations,
         "iterations_rival": iterations_rival,
         "ratio_by_iteration": f"{by_iteration:.4g}",
@@ -134,15 +138,14 @@ def compared(
 def measure(folder: Path, peer: str, n_tasks: int, rounds: int, ids: str, seed: int) -> list[dict[str, Any]]:
     tiny, votes = folder / "tiny.csv", folder / "votes.csv"
     print(f"writing the votes, {ids}, seed {seed} ...", flush=True)
-    # Large enough that workers are numbered by the same type as in the crowd: another type is compiled again.
-    write_votes(tiny, 1_000, ids, seed)
+    write_votes(tiny, N_TINY_TASKS, ids, seed)
     n_annotations = write_votes(votes, n_tasks, ids, seed)
     size = {"annotations": n_annotations, "tasks": n_tasks, "workers": N_WORKERS, "classes": N_CLASSES, "ids": ids}
     size["seed"] = seed
     rival = Contender(RIVAL, peer, "crowdkit.aggregation", "DawidSkene", "frame")
     ours = [
         Contender(title + ("" if source == "frame" else ", from the file"), sys.executable, "rarevote", method, source)
-        for title, method in (("Dawid–Skene", "DawidSkene"), ("CC-Rasch", "CCRasch"))
+        for title, (method, _) in METHODS.items()
         for source in ("frame", "file")
     ]
     for contender in ours:
@@ -179,7 +182,8 @@ def main() -> None:
     missed = [
         f"{row['method']}, {row['ids']}, seed {row['seed']}"
         for row in rows
-        if row["wanted"] and (float(row["ratio"]) < MANY_TIMES or float(row["memory_ratio"]) > PART_OF_MEMORY)
+        if row["wanted"]
+        and (float(row["ratio"]) < METHODS[row["method"]][1] or float(row["memory_ratio"]) > PART_OF_MEMORY)
     ]
     sys.exit(f"does not hold: {'; '.join(missed)}" if missed else 0)
 

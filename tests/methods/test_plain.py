@@ -133,10 +133,11 @@ def test_compiled_passes_are_the_plain_ones(name: str, gold: bool) -> None:
                 change = state.run(shared, stats, refresh=refresh, damping=damping)
                 updated = model.update(shared, stats, damping)
                 found[compiled] = (change, [array.copy() for array in state.proposed], stats, updated)
-        assert found[True][0] == pytest.approx(found[False][0], rel=1e-10, abs=1e-13)
+        inside = 2e-6 if name == "cc-rasch float32" else 0.0  # computes in single precision; the other only stores it
+        assert found[True][0] == pytest.approx(found[False][0], rel=1e-10, abs=max(1e-13, inside))
         assert_near(found[True][1], found[False][1], 2e-6 if name.endswith("float32") else 1e-11)
-        assert_near(found[True][2], found[False][2], 1e-9 if name.endswith("float32") else 1e-11)
-        assert_near(found[True][3], found[False][3], 1e-7)  # a step may be ill-conditioned
+        assert_near(found[True][2], found[False][2], max(1e-9 if name.endswith("float32") else 1e-11, inside))
+        assert_near(found[True][3], found[False][3], max(1e-7, inside))  # a step may be ill-conditioned
 
 
 @pytest.mark.parametrize("gold", [False, True])

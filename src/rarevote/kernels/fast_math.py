@@ -7,11 +7,13 @@ accurate to two units in the last place over the ranges that they are made for.
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from rarevote.kernels.compile import kernel
 
@@ -24,6 +26,13 @@ _LN2_LOW_LOG = 1.90821492927058770002e-10
 # Adding 1.5 * 2**52 leaves the nearest integer in the low bits of the sum.
 _ROUNDER = 6755399441055744.0
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+# The same three for single precision, and its limit: beyond, the odds of a vote say nothing that 24 bits can hold.
+_LOG2_E_SINGLE = np.float32(1.4426950408889634)
+_LN2_HIGH_SINGLE = np.float32(0.693359375)
+_LN2_LOW_SINGLE = np.float32(-2.12194440e-4)
+_ROUNDER_SINGLE = np.float32(12582912.0)  # 1.5 * 2**23
+LIMIT_SINGLE = np.float32(20.0)
+_SERIES_SINGLE = tuple(np.float32(1.0 / factorial(power)) for power in range(8))
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
@@ -40,6 +49,18 @@ def _float_of(_context: Any, _bits: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def _power_of_two_single(_context: Any, _rounded: Any) -> Any:
+    """Two to the power of the integer in the low bits of a single; Python would compute it in 64 bits."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(32)
+        exponent = builder.add(builder.bitcast(arguments[0], word), ir.Constant(word, 127))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(word, 23)), ir.FloatType())
+
+    return types.float32(types.float32), generate
 
 
 @kernel
@@ -87,3 +108,27 @@ def log_fast(x: float) -> float:
     p = p * u + 1.0 / 3.0
     n = float(exponent)
     return n * _LN2_HIGH_LOG + (2.0 * s + (2.0 * s * u * p + n * _LN2_LOW_LOG))  # type: ignore[no-any-return]
+
+
+@kernel
+def exp_single(x: np.float32) -> np.float32:
+    """``exp(x)`` in single precision, with ``x`` clipped to [-20, 20]."""
+    x = min(max(x, -LIMIT_SINGLE), LIMIT_SINGLE)
+    rounded = x * _LOG2_E_SINGLE + _ROUNDER_SINGLE
+    n = rounded - _ROUNDER_SINGLE
+    r = (x - n * _LN2_HIGH_SINGLE) - n * _LN2_LOW_SINGLE
+    c0, c1, c2, c3, c4, c5, c6, c7 = _SERIES_SINGLE
+    p = ((((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r + c1) * r + c0
+    return p * _power_of_two_single(rounded)  # type: ignore[no-any-return]
+
+
+def exp_of(x: Any) -> Any:
+    """In kernels: ``exp`` in the precision of its argument."""
+    raise NotImplementedError("for compiled code")
+
+
+@overload(exp_of)  # type: ignore[untyped-decorator, unused-ignore]
+def _exp_of(x):  # type: ignore[no-untyped-def]  # numba compares the names and annotations of both
+    if x == types.float32:
+        return lambda x: exp_single(x)
+    return lambda x: exp_fast(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,9 @@ def posterior_of_lanes(
     product: Floats,
     taken_out: Floats,
     is_folded: bool,
+    smallest: float,
     log_prior: Floats,
+    prior: Floats,
     known: NDArray[np.int64],
     refresh: bool,
     size: int,
@@ -88,10 +90,12 @@ def posterior_of_lanes(
     """The posterior of a block of tasks in lanes, from likelihoods as products; a gold task is certain of its class.
 
     Args:
-        product: (K, LANES), likelihood of a task's votes given each class; overwritten.
-        taken_out: (K, LANES), logarithm of what was taken out of the product to keep it from vanishing.
+        product: (K, LANES), likelihood of a task's votes given each class.
+        taken_out: (K, LANES), logarithm of what was taken out of the product to keep it from vanishing; overwritten.
         is_folded: whether there is any of that.
+        smallest: products below this are lost.
         log_prior: (K).
+        prior: (K), its exponential, in the precision of the products.
         known: (LANES), the known class or -1; or of size 0.
         refresh: whether to compute the posterior; else ``q_in`` is held, and the bound at it is added up.
         size: tasks in the block.
@@ -105,12 +109,11 @@ def posterior_of_lanes(
     if refresh and not is_folded:
         total[:] = 0.0
         for k in range(n_classes):
-            prior = exp(log_prior[k])
             for i in range(size):
-                q[k, i] = prior * product[k, i]
+                q[k, i] = prior[k] * product[k, i]
                 total[i] += q[k, i]
         for i in range(size):
-            n_lost += 1 if total[i] < SMALLEST_PRODUCT else 0
+            n_lost += 1 if total[i] < smallest else 0
     if refresh and not is_folded and n_lost == 0:
         # No logarithm but the one of the evidence, no exponential at all.
         for i in range(size):
@@ -126,26 +129,26 @@ def posterior_of_lanes(
     else:
         for k in range(n_classes):
             for i in range(size):
-                product[k, i] = log_fast(product[k, i]) + taken_out[k, i] + log_prior[k]
+                taken_out[k, i] = log_fast(product[k, i]) + taken_out[k, i] + log_prior[k]
         if refresh:
             for i in range(size):
-                top = product[0, i]
+                top = taken_out[0, i]
                 for k in range(1, n_classes):
-                    top = max(top, product[k, i])
+                    top = max(top, taken_out[k, i])
                 mass = 0.0
                 for k in range(n_classes):
-                    q[k, i] = exp_fast(product[k, i] - top)
+                    q[k, i] = exp_fast(taken_out[k, i] - top)
                     mass += q[k, i]
                 for k in range(n_classes):
                     q[k, i] /= mass
                 is_known = known.shape[0] > 0 and known[i] >= 0
-                loglik[i] += product[known[i], i] if is_known else top + log(mass)
+                loglik[i] += taken_out[known[i], i] if is_known else top + log(mass)
         else:
             for k in range(n_classes):
                 for i in range(size):
                     share = q_in[k, i]
                     q[k, i] = share
-                    loglik[i] += share * (product[k, i] - log_fast(max(share, _SMALLEST_SHARE)))
+                    loglik[i] += share * (taken_out[k, i] - log_fast(max(share, _SMALLEST_SHARE)))
     if refresh and known.shape[0] > 0:
         for i in range(size):
             if known[i] >= 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import log
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,17 @@ from numpy.typing import NDArray
 from rarevote.em.model import Shard
 from rarevote.kernels.blocks import LANES, MAX_UNROLLED
 from rarevote.kernels.compile import kernel
-from rarevote.kernels.fast_math import exp_fast
+from rarevote.kernels.fast_math import LIMIT_SINGLE, exp_fast, exp_of
 from rarevote.kernels.posterior import SMALLEST_PRODUCT, posterior_of_lanes
 from rarevote.methods.cc_rasch.plain import CLASS_DIFFICULTY, MIN_STIFFNESS, NO_DIFFICULTY, SHARED_DIFFICULTY
 from rarevote.methods.cc_rasch.solve_kernel import marginal_step, solve_task
 
+# In single precision: a product of likelihoods below this is taken apart. One more vote, of odds within the limits of
+# ``exp_single``, does not make it vanish.
+_SMALLEST_SINGLE = 1e-20
 
-def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, solves: bool) -> float:
+
+def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, solves: bool, single: bool) -> float:
     """The compiled pass. See ``pass_over_blocks`` below for its arguments.
 
     Args:
@@ -38,14 +42,20 @@ def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, solves: bool
         odds: the first argument that is not of the shard.
         *rest: the others.
         solves: whether passes of this fit may solve tasks; compiling that takes as long as all the rest.
+        single: whether to compute in single precision; sums are of doubles all the same.
     """
     n_classes = odds.shape[1]
-    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0, solves)
+    if single:
+        odds = np.clip(odds, np.exp(-LIMIT_SINGLE), np.exp(LIMIT_SINGLE)).astype(np.float32)
+    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0, solves, single)
     return compiled(*shard.blocks, shard.gold, odds, *rest)
 
 
 @cache
-def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
+def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., float]:
+    work: Any = np.float32 if single else np.float64
+    smallest_product = _SMALLEST_SINGLE if single else SMALLEST_PRODUCT
+
     @kernel
     def pass_over_blocks(  # type: ignore[no-untyped-def]
         order,  # these five: the votes in blocks
@@ -78,37 +88,42 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
         K = unrolled if unrolled > 0 else odds.shape[1]
         L = LANES
         n = order.shape[0]
-        of_others = 1.0 / max(K - 1, 1)  # a wrong vote names any of the other classes
-        fixed_weight = 0.25 * damping
+        zero, half, one = work(0.0), work(0.5), work(1.0)
+        smallest = work(smallest_product)
+        of_others = work(1.0 / max(K - 1, 1))  # a wrong vote names any of the other classes
+        fixed_weight = work(0.25 * damping)
+        prior = np.empty(K, work)
+        for k in range(K):
+            prior[k] = exp(log_prior[k])
         most = 0
         for block in range(block_ptr.shape[0] - 1):
             most = max(most, level_ptr[block_ptr[block + 1]] - level_ptr[block_ptr[block]])
         # One entry per (vote, class) of a block: level by level, class by class, lane by lane.
-        signed_odds = np.empty(most * K)
+        signed_odds = np.empty(most * K, work)
         # One entry per (class, lane).
-        h = np.zeros((K, L))
-        ease = np.ones((K, L))
-        product = np.ones((K, L))
+        h = np.zeros((K, L), work)
+        ease = np.ones((K, L), work)
+        product = np.ones((K, L), work)
         taken_out = np.zeros((K, L))
-        residuals = np.zeros((K, L))
-        weights = np.zeros((K, L))
-        q_in = np.zeros((K, L))
-        q = np.zeros((K, L))
-        gradient = np.empty((K, L))
-        curvature = np.empty((K, L))
+        residuals = np.zeros((K, L), work)
+        weights = np.zeros((K, L), work)
+        q_in = np.zeros((K, L), work)
+        q = np.zeros((K, L), work)
+        gradient = np.empty((K, L), work)
+        curvature = np.empty((K, L), work)
         n_votes = np.zeros(L)
-        total = np.empty(L)
+        total = np.empty(L, work)
         known = np.empty(L if gold.shape[0] > 0 else 0, np.int64)
         # Sums and maxima over blocks, one per lane: no addition waits for the one before.
         loglik = np.zeros(L)
         norm = np.zeros(L)
-        change = np.zeros((K, L))
+        change = np.zeros((K, L), work)
         mass = np.zeros((K, L))
         square_sum = np.zeros((K, L))
         moved_sum = np.zeros((K, L))
         settles = settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY
-        loglik_before, along, bend = np.zeros(L), np.empty(L), np.empty(L)
-        lowest, largest_move = np.empty(L), np.empty(L)
+        loglik_before, along, bend = np.zeros(L), np.empty(L, work), np.empty(L, work)
+        lowest, largest_move = np.empty(L, work), np.empty(L, work)
         step = np.empty(K)
         here = np.empty((4, K))
         n_again = 0
@@ -136,7 +151,7 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                 of_class = h[k]
                 made = ease[k]
                 for i in range(L):
-                    made[i] = exp_fast(-of_class[i])
+                    made[i] = exp_of(-of_class[i])
             product[:] = 1.0
             taken_out[:] = 0.0
             residuals[:] = 0.0
@@ -153,10 +168,9 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                 labels = label[start:end]
                 fetched = signed_odds[base : base + K * active].reshape((K, active))
                 for i in range(active):
-                    r, y = workers[i], labels[i]
+                    r = workers[i]
                     for k in range(K):
-                        o = odds[r, k]
-                        fetched[k, i] = o if y == k else -o
+                        fetched[k, i] = odds[r, k]
                 n_small = 0
                 if damping != 0.0:
                     for i in range(active):
@@ -165,21 +179,21 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                     signed = signed_odds[base + k * active : base + (k + 1) * active]
                     eases, products, of_task, bends = ease[k], product[k], residuals[k], weights[k]
                     for i in range(active):
-                        o = signed[i] * eases[i]
+                        x = signed[i] * eases[i]
+                        o = x if labels[i] == k else -x
                         signed[i] = o
-                        x = abs(o)
-                        wrong = 1.0 / (1.0 + x)
+                        wrong = one / (one + x)
                         right = x * wrong
-                        running = products[i] * (right if o > 0.0 else wrong * of_others)
+                        running = products[i] * (right if o > zero else wrong * of_others)
                         products[i] = running
-                        of_task[i] += wrong if o > 0.0 else -right
+                        of_task[i] += wrong if o > zero else -right
                         bends[i] += right * wrong
-                        n_small += 1 if running < SMALLEST_PRODUCT else 0
+                        n_small += 1 if running < smallest else 0
                 if n_small > 0:
                     is_folded = True
                     for k in range(K):
                         for i in range(active):
-                            if product[k, i] < SMALLEST_PRODUCT:
+                            if product[k, i] < smallest:
                                 taken_out[k, i] += log(product[k, i])
                                 product[k, i] = 1.0
             if damping != 0.0:
@@ -189,7 +203,20 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
 
             loglik_before[:] = loglik
             posterior_of_lanes(
-                product, taken_out, is_folded, log_prior, known, refresh, size, K, q_in, q, total, loglik
+                product,
+                taken_out,
+                is_folded,
+                smallest,
+                log_prior,
+                prior,
+                known,
+                refresh,
+                size,
+                K,
+                q_in,
+                q,
+                total,
+                loglik,
             )
             for k in range(K):
                 before, after, largest, summed = q_in[k], q[k], change[k], mass[k]
@@ -210,23 +237,24 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                 for k in range(K):
                     shares, of_task, bends, of_class = q[k], residuals[k], weights[k], h[k]
                     made, pushed, squared = ease[k], gradient[k], square_sum[k]
+                    towards, spring, stiff = work(pull[k]), work(ridge[k]), work(stiffness[k])
                     for i in range(size):
                         pushed[i] = shares[i] * of_task[i]
                     for i in range(size):
-                        made[i] = pull[k] - pushed[i] - ridge[k] * of_class[i]
+                        made[i] = towards - pushed[i] - spring * of_class[i]
                     for i in range(size):
                         norm[i] += made[i] * made[i]
                     for i in range(size):
                         squared[i] += of_class[i] * of_class[i]
-                    own = curvature[k]
+                    own, least = curvature[k], work(MIN_STIFFNESS * stiffness[k])
                     for i in range(size):
-                        own[i] = shares[i] * bends[i] + stiffness[k]
+                        own[i] = shares[i] * bends[i] + stiff
                     for i in range(size):
                         own[i] -= pushed[i] * of_task[i]
                     for i in range(size):
-                        lowest[i] = min(lowest[i], own[i] - MIN_STIFFNESS * stiffness[k])
+                        lowest[i] = min(lowest[i], own[i] - least)
                     for i in range(size):
-                        own[i] = 1.0 / own[i]
+                        own[i] = one / own[i]
                     for i in range(size):
                         made[i] *= own[i]
                     for i in range(size):
@@ -256,21 +284,21 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                         moves[i] = abs(shares[i] * total[i] - moves[i] * made[i])
                     for i in range(size):
                         largest_move[i] = max(largest_move[i], moves[i])
-                n_slow = 0
+                n_slow, slow = 0, work(settle)
                 for i in range(size):
-                    n_slow += 1 if largest_move[i] > settle or lowest[i] < 0.0 else 0
+                    n_slow += 1 if largest_move[i] > slow or lowest[i] < zero else 0
                 total[:] = 0.0
                 for k in range(K):
                     shares, of_task, bends, made, then = q[k], residuals[k], weights[k], ease[k], curvature[k]
                     for i in range(size):
-                        then[i] = made[i] * (of_task[i] + 0.5 * made[i] * bends[i])
+                        then[i] = made[i] * (of_task[i] + half * made[i] * bends[i])
                     for i in range(size):
-                        then[i] = shares[i] * exp_fast(-then[i])
+                        then[i] = shares[i] * exp_of(-then[i])
                     for i in range(size):
                         total[i] += then[i]
                 if n_slow > 0:
                     for i in range(size):
-                        if largest_move[i] <= settle and lowest[i] >= 0.0:
+                        if largest_move[i] <= slow and lowest[i] >= zero:
                             continue
                         for k in range(K):
                             here[0, k], here[1, k], here[2, k], here[3, k] = (
@@ -315,7 +343,7 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                         of_class[i] += made[i]
                         new[i] += of_class[i]
                     for i in range(size):
-                        made[i] = exp_fast(-made[i])
+                        made[i] = exp_of(-made[i])
                 for i in range(size):
                     task = places[i]
                     for k in range(K):
@@ -329,8 +357,8 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                 if mode == SHARED_DIFFICULTY:
                     # One difficulty for all classes: every class carries the sum.
                     for i in range(size):
-                        residual_sum = 0.0
-                        weight_sum = 0.0
+                        residual_sum = zero
+                        weight_sum = zero
                         for k in range(K):
                             residual_sum += residuals[k, i]
                             weight_sum += weights[k, i]
@@ -341,10 +369,11 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                     for k in range(K):
                         d = k if mode == CLASS_DIFFICULTY else 0
                         of_task, bends, of_class, made = residuals[k], weights[k], h[k], ease[k]
+                        towards, spring, stiff = work(pull[d]), work(ridge[d]), work(stiffness[d])
                         for i in range(size):
-                            slope = pull[d] - of_task[i] - ridge[d] * of_class[i]
+                            slope = towards - of_task[i] - spring * of_class[i]
                             of_task[i] = slope
-                            made[i] = slope / (bends[i] + stiffness[d])
+                            made[i] = slope / (bends[i] + stiff)
                         if k <= d:
                             squared, new = square_sum[k], moved_sum[k]
                             for i in range(size):
@@ -353,7 +382,7 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                                 new[i] += of_class[i] + made[i]
                         for i in range(size):
                             of_class[i] += made[i]
-                            made[i] = exp_fast(-made[i])
+                            made[i] = exp_of(-made[i])
                     for i in range(size):
                         task = places[i]
                         for k in range(K if mode == CLASS_DIFFICULTY else 1):
@@ -373,9 +402,9 @@ def _fused_pass(unrolled: int, solves: bool) -> Callable[..., float]:
                     for i in range(active):
                         o = signed[i] * eases[i]
                         x = abs(o)
-                        wrong = 1.0 / (1.0 + x)
+                        wrong = one / (one + x)
                         right = x * wrong
-                        slopes[i] = shares[i] * (wrong if o > 0.0 else -right)
+                        slopes[i] = shares[i] * (wrong if o > zero else -right)
                         bends[i] = shares[i] * (right * wrong if damping == 0.0 else fixed_weight)
                 for i in range(active):
                     r = workers[i]

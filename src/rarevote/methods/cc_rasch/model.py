@@ -91,8 +91,8 @@ class CCRaschModel:
 
     @property
     def rounding(self) -> float:
-        """By how much, relative to its size, the objective may fall because difficulties are stored rounded."""
-        return 1e-12 if self.dtype == np.float64 else 1e-8
+        """By how much, relative to its size, the objective may fall because it is a sum of rounded terms."""
+        return 1e-12 if self.dtype == np.float64 else 1e-7
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
@@ -238,6 +238,7 @@ class CCRaschModel:
                 out.difficulty,
                 *stats,
                 solves=self.profiles or shared.settle < np.inf,
+                single=self.dtype == np.float32,
             )
         )
 

@@ -47,14 +47,15 @@ def fused_pass(
     moved: Floats,  # (D), added to: sum of the new h
     class_mass: Floats,  # (K), added to: sum of the posterior
     *,
-    solves: bool,  # whether passes of this fit may solve tasks: for a compiler to know
+    solves: bool,  # whether passes of this fit may solve tasks: this and the next for a compiler to know
+    single: bool,  # whether to compute in single precision
 ) -> float:
     """Posterior, one Newton step on the difficulties, gradient and curvature of the abilities.
 
     Returns:
         The largest change of a posterior probability.
     """
-    del solves
+    del solves, single
     n, K = posterior_in.shape
     rows = shard.rows
     by_task, by_worker = rows.by_task, rows.by_worker
