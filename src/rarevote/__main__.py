@@ -86,6 +86,9 @@ def _not_written(error: OSError) -> int:
 def main() -> None:
     """Run the command line."""
     _mend_streams()
+    if not os.environ.get("RAREVOTE_DEBUG"):
+        # What fails while a library cleans up after an error that was told already is no news to anybody.
+        sys.unraisablehook = lambda _: None
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Not worth loading the whole command line for.
         from rarevote import __version__

@@ -83,6 +83,19 @@ def test_a_full_temporary_folder_is_not_the_inputs_fault(given: str, tmp_path: P
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.parametrize("given", ["--out r.xlsx", "| cat"])
+def test_rows_on_their_way_that_find_no_room_in_the_temporary_folder(given: str, tmp_path: Path) -> None:
+    """A spreadsheet's rows wait there, with openpyxl's trace after our word, and so do those for standard output."""
+    (tmp_path / "many.csv").write_text(MANY)
+    (tmp_path / "temporary").mkdir()
+    run = f"{sys.executable} -m rarevote aggregate many.csv -m majority-vote -q"
+    done = shell(f"set -o pipefail; {LITTLE_ROOM}; TMPDIR=$PWD/temporary {run} {given}", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"rarevote: error: {tmp_path}/temporary: the folder of temporary files is full (")
+    assert (done.stderr.count("\n"), done.stdout) == (1, "")
+    assert not (tmp_path / "r.xlsx").exists()
+
+
 def test_a_simulated_crowd_without_room(tmp_path: Path) -> None:
     done = shell(f"{LITTLE_ROOM}; {sys.executable} -m rarevote simulate --tasks 5000 --out crowd -q", tmp_path)
     assert done.returncode == 1

@@ -57,8 +57,8 @@ def _limited_database(*, on_disk: bool) -> Iterator[Any]:
 # A DuckDB takes 25 ms to start, a table of votes a tenth of that to read: one serves the process. Every block gets a
 # database of its own in it, so that no block sees another's tables.
 _LOCK = threading.Lock()
-# What DuckDB wraps in words about itself.
-_OF_THE_DISK = ("No space left on device", "Disk quota exceeded", "File too large")
+#: What DuckDB wraps in words about itself.
+OF_THE_DISK = ("No space left on device", "Disk quota exceeded", "File too large")
 _BLOCKS = itertools.count()
 _started: tuple[int, Any] | None = None
 # A forked process has its parent's without the threads: neither to be used nor, as that would wait for them, closed.
@@ -141,4 +141,4 @@ def first_line(error: Exception) -> str:
     'No space left on device'
     """
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return next((cause for cause in _OF_THE_DISK if cause in line), line)
+    return next((cause for cause in OF_THE_DISK if cause in line), line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import re
 import zipfile
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError, shown
+from rarevote.io.write.atomic import temporary_folder_full
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
@@ -152,10 +154,16 @@ def write_spreadsheet(columns: Mapping[str, NDArray[Any]], path: Path) -> None:
         made.data_type = "s"  # text that begins with = would be a formula otherwise
         return made
 
-    sheet.append([cell(name) for name in lists])
-    for row in zip(*lists.values(), strict=True):
-        sheet.append([cell(value) for value in row])
-    book.save(path)
+    # Packed in memory: an archive that has no room on a disk tries to end itself once more, and Python tells everybody.
+    packed = io.BytesIO()
+    try:
+        sheet.append([cell(name) for name in lists])
+        for row in zip(*lists.values(), strict=True):
+            sheet.append([cell(value) for value in row])
+        book.save(packed)
+    except OSError as error:  # of the rows, which openpyxl keeps in a temporary file until then
+        raise temporary_folder_full(error) or error from None
+    path.write_bytes(packed.getbuffer())
 
 
 def _check_fits(lists: Mapping[str, list[Any]], path: Path) -> None:

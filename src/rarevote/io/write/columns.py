@@ -6,6 +6,7 @@ Text formats (CSV, TSV, JSON, JSON lines, each also packed as ``.gz`` or ``.zst`
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -18,11 +19,11 @@ from numpy.typing import NDArray
 from rarevote.crowd.stored_names import StoredNames
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
-from rarevote.io.duck import connection, first_line, identifier
+from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.spreadsheet import need_openpyxl, write_spreadsheet
-from rarevote.io.write.atomic import replacing, scratch_folder
+from rarevote.io.write.atomic import replacing, scratch_folder, temporary_folder_full
 
 Column = NDArray[Any] | StoredNames
 Columns = Mapping[str, Column]
@@ -111,7 +112,11 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
     """Write named columns as CSV to an open stream, such as standard output; nothing if anything fails."""
     with scratch_folder("rows") as folder:
         path = folder / "rows.csv"
-        write_columns(columns, path, spreadsheet_safe=spreadsheet_safe)
+        try:
+            write_columns(columns, path, spreadsheet_safe=spreadsheet_safe)
+        except InputError as error:  # which names a file that nobody asked for
+            cause = next((cause for cause in OF_THE_DISK if cause in str(error)), None)
+            raise (temporary_folder_full(OSError(errno.ENOSPC, cause)) if cause else None) or error from None
         handle.flush()
         with path.open("rb") as rows:
             shutil.copyfileobj(rows, handle.buffer, 1 << 20)  # type: ignore[attr-defined]
