@@ -223,9 +223,7 @@ class Annotations:
             float64 (n_tasks, n_classes).
         """
         counted = np.zeros((self.n_tasks, self.n_classes))
-        plain.counting(self.n_annotations).count_votes(
-            self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted
-        )
+        plain.count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
         return counted
 
     def task_names(self) -> NDArray[Any]:
@@ -361,7 +359,7 @@ class Annotations:
         worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
         label = np.empty(n, dtype=smallest_unsigned(len(classes)))
         if n:
-            plain.counting(n).group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
+            plain.group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
         return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
 
 
