@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ Keep = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop"]
 
 MAX_CLASSES = 65_535
+_COUNTED_AT_ONCE = 1 << 17
 _SHOWN = 5  # how many offending rows or values a message names
 
 
@@ -204,6 +206,14 @@ class Annotations:
     def n_annotations(self) -> int:
         """Number of votes."""
         return self.worker.size
+
+    @cached_property
+    def class_votes(self) -> NDArray[np.int64]:
+        """Number of votes for every class, (n_classes)."""
+        votes = np.zeros(self.n_classes, dtype=np.int64)
+        for begin in range(0, self.n_annotations, _COUNTED_AT_ONCE):  # what is counted is copied in a wider type
+            votes += np.bincount(self.label[begin : begin + _COUNTED_AT_ONCE], minlength=self.n_classes)
+        return votes
 
     @property
     def nbytes(self) -> int:

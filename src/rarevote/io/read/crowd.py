@@ -121,7 +121,7 @@ class Crowd:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
         facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
-        counts = np.bincount(votes.label, minlength=votes.n_classes).tolist()
+        counts = votes.class_votes.tolist()
         rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
         return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
 
@@ -357,7 +357,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
 def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:
     """A class named by hand that got no vote may be meant, or misspelled."""
     if classes and crowd.n_annotations:
-        voted = crowd.classes[np.bincount(crowd.label, minlength=crowd.n_classes) > 0]
+        voted = crowd.classes[crowd.class_votes > 0]
         strange = unmatched(list(classes), voted)
         if strange:
             named = f"{listed(map(repr, strange))} ({how('classes', '--class')})"

@@ -313,7 +313,7 @@ def _stand_together(database: Any, text: str) -> bool:
         f"SELECT count(*) FILTER (name IS DISTINCT FROM before), count(*) FILTER (name > before), count(*) FROM "
         f"(SELECT {text} AS name, lag({text}) OVER () AS before FROM (SELECT task FROM rows LIMIT {_ROWS_TRIED}) rows)"
     ).fetchone()
-    return rows > 0 and (2 * runs <= rows or rising >= runs - 1)
+    return bool(rows > 0 and (2 * runs <= rows or rising >= runs - 1))
 
 
 def _codes_of_runs(
@@ -345,13 +345,13 @@ def _codes_of_runs(
 
 
 def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    if isinstance(fetched, np.ma.MaskedArray):
-        present = ~np.ma.getmaskarray(fetched)
-        if not present.all():
-            codes = np.full(fetched.size, -1, dtype=np.int64)
-            codes[present], values = encode_column(fetched.data[present])
-            return codes, values
-    return encode_column(np.asarray(fetched))
+    """Codes of a column of numbers or times, narrow: there is one for every vote."""
+    if isinstance(fetched, np.ma.MaskedArray) and (present := ~np.ma.getmaskarray(fetched)).sum() < fetched.size:
+        codes = np.full(fetched.size, -1, dtype=np.int32 if fetched.size < 2**31 else np.int64)
+        codes[present], values = encode_column(fetched.data[present])
+        return codes, values
+    codes, values = encode_column(np.asarray(fetched))
+    return codes.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False), values
 
 
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import glob
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def open_sources(
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if not given:
         raise ParameterError("no input file")
-    with scratch_folder("input") as folder, connection() as database:
-        opener = _Opener(database, folder, file_format, has_header, sheet, wanted, found)
+    with ExitStack() as opened:
+        folder = opened.enter_context(scratch_folder("input"))
+        opener = _Opener(opened, folder, file_format, has_header, sheet, wanted, found)
         try:
             sources = [source for one in given for source in opener.open(one)]
         except OSError as error:
@@ -114,13 +116,18 @@ def is_temporary(name: str) -> bool:
 class _Opener:
     """Opens one input after the other."""
 
-    database: Any
+    opened: ExitStack
     folder: Path  # for temporary files
     file_format: str | None
     has_header: bool
     sheet: str | None
     wanted: Sequence[str] | None
     found: Found | None
+
+    @cached_property
+    def database(self) -> Any:
+        """For what cannot be told without DuckDB."""
+        return self.opened.enter_context(connection())
 
     def open(self, given: str | Path) -> list[FileTable]:
         text = str(given)
