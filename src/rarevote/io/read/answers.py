@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
 from rarevote.io.platforms import Export, read_export, recognise
-from rarevote.io.platforms.own_data import own_data
 from rarevote.io.platforms.parts import ExportFiles, open_export
-from rarevote.io.platforms.review_tasks import TASK_KEY
+from rarevote.io.platforms.write_back import TASK_KEY, own_data
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, from_json_text, loaded
 from rarevote.io.read.open import open_sources

@@ -154,7 +154,7 @@ class Crowd:
         if self.shown or self.export is None:
             return self.shown
         from rarevote.io.platforms.base import ABSENT
-        from rarevote.io.platforms.own_data import own_data
+        from rarevote.io.platforms.write_back import own_data
 
         data, tasks = own_data(self.export), self.annotations.tasks.tolist()
         columns: dict[str, NDArray[Any]] = {}
