@@ -121,7 +121,7 @@ def test_the_registry_is_the_only_list() -> None:
     for name, platform in PLATFORMS.items():
         assert callable(platform.module().recognises)
         assert callable(platform.module().read)
-        for way_back in ("check", "labelled", "items"):
+        for way_back in ("check", "labelled"):
             assert hasattr(platform.module(), way_back) == platform.takes_labels
         assert f"| {platform.title} | `{name}` |" in table
         assert f"## {platform.title.split(' (')[0]}\n" in f"## Label Studio{sections}"

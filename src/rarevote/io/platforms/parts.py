@@ -30,7 +30,7 @@ from typing import IO, Any, Literal
 from rarevote.errors import InputError
 from rarevote.io.json_text import may_have_halves, whole_letters
 from rarevote.io.platforms.base import NotUtf8Error
-from rarevote.io.read.csv_text import Dialect, find_dialect
+from rarevote.io.read.csv_text import Dialect, header_of
 from rarevote.io.read.detect import (
     UTF8_MARK,
     ZIP,
@@ -215,11 +215,10 @@ def table_head(part: Part, encoding: str) -> tuple[Dialect, list[str]]:
     except UnicodeDecodeError as error:
         line = head[: error.start].count(b"\n") + 1
         raise NotUtf8Error(f"{part.title}: line {line:,}", encoding) from None
-    dialect, _ = find_dialect(text, complete=complete)
+    if not text:
+        raise InputError(f"{part.title}: the file is empty")
     try:
-        return dialect, [name.strip() for name in next(dialect.reader(io.StringIO(text, newline=""), strict=True))]
-    except StopIteration:
-        raise InputError(f"{part.title}: the file is empty") from None
+        return header_of(text, complete=complete)
     except csv.Error as error:
         raise InputError(f"{part.title}: the header cannot be read: {error}") from None
 

@@ -141,10 +141,10 @@ def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
     Raises:
         InputError: the file cannot be read any more.
     """
-    platform = PLATFORMS[export.platform]
-    if not platform.takes_labels:
+    items_of = getattr(PLATFORMS[export.platform].module(), "items", None)
+    if items_of is None:
         return {}
-    items = dict(platform.module().items(export, open_export(export.path)))
+    items = dict(items_of(export, open_export(export.path)))
     if not export.multilabel:
         return items
     # The task is a choice of an item, and whoever answers must know which.
