@@ -113,7 +113,7 @@ def test_argilla_shows_fields_and_no_more(record: dict[str, Any], tmp_path: Path
     assert {name: values.tolist() for name, values in crowd.to_show.items()} == {"text": ["x"]}
 
 
-@pytest.mark.parametrize("name", ["prodigy.jsonl", "doccano", "mturk.csv", "toloka.tsv", "appen.csv"])
+@pytest.mark.parametrize("name", ["prodigy.jsonl", "doccano"])
 def test_exports_that_do_not_tell_what_is_shown_show_nothing(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
