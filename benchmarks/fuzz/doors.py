@@ -26,10 +26,9 @@ from benchmarks import evidence
 from benchmarks.fuzz.folders import Folders, some_crowds
 from benchmarks.fuzz.mutate import zipped
 from rarevote import DawidSkene
-from rarevote.io.read.answers import read_answers
+from rarevote.io.read.answers import read_answers, read_review_list
 from rarevote.io.read.crowd import read_each
 from rarevote.io.read.results import read_result
-from rarevote.io.read.review_list import read_review_list
 from rarevote.io.read.votes import read_truth_file
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit import Audit

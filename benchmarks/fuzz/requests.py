@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlencode
 import numpy as np
 
 from rarevote.errors import InputError
-from rarevote.io.read.review_list import read_review_list
+from rarevote.io.read.answers import read_review_list
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import writing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import rarevote
 from rarevote.errors import ColumnsError, InputError
 from rarevote.io.platforms.base import ABSENT
 from rarevote.io.read.answers import Said, read_answers
+from tests.io.platforms.exports import FIXTURES
 
 
 def written(path: Path, content: Any) -> Path:
@@ -109,6 +111,13 @@ def test_an_export_shows_its_own_data(tmp_path: Path) -> None:
 def test_argilla_shows_fields_and_no_more(record: dict[str, Any], tmp_path: Path) -> None:
     crowd = rarevote.read(written(tmp_path / "e.json", [record]), platform="argilla")
     assert {name: values.tolist() for name, values in crowd.to_show.items()} == {"text": ["x"]}
+
+
+@pytest.mark.parametrize("name", ["prodigy.jsonl", "doccano"])
+def test_exports_that_do_not_tell_what_is_shown_show_nothing(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert rarevote.read(FIXTURES / name).to_show == {}
 
 
 def test_votes_without_an_export_show_what_was_named(tmp_path: Path) -> None:

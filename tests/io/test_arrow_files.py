@@ -14,8 +14,8 @@ import pytest
 
 from rarevote import read
 from rarevote.errors import InputError, RarevoteError
-from rarevote.io import arrow_sizes
-from rarevote.io.arrow_sizes import unpacked_bytes
+from rarevote.io import arrow_files
+from rarevote.io.arrow_files import unpacked_bytes
 
 VOTES = pa.table({
     "task": [f"t{i // 3}" for i in range(30)],
@@ -114,7 +114,7 @@ def test_batches_that_overlap_are_refused() -> None:
     whole = bytearray(stream.getvalue().to_pybytes())
     assert unpacked_bytes(memoryview(whole)) > 400 * 400 * 500
     # A batch that claims to list as many buffers as the whole file has room for.
-    message, _ = next(arrow_sizes._of_file(whole))
-    struct.pack_into("<I", whole, arrow_sizes._packed_buffers(whole, message), len(whole) // 16)
+    message, _ = next(arrow_files._of_file(whole))
+    struct.pack_into("<I", whole, arrow_files._packed_buffers(whole, message), len(whole) // 16)
     with pytest.raises(ValueError, match="batches that overlap"):
         unpacked_bytes(memoryview(whole))

@@ -12,8 +12,7 @@ import pytest
 
 from rarevote.errors import InputError
 from rarevote.io.write import atomic
-from rarevote.io.write.atomic import lasting_scratch_folder, remove_abandoned, replacing, temporary_folder
-from rarevote.io.write.atomic_folder import appearing
+from rarevote.io.write.atomic import appearing, lasting_scratch_folder, remove_abandoned, replacing, temporary_folder
 from tests.command import rarevote
 
 DAY = 24 * 3600.0

@@ -92,6 +92,58 @@ def test_the_crowd_is_that_of_the_rows(
     assert_same(found, Annotations.from_arrays(*zip(*ROWS, strict=True), **options))
 
 
+def in_order(order: str) -> list[tuple[str, str, str]]:
+    """Rows of 40 tasks with one to four votes each, some names odd."""
+    rng = np.random.default_rng(3)
+    names = ["!", "~", "\x7f", "é", "\u00a0x", " lead", "007", "7", "\U0001f600", *(f"task-{i:03}" for i in range(31))]
+    rows = [(name, f"w{rng.integers(9)}", "ny"[rng.integers(2)]) for name in names for _ in range(rng.integers(1, 5))]
+    if order == "shuffled":
+        return [rows[number] for number in rng.permutation(len(rows))]
+    if order == "grouped":
+        place = dict(zip(names, rng.permutation(len(names)).tolist(), strict=True))
+        return sorted(rows, key=lambda row: place[row[0]])
+    rows.sort(key=lambda row: row[0], reverse=order == "falling")
+    if order == "one vote each":
+        return list({row[0]: row for row in rows}.values())
+    return [*rows, rows[0]] if order == "one out of place" else rows
+
+
+ORDERS = ["rising", "falling", "grouped", "shuffled", "one vote each", "one out of place"]
+
+
+@pytest.mark.parametrize("write", [as_csv, as_ndjson, as_parquet])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [0, 1 << 40], ids=["on disk", "in memory"])
+def test_rows_in_any_order(
+    write: Callable[..., Path],
+    order: str,
+    size: int,
+    tmp_path: Path,
+    out_of_core: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(encode_files, "OUT_OF_CORE_BYTES", size)
+    rows = in_order(order)
+    path = write(rows, tmp_path)
+    wanted = Annotations.from_arrays(*zip(*rows, strict=True))
+    assert_same(read_label_files(path).annotations, wanted)
+    monkeypatch.setattr(encode_files, "_ROWS_TRIED", 4)  # what the first rows say is wrong, or not known
+    monkeypatch.setattr(encode_files, "_MAX_NAMES_JOINED_AGAIN", 2)
+    assert_same(read_label_files(path).annotations, wanted)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("where", [0, 7, -1])
+def test_a_missing_task_among_rows_in_any_order(order: str, where: int, tmp_path: Path, out_of_core: Path) -> None:
+    rows = in_order(order)
+    rows[where] = ("\u3000" if where else "", *rows[where][1:])
+    path = as_csv(rows, tmp_path)
+    with pytest.raises(MissingValuesError, match=rf"1 row has no task \(line {2 + where % len(rows)}\)"):
+        read_label_files(path)
+    found = read_label_files(path, missing="drop").annotations
+    assert_same(found, Annotations.from_arrays(*zip(*rows, strict=True), missing="drop"))
+
+
 @pytest.mark.parametrize("write", [as_ndjson, as_parquet])
 def test_ids_that_are_numbers_stay_numbers(write: Callable[..., Path], tmp_path: Path, out_of_core: Path) -> None:
     rows = [(10 - number // 2, f"w{number % 3}", number % 2) for number in range(12)]

@@ -216,6 +216,27 @@ def test_grouping_and_counting() -> None:
         assert one.dtype == other.dtype
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint16, np.uint64])
+def test_rows_in_order_need_no_compiler(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    task, worker, label = np.sort(rng.integers(0, 400, 3000)), rng.integers(0, 300, 3000), rng.integers(0, 4, 3000)
+    weight = rng.random(3000)
+    monkeypatch.setattr(plain, "_AT_ONCE", 7)
+    monkeypatch.setitem(sys.modules, "rarevote.kernels.encode", None)  # to import it is an error
+    with passes(compiled=True):
+        crowd = Annotations.from_arrays(task.astype(kind), worker, label)
+        found = crowd.votes(), crowd.votes(weight)
+    np.testing.assert_array_equal(crowd.task_ptr, np.searchsorted(task, [*np.unique(task), 400]))
+    np.testing.assert_array_equal(crowd.workers[crowd.worker], worker)
+    np.testing.assert_array_equal(crowd.label, label)
+    row = np.searchsorted(np.unique(task), task)
+    for votes, weights in zip(found, (np.ones(3000), weight), strict=True):
+        wanted = np.zeros((crowd.n_tasks, 4))
+        np.add.at(wanted, (row, label), weights)
+        np.testing.assert_array_equal(votes, wanted)
+    np.testing.assert_array_equal(crowd.class_votes, np.bincount(label))
+
+
 def test_glad_shortens_steps_alike() -> None:
     """A state from which the Newton step of some tasks falls."""
     crowd = crowd_of(2)

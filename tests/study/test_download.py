@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.write import atomic_folder
-from rarevote.io.write.atomic_folder import appearing
+from rarevote.io.write import atomic
+from rarevote.io.write.atomic import appearing
 from rarevote.study.datasets import (
     DatasetInfo,
     SourceFile,
@@ -422,7 +422,7 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pyt
         return renamed(self, goal)
 
     monkeypatch.setattr(Path, "rename", fail_for_new)
-    monkeypatch.setattr(atomic_folder, "_exchanged", lambda one, other: False)
+    monkeypatch.setattr(atomic, "_exchanged", lambda one, other: False)
     with pytest.raises(InputError, match="No space left"), appearing(target) as folder:
         (folder / "new").write_text("new")
     assert [path.name for path in tmp_path.rglob("*")] == ["set", "old"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from rarevote.io.read.review_list import read_review_list
+from rarevote.io.read.answers import read_review_list
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import writing
 from rarevote.workbench.app import build_app

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.read.review_list import read_review_list
+from rarevote.io.read.answers import read_review_list
 from rarevote.simulate.example import example_files
 from rarevote.workbench.sitting import UNSURE
 from tests.command import rarevote, rows

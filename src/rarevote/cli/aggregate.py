@@ -26,8 +26,8 @@ from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, decision_words, review_words, say, share, told_classes
 from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
+from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.questions import ALL
-from rarevote.io.platforms.registry import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator

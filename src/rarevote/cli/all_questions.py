@@ -44,7 +44,7 @@ def aggregate_all(
         **single: options that are about one question; whichever is given is refused.
     """
     from rarevote.io.read.crowd import read_each
-    from rarevote.io.write.atomic_folder import appearing
+    from rarevote.io.write.atomic import appearing
 
     folder = _checked(out, single)
     with reading_files(reading.title, quiet=quiet):

@@ -45,7 +45,7 @@ def review(
     as_json: Json = False,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
-    from rarevote.io.read.review_list import read_review_list
+    from rarevote.io.read.answers import read_review_list
     from rarevote.io.write.columns import check_output
     from rarevote.meaning.audit.journal import writing
 

@@ -282,7 +282,7 @@ def export_summary(export: Export) -> dict[str, Any]:
     """What was read from an export, and what was left out and why."""
     from collections import Counter
 
-    from rarevote.io.platforms.registry import PLATFORMS
+    from rarevote.io.platforms import PLATFORMS
 
     return {
         "file": str(export.path),

@@ -15,8 +15,7 @@ from rarevote.crowd.annotations import Missing
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, MissingValuesError, how, warn_user
 from rarevote.io.read.columns import ALIASES, find_columns
-from rarevote.io.read.open import is_temporary, open_sources
-from rarevote.io.read.sources import partition_values
+from rarevote.io.read.sources import is_temporary, open_sources, partition_values
 
 # Row groups are read together up to this many rows: a part should be worth a task.
 _ROWS_PER_PART = 2_000_000

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ Keep = Literal["all", "first", "last", "error"]
 Missing = Literal["error", "drop"]
 
 MAX_CLASSES = 65_535
+_COUNTED_AT_ONCE = 1 << 17
 _SHOWN = 5  # how many offending rows or values a message names
 
 
@@ -205,6 +207,14 @@ class Annotations:
         """Number of votes."""
         return self.worker.size
 
+    @cached_property
+    def class_votes(self) -> NDArray[np.int64]:
+        """Number of votes for every class, (n_classes)."""
+        votes = np.zeros(self.n_classes, dtype=np.int64)
+        for begin in range(0, self.n_annotations, _COUNTED_AT_ONCE):  # what is counted is copied in a wider type
+            votes += np.bincount(self.label[begin : begin + _COUNTED_AT_ONCE], minlength=self.n_classes)
+        return votes
+
     @property
     def nbytes(self) -> int:
         """Bytes of the encoded votes, names not counted."""
@@ -223,9 +233,7 @@ class Annotations:
             float64 (n_tasks, n_classes).
         """
         counted = np.zeros((self.n_tasks, self.n_classes))
-        plain.counting(self.n_annotations).count_votes(
-            self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted
-        )
+        plain.count_votes(self.task_ptr, self.label, np.empty(0) if weight is None else weight, counted)
         return counted
 
     def task_names(self) -> NDArray[Any]:
@@ -361,7 +369,7 @@ class Annotations:
         worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
         label = np.empty(n, dtype=smallest_unsigned(len(classes)))
         if n:
-            plain.counting(n).group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
+            plain.group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
         return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
 
 

@@ -40,12 +40,12 @@ def rare_class(crowd: Annotations, wanted: Any = None) -> int:
             known = listed(crowd.classes.tolist())
             raise ParameterError(f"rare: no class is called {str(wanted)!r}; the classes are {known}")
         return number
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    votes = crowd.class_votes
     return int(np.where(votes > 0, votes, np.iinfo(np.int64).max).argmin())
 
 
 def is_rare(crowd: Annotations, number: int) -> bool:
     """Whether a class is rare enough to be called so: clearly below an equal share of the votes."""
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    votes = crowd.class_votes
     voted = int((votes > 0).sum())
     return bool(voted > 1 and votes[number] < _RARE / voted * crowd.n_annotations)

@@ -86,7 +86,7 @@ class Shard(_Votes):
     def votes(self, n_classes: int) -> NDArray[np.float64]:
         """Votes per task and class, (n, K)."""
         counted = np.zeros((self.task_ptr.size - 1, n_classes))
-        plain.counting(self.n_votes).count_votes(self.task_ptr, self.label, np.empty(0), counted)
+        plain.count_votes(self.task_ptr, self.label, np.empty(0), counted)
         return counted
 
     @property

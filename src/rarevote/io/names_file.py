@@ -49,10 +49,17 @@ class NamesFile(StoredNames):
     def __repr__(self) -> str:
         return f"NamesFile({self._count:,} names on disk)"
 
+    def rows(self, columns: str) -> str:
+        """The query for columns of the file and the number of each row, ``rowid``."""
+        quoted = str(self.path).replace("'", "''")
+        return (
+            f"SELECT {columns}, file_row_number AS rowid "
+            f"FROM read_parquet('{quoted}', file_row_number = true, {AS_WRITTEN})"
+        )
+
     def as_table(self, column: str) -> str:
         """The names as a table of SQL with one column."""
-        quoted = str(self.path).replace("'", "''")
-        rows = f"SELECT name AS {identifier(column)} FROM read_parquet('{quoted}', {AS_WRITTEN})"
+        rows = f"SELECT {identifier(column)} FROM ({self.rows(f'name AS {identifier(column)}')})"
         return f"({rows}) AS {identifier('table ' + column)}"
 
     def load(self) -> NDArray[Any]:

@@ -38,15 +38,3 @@ def group_by_code(
     for code in range(n_codes, 0, -1):
         pointer[code] = pointer[code - 1]
     pointer[0] = 0
-
-
-@kernel
-def count_votes(
-    task_ptr: NDArray[np.int64], label: NDArray[Any], weight: NDArray[np.float64], votes: NDArray[np.float64]
-) -> None:
-    """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or none at all for ones."""
-    weighted = weight.shape[0] > 0
-    first = task_ptr[0]
-    for task in range(task_ptr.shape[0] - 1):
-        for position in range(task_ptr[task], task_ptr[task + 1]):
-            votes[task, label[position]] += weight[position - first] if weighted else 1.0

@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 # Up to this many votes a whole fit in NumPy is done before numba and compiled code would be loaded.
 MAX_PLAIN_VOTES = 20_000
 _ADDRESS_SPACE = 400_000_000
+_AT_ONCE = 1 << 17  # rows or cells that stay in the cache while they are counted
 
 
 def is_small(n_votes: int) -> bool:
@@ -38,15 +39,6 @@ def is_small(n_votes: int) -> bool:
 def _require_room() -> None:
     # Without, the compiler fails to load, or goes on for ever in a loop that no signal ends.
     require_address_space(_ADDRESS_SPACE, "compiled code (LLVM)")
-
-
-def counting(n_votes: int) -> ModuleType:
-    """The module that groups and counts so many votes: this one, or the compiled one."""
-    if is_small(n_votes):
-        return sys.modules[__name__]
-    from rarevote.kernels import encode
-
-    return encode
 
 
 def extrapolation(n_votes: int) -> ModuleType:
@@ -127,18 +119,44 @@ def group_by_code(
     worker_out: NDArray[Any],
     label_out: NDArray[Any],
 ) -> None:
-    """As :func:`rarevote.kernels.encode.group_by_code`."""
-    np.cumsum(np.bincount(codes, minlength=pointer.size - 1), out=pointer[1:])
-    order = np.argsort(codes, kind="stable")
-    worker_out[...] = worker_in[order]
-    label_out[...] = label_in[order]
+    """As :func:`rarevote.kernels.encode.group_by_code`, which does it where there are many rows in any order."""
+    blocks = range(0, codes.size, _AT_ONCE)
+    later = codes[1:]
+    if all(
+        (later[begin : begin + _AT_ONCE] >= codes[begin : begin + _AT_ONCE][: later.size - begin]).all()
+        for begin in blocks
+    ):
+        for begin in blocks:
+            block = codes[begin : begin + _AT_ONCE]
+            low, high = int(block[0]), int(block[-1])
+            pointer[low + 1 : high + 2] += np.bincount((block - low).astype(np.int64, copy=False))
+        np.cumsum(pointer, out=pointer)
+        worker_out[...], label_out[...] = worker_in, label_in
+    elif is_small(codes.size):
+        np.cumsum(np.bincount(codes, minlength=pointer.size - 1), out=pointer[1:])
+        order = np.argsort(codes, kind="stable")
+        worker_out[...], label_out[...] = worker_in[order], label_in[order]
+    else:
+        from rarevote.kernels.encode import group_by_code
+
+        group_by_code(codes, pointer, worker_in, label_in, worker_out, label_out)
 
 
 def count_votes(task_ptr: NDArray[np.int64], label: NDArray[Any], weight: Floats, votes: Floats) -> None:
-    """As :func:`rarevote.kernels.encode.count_votes`."""
+    """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or none at all for ones."""
     n_classes = votes.shape[1]
-    cell = task_of_votes(task_ptr) * n_classes + label[task_ptr[0] : task_ptr[-1]]
-    votes += np.bincount(cell, weight if weight.size else None, votes.size).reshape(votes.shape)
+    first, begin = int(task_ptr[0]), 0
+    while begin < len(votes):
+        end = int(np.searchsorted(task_ptr, task_ptr[begin] + _AT_ONCE))
+        end = min(max(end, begin + 1), begin + _AT_ONCE, len(votes))
+        ptr = task_ptr[begin : end + 1]
+        low, high = int(ptr[0]), int(ptr[-1])
+        cell = np.repeat(np.arange(0, (end - begin) * n_classes, n_classes), np.diff(ptr))
+        cell += label[low:high]
+        part = votes[begin:end]
+        weights = weight[low - first : high - first] if weight.size else None
+        part += np.bincount(cell, weights, part.size).reshape(part.shape)
+        begin = end
 
 
 def posterior_of_rows(joint: Floats, gold: NDArray[Any]) -> tuple[Floats, Floats]:

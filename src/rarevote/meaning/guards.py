@@ -164,7 +164,7 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
             f"absorb all disagreement.{instead}"
         )
     labels = np.bincount(own[own >= 0], minlength=crowd.n_classes) / max(crowd.n_tasks, 1)
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes) / max(crowd.n_annotations, 1)
+    votes = crowd.class_votes / max(crowd.n_annotations, 1)
     if 0.5 * np.abs(labels - votes).sum() > _FAR:
         k = int((labels - votes).argmax())
         said.append(

@@ -51,7 +51,7 @@ def decision_rows(calibrated: CalibratedPosterior, codes: NDArray[np.int64], rul
 def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dict[str, Any]]:
     """Of every class: tasks that got it, their share, and the share of the votes."""
     counts = np.bincount(codes[codes >= 0], minlength=crowd.n_classes)
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    votes = crowd.class_votes
     return {
         str(name): {
             "tasks": int(count),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import shown_text
-from rarevote.io.platforms.review_tasks import argilla_record, label_studio_task, values_to_show
+from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior

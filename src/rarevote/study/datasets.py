@@ -34,7 +34,7 @@ from urllib.parse import quote
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.io.read.votes import read_annotations_file, read_truth_file
-from rarevote.io.write.atomic_folder import appearing
+from rarevote.io.write.atomic import appearing
 from rarevote.study.dataset_imports import convert_cifar10h, convert_jigsaw
 from rarevote.study.download import TIMEOUT, ByteProgress, download
 

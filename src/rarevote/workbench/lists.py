@@ -9,7 +9,7 @@ from typing import Any
 from rarevote.crowd.names import as_name_array, in_kind, sort_labels
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.read.review_list import ReviewList
+from rarevote.io.read.answers import ReviewList
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit.journal import Journal, read_journal, standing
 from rarevote.workbench.shelf import Pictures, Shelf

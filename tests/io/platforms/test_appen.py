@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.errors import InputError
-from rarevote.io.platforms import detect, read_export
-from rarevote.io.platforms.appen import reader
+from rarevote.io.platforms import appen, detect, read_export
 from tests.io.platforms.exports import FIXTURES
 
 UNITS = FIXTURES / "appen_units.jsonl"
@@ -107,7 +106,7 @@ def test_rejected_judgments_of_a_table(tmp_path: Path) -> None:
 
 
 def test_questions_of_a_long_table_are_found_in_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_SAMPLED_UNITS", 1)
+    monkeypatch.setattr(appen, "_SAMPLED_UNITS", 1)
     path = tmp_path / "x.csv"
     path.write_text("_unit_id,_worker_id,q,text\n1,7,a,t\n2,7,a,u\n1,8,b,t\n2,8,a,changed\n")
     assert read_export(path).questions == ("q",)

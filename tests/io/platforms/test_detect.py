@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 @pytest.mark.parametrize("name", PLATFORM_OF)
 def test_each_fixture_is_recognised_as_itself_only(name: str) -> None:
     beginning = open_export(FIXTURES / name).beginning
-    found = [platform.name for platform in PLATFORMS.values() if platform.part().recognises(beginning)]
+    found = [platform.name for platform in PLATFORMS.values() if platform.module().recognises(beginning)]
     assert found == ([PLATFORM_OF[name]] if PLATFORM_OF[name] else [])
     assert detect(FIXTURES / name) == PLATFORM_OF[name]
 
@@ -116,14 +115,14 @@ def test_other_files_are_no_export(tmp_path: Path, text: str) -> None:
 
 
 def test_the_registry_is_the_only_list() -> None:
-    # A platform is a module or a folder with a way to know and to read its files, a fixture and a section of docs.
+    # A platform is a module with a way to know and to read its files, a fixture and a section of docs.
     page = (Path(__file__).parents[3] / "docs" / "howto" / "platforms.md").read_text(encoding="utf-8")
     table, _, sections = page.partition("## Label Studio")
     for name, platform in PLATFORMS.items():
-        assert callable(platform.part().recognises)
-        assert callable(platform.part().read)
-        is_folder = hasattr(platform.part(), "__path__")
-        assert platform.takes_labels == (is_folder and find_spec(f"{platform.part().__name__}.way_back") is not None)
+        assert callable(platform.module().recognises)
+        assert callable(platform.module().read)
+        for way_back in ("check", "labelled"):
+            assert hasattr(platform.module(), way_back) == platform.takes_labels
         assert f"| {platform.title} | `{name}` |" in table
         assert f"## {platform.title.split(' (')[0]}\n" in f"## Label Studio{sections}"
         assert name in MAIN

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms import detect, read_export
-from rarevote.io.platforms.label_studio import short
+from rarevote.io.platforms import detect, label_studio, read_export
 from rarevote.io.platforms.write_back import check_way_back, write_back
 from tests.io.platforms.exports import FIXTURES
 
@@ -85,7 +84,7 @@ def test_keys_in_another_order(tmp_path: Path) -> None:
 
 
 def test_differences_are_looked_for_in_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short, "_SAMPLED_TASKS", 1)
+    monkeypatch.setattr(label_studio, "_SAMPLED_TASKS", 1)
     path = tmp_path / "x.csv"
     path.write_text("annotation_id,annotator,id,lead_time,q,text\n1,a,7,1,x,t\n2,b,7,1,y,t\n3,a,8,1,x,t\n4,b,8,1,x,u\n")
     assert read_export(path).questions == ("q",)

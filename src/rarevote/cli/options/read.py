@@ -29,7 +29,7 @@ from rarevote.cli.options.common import (
 )
 from rarevote.cli.show import export_summary, reading_files, say, tell_export, tell_notes
 from rarevote.crowd.words import counted
-from rarevote.io.platforms.registry import PLATFORMS
+from rarevote.io.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd

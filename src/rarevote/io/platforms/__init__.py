@@ -1,20 +1,97 @@
-"""Exports of labelling platforms as rows of task, worker, label; :mod:`.registry` says which platforms there are."""
+"""Exports of labelling platforms as rows of task, worker, label.
+
+Which platforms there are, :data:`PLATFORMS` says; nothing else repeats the list, and reading it imports no reader. To
+add one: write a module of its name with a function ``recognises(beginning)``, which knows its files, and a function
+``read(files, options)``; where labels can go back to it also ``check`` and ``labelled``, and where it tells what is
+shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of ``docs/howto/platforms.md``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import Export, NotUtf8Error, Options, ReadAgain
-from rarevote.io.platforms.registry import PLATFORMS, Platform
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
-    from rarevote.io.platforms.parts import ExportFiles
+    from rarevote.io.platforms.parts import Beginning, ExportFiles
+
 
 __all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export", "recognise"]
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One platform.
+
+    Attributes:
+        name: on the command line; with underscores, that of its module.
+        title: for people.
+        columns: a pattern of which the header of each of its tables has a column; "" if it writes no tables.
+        keys: a pattern of which each of its JSON files has a key in one of the first records; "" if it writes none.
+        inner: the same, of keys at any depth.
+        loose: its files look like those of others: where two platforms know a file, it is the other's.
+        has_predictions: its exports may hold predictions of models.
+        takes_labels: labels can go back to it.
+    """
+
+    name: str
+    title: str
+    columns: str = ""
+    keys: str = ""
+    inner: str = ""
+    loose: bool = False
+    has_predictions: bool = False
+    takes_labels: bool = False
+
+    def module(self) -> Any:
+        """Its module; imported here, when it is needed."""
+        return import_module(f"rarevote.io.platforms.{self.name.replace('-', '_')}")
+
+    def recognises(self, beginning: Beginning) -> bool:
+        """Whether a file is of this platform; its module is imported only if the names in the file say that it may."""
+        for pattern, names in (
+            (self.columns, beginning.header),
+            (self.keys, beginning.keys),
+            (self.inner, beginning.inner_keys),
+        ):
+            if pattern and any(map(re.compile(pattern).fullmatch, names)):
+                return bool(self.module().recognises(beginning))
+        return False
+
+
+PLATFORMS = {
+    platform.name: platform
+    for platform in (
+        Platform(
+            "label-studio", "Label Studio", "annotator", "annotator|data", has_predictions=True, takes_labels=True
+        ),
+        Platform(
+            "argilla",
+            "Argilla",
+            inner=r"(.*\.)?responses|.*[.-]suggestion|user_id|annotation_agent",
+            has_predictions=True,
+            takes_labels=True,
+        ),
+        Platform("prodigy", "Prodigy", keys="_input_hash|_task_hash", takes_labels=True),
+        Platform(
+            "doccano",
+            "doccano",
+            "annotation_approver|text|data|filename",
+            "text|data|filename",
+            loose=True,
+            takes_labels=True,
+        ),
+        Platform("mturk", "Amazon Mechanical Turk", r"Answer\..*"),
+        Platform("toloka", "Toloka", "OUTPUT:.*"),
+        Platform("appen", "Appen (CrowdFlower, Figure Eight)", "_unit_id", "results"),
+    )
+}
 
 
 def detect(path: str | Path) -> str | None:
@@ -32,10 +109,11 @@ def detect(path: str | Path) -> str | None:
 
 def recognise(files: ExportFiles) -> str | None:
     """The platform whose export these files are, or None; see :func:`detect`."""
-    found = [platform for platform in PLATFORMS.values() if platform.recognises(files.beginning)]
-    if len(found) > 1:
-        found = [platform for platform in found if not platform.loose]
-    return found[0].name if len(found) == 1 else None
+    for loose in (False, True):
+        asked = (platform for platform in PLATFORMS.values() if platform.loose == loose)
+        if found := [platform.name for platform in asked if platform.recognises(files.beginning)]:
+            return found[0] if len(found) == 1 else None
+    return None
 
 
 def read_export(export: str | Path | ExportFiles, *, platform: str | None = None, **wanted: Any) -> Export:
@@ -76,7 +154,7 @@ def read_export(export: str | Path | ExportFiles, *, platform: str | None = None
 
 def _read_question(reader: Platform, files: ExportFiles, options: Options) -> Export:
     """The answers to the question that is meant, which is not known in every export before it was read."""
-    read = reader.part().read
+    read = reader.module().read
     try:
         found: Export = read(files, options)
     except ReadAgain as again:

@@ -7,7 +7,6 @@ free text, a wrong row must be named by its line, and what a row means depends o
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -15,8 +14,8 @@ from typing import IO, Any
 from rarevote.errors import ColumnsError, InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, listed
-from rarevote.io.platforms.parts import Part
-from rarevote.io.read.csv_text import Dialect, find_dialect, repeated_names
+from rarevote.io.platforms.parts import Part, table_head
+from rarevote.io.read.csv_text import Dialect, repeated_names
 
 MAX_LINE = 16 << 20  # bytes
 _BETWEEN_INPUTS = " | "
@@ -92,33 +91,14 @@ class PlatformTable:
         return [place for place, name in enumerate(self.header) if name.startswith(prefix)]
 
 
-def open_table(part: Part, encoding: str = "utf-8", *, may_repeat: bool = False) -> PlatformTable:
-    """Dialect and header of a table, from its first bytes.
-
-    Args:
-        part: the table.
-        encoding: of its text.
-        may_repeat: whether two columns may have one name, which is enough to tell what the table is.
+def open_table(part: Part, encoding: str = "utf-8") -> PlatformTable:
+    """A table with its dialect and header, from its first bytes.
 
     Raises:
         InputError: there is no header line, or it names a column twice.
     """
-    head, complete = part.head
-    first, newline, _ = head.partition(b"\n")
-    if b"\0" in first or not (newline or complete):
-        raise InputError(f"{part.title}: not a text file")
-    try:
-        text = head.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise _undecodable(part, head[: error.start].count(b"\n") + 1, encoding) from None
-    dialect, _ = find_dialect(text, complete=complete)
-    try:
-        header = [name.strip() for name in next(dialect.reader(io.StringIO(text, newline=""), strict=True))]
-    except StopIteration:
-        raise InputError(f"{part.title}: the file is empty") from None
-    except csv.Error as error:
-        raise InputError(f"{part.title}: the header cannot be read: {error}") from None
-    if (repeated := repeated_names(header)) and not may_repeat:
+    dialect, header = table_head(part, encoding)
+    if repeated := repeated_names(header):
         raise InputError(f"{part.title}: the header names {repeated} more than once; rename or delete one")
     return PlatformTable(part, encoding, dialect, header)
 
@@ -133,12 +113,8 @@ def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
             try:
                 text = raw.decode(encoding)
             except UnicodeDecodeError:
-                raise _undecodable(part, number, encoding) from None
+                raise NotUtf8Error(f"{part.title}: line {number:,}", encoding) from None
             yield text.removeprefix("\ufeff") if number == 1 else text
-
-
-def _undecodable(part: Part, line: int, encoding: str) -> NotUtf8Error:
-    return NotUtf8Error(f"{part.title}: line {line:,}", encoding)
 
 
 def task_in(cells: Sequence[str], id_at: int | None, inputs: Sequence[int]) -> str:

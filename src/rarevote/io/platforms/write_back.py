@@ -1,8 +1,9 @@
-"""Labels back to the platform they came from: as predictions with scores, or as answers where it takes no others.
+"""What goes back to a platform: labels, and tasks for a person to answer.
 
-The items are read from the export again, one by one, and written with the aggregated label in place of the answers, so
-that ids, data and the names of the controls are the platform's own and the file can be imported as it is. Answers are
-not written: the platform has them, and importing them again would double or overwrite them.
+Labels go as predictions with scores, or as answers where the platform takes no others. The items are read from the
+export again, one by one, and written with the aggregated label in place of the answers, so that ids, data and the names
+of the controls are the platform's own and the file can be imported as it is. Answers are not written: the platform has
+them, and importing them again would double or overwrite them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from numpy.typing import NDArray
+
 from rarevote.crowd.words import listed
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.platforms.base import YES, Export
+from rarevote.io.platforms import PLATFORMS
+from rarevote.io.platforms.base import ABSENT, YES, Export, shown_text
 from rarevote.io.platforms.parts import open_export
-from rarevote.io.platforms.registry import PLATFORMS
 from rarevote.io.write.atomic import replacing
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
@@ -50,7 +53,7 @@ def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None 
         able = listed([name for name, one in PLATFORMS.items() if one.takes_labels])
         raise InputError(f"labels can go back to {able}, not to {platform}")
     if details is not None:
-        PLATFORMS[platform].part(".way_back").check(details)
+        PLATFORMS[platform].module().check(details)
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: labels go back as JSON; use {', '.join(ENDINGS)}")
 
@@ -85,7 +88,7 @@ def write_back(
     results = _by_item(export, tasks, labels, scores)
     if path.resolve() == Path(export.path).resolve():
         raise ParameterError(f"{path} is the export itself; write to another file")
-    labelled = PLATFORMS[export.platform].part(".way_back").labelled
+    labelled = PLATFORMS[export.platform].module().labelled
     records = labelled(export, open_export(export.path), results, model_version)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as handle:
         return _write(records, handle, as_list=path.suffix.lower() == ".json")
@@ -124,3 +127,68 @@ def _by_item(
 
 def _finite(score: float | None) -> float | None:
     return round(float(score), 6) if score is not None and math.isfinite(score) else None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# what a platform shows of its items
+
+
+def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
+    """The data of every task of an export, read from its file again; neither answers nor predictions are among them.
+
+    Empty for platforms whose exports do not tell what is shown from what is said: there ``show`` names it.
+
+    Raises:
+        InputError: the file cannot be read any more.
+    """
+    items_of = getattr(PLATFORMS[export.platform].module(), "items", None)
+    if items_of is None:
+        return {}
+    items = dict(items_of(export, open_export(export.path)))
+    if not export.multilabel:
+        return items
+    # The task is a choice of an item, and whoever answers must know which.
+    parts = zip(export.task, export.shown["item"], export.shown["choice"], strict=True)
+    return {task: {**items.get(item, {}), "choice": choice} for task, item, choice in parts}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# tasks for a person to answer
+
+
+#: where a task of Label Studio carries the name of ours, since an import gives it an id of its own
+TASK_KEY = "task"
+
+
+def values_to_show(shown: Mapping[str, NDArray[Any]], row: int) -> dict[str, Any]:
+    """What is shown of one task; nothing of a task behind those with votes."""
+    return {str(name): values[row] for name, values in shown.items() if row < len(values) and values[row] is not ABSENT}
+
+
+def label_studio_task(task: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A task in Label Studio's import format; data of its own that are called as ours get another name.
+
+    >>> label_studio_task(7, {"text": "a rail", "task": "x"})
+    {'data': {'task': '7', 'text': 'a rail', 'show:task': 'x'}}
+    """
+    return {"data": {TASK_KEY: str(task), **{_free(name): value for name, value in values.items()}}}
+
+
+def _free(name: str) -> str:
+    return f"show:{name}" if name == TASK_KEY else name
+
+
+def argilla_record(task: Any, values: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of Argilla (version 2) that nobody has answered.
+
+    >>> argilla_record("a", {"text": "a rail"}, {})["fields"]
+    {'text': 'a rail'}
+    """
+    return {
+        "id": str(task),
+        "fields": {name: shown_text(value) for name, value in values.items()} or {"task": str(task)},
+        "metadata": dict(metadata),
+        "suggestions": {},
+        "responses": {},
+        "vectors": {},
+    }

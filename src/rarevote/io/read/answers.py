@@ -1,20 +1,23 @@
-"""An expert's answers from files: rows of a task and a label, or a platform's export of the tasks they answered."""
+"""What an expert has answered, and the list that says what to answer.
+
+Answers are rows of a task and a label, or a platform's export of the tasks.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_cell
 from rarevote.io.platforms import Export, read_export, recognise
-from rarevote.io.platforms.own_data import own_data
 from rarevote.io.platforms.parts import ExportFiles, open_export
-from rarevote.io.platforms.review_tasks import TASK_KEY
+from rarevote.io.platforms.write_back import TASK_KEY, own_data
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, from_json_text, loaded
-from rarevote.io.read.open import open_sources
-from rarevote.io.read.sources import place_of_rows
+from rarevote.io.read.sources import open_sources, place_of_rows
 
 
 class Said(NamedTuple):
@@ -91,3 +94,54 @@ def _names(export: Export, files: ExportFiles, question: str | None) -> dict[str
     # The short exports have the data beside the answers.
     short = read_export(files, question=question, show=[TASK_KEY])
     return dict(zip(short.task, short.shown[TASK_KEY], strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# review lists
+
+
+@dataclass(frozen=True)
+class ReviewList:
+    """Tasks to review.
+
+    Attributes:
+        tasks: in the order of the file, each once.
+        columns: what stands beside them, by name of the column; None where a cell is blank.
+    """
+
+    tasks: list[Any]
+    columns: dict[str, list[Any]]
+
+
+def read_review_list(path: str | Path) -> ReviewList:
+    """Read a list that ``--review-out`` wrote, or any table with a column of tasks.
+
+    Raises:
+        InputError: the file cannot be read, has no rows, or a task is missing or stands there twice.
+        ColumnsError: there is no column of tasks.
+    """
+    with open_sources(path, wanted=None) as sources:
+        first = sources[0]
+        task_column = find_columns(first.columns, aliases={"task": TRUTH_ALIASES["task"]}, where=first.title)["task"]
+        others = [name for name in first.columns if name != task_column]
+        choice = Choice({"task": task_column, **{f"column_{number}": name for number, name in enumerate(others)}})
+        with loaded(sources, [choice] * len(sources)) as database:
+            rows = database.execute("SELECT * FROM rows ORDER BY rowid").fetchall()
+        if not rows:
+            raise InputError(f"{first.title}: no rows to review")
+        values = [list(column) for column in zip(*rows, strict=True)]
+        if first.form == "json":
+            values = [[parse_cell(text, first.title) for text in column] for column in values]
+        tasks = values[0]
+        seen: set[Any] = set()
+        for row, task in enumerate(tasks):
+            if is_missing(task) or isinstance(task, (list, dict)):
+                raise InputError(f"{first.title}: a row without a task ({place_of_rows(sources, [row])})")
+            if task in seen:
+                raise InputError(f"{first.title}: task {task!r} again ({place_of_rows(sources, [row])})")
+            seen.add(task)
+    cells = {
+        name: [None if is_missing(cell) else cell for cell in column]
+        for name, column in zip(others, values[1:], strict=True)
+    }
+    return ReviewList(tasks, cells)

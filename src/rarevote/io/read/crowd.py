@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +19,7 @@ from rarevote.crowd.notebook import facts_html
 from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
-from rarevote.io.read.detect import Found, look
+from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, look
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ class Crowd:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
         facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
-        counts = np.bincount(votes.label, minlength=votes.n_classes).tolist()
+        counts = votes.class_votes.tolist()
         rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
         return facts_html(f"Crowd: {self.title}", facts, [["class", "votes"], *rows])
 
@@ -154,7 +156,7 @@ class Crowd:
         if self.shown or self.export is None:
             return self.shown
         from rarevote.io.platforms.base import ABSENT
-        from rarevote.io.platforms.own_data import own_data
+        from rarevote.io.platforms.write_back import own_data
 
         data, tasks = own_data(self.export), self.annotations.tasks.tolist()
         columns: dict[str, NDArray[Any]] = {}
@@ -279,6 +281,8 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+    if isinstance(data, Annotations):
+        return Crowd(data, models=_called_models(data))
     annotations, source = read_annotations(data, columns=options.columns, wide=options.wide, **options.policies)
     return Crowd(annotations, models=_called_models(annotations), source=source)
 
@@ -340,6 +344,8 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
     plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
+    if found is not None and options.platform is None and not _may_be_export(found):
+        return None
     if options.platform is not None and (plain or not path.exists()):
         return paths[0]
     if plain or not path.exists():
@@ -354,10 +360,25 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     return files if options.platform is not None or recognise(files) is not None else None
 
 
+def _may_be_export(found: Found) -> bool:
+    """Whether some platform knows a column of a table; what is no table, or cannot be read as one, may be an export."""
+    from rarevote.io.platforms import PLATFORMS
+    from rarevote.io.read.csv_text import header_of
+
+    if found.kind not in ("csv", "tsv") or begins_json(found.head.removeprefix(UTF8_MARK).strip()):
+        return True
+    try:
+        _, header = header_of(found.head.decode().removeprefix("\ufeff"), complete=found.complete)
+    except (UnicodeDecodeError, csv.Error):
+        return True
+    patterns = [re.compile(platform.columns) for platform in PLATFORMS.values() if platform.columns]
+    return any(pattern.fullmatch(name) for pattern in patterns for name in header)
+
+
 def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) -> None:
     """A class named by hand that got no vote may be meant, or misspelled."""
     if classes and crowd.n_annotations:
-        voted = crowd.classes[np.bincount(crowd.label, minlength=crowd.n_classes) > 0]
+        voted = crowd.classes[crowd.class_votes > 0]
         strange = unmatched(list(classes), voted)
         if strange:
             named = f"{listed(map(repr, strange))} ({how('classes', '--class')})"

@@ -132,6 +132,19 @@ def find_dialect(text: str, *, complete: bool, delimiter: str | None = None) -> 
     return best, next(best.reader([line]), [])
 
 
+def header_of(text: str, *, complete: bool) -> tuple[Dialect, list[str]]:
+    """The dialect and the names of the columns.
+
+    Raises:
+        csv.Error: the first record cannot be read, or there is none.
+    """
+    dialect, _ = find_dialect(text, complete=complete)
+    first = next(dialect.reader(io.StringIO(text, newline=""), strict=True), None)
+    if first is None:
+        raise csv.Error("the file is empty")
+    return dialect, [name.strip() for name in first]
+
+
 def _has_evidence(text: str, dialect: Dialect) -> bool:
     """Whether the text shows unusual quoting, without which an apostrophe is one, and a backslash is one."""
     if dialect.quote == "'":

@@ -40,6 +40,11 @@ _MAX_VIEWED_FILES = 200
 _ROWS_AT_ONCE = 4_000_000
 # What Python's str.strip() takes away.
 _BLANK = r"[\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+# Only what begins with a blank is looked at in whole.
+_BLANK_NAME = f"name IS NULL OR ((name < '!' OR name >= chr(127)) AND regexp_full_match(name, '{_BLANK}'))"
+_ROWS_TRIED = 20_000
+# Up to so many names are joined with each part of the rows; otherwise the rows are joined once, and kept.
+_MAX_NAMES_JOINED_AGAIN = 500_000
 # Longer than any column's name could be by chance.
 _TASK = "rarevote task of a wide table"
 
@@ -235,20 +240,24 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> tuple[Encoded, s
         stored = _plain_text(database, "task", kinds["task"])
         texts["task"] = stored or texts["task"]
     plain = {role for role in texts if kinds[role] == "VARCHAR" or (stored and role == "task")}
-    for role, text in texts.items():
-        blank = f" AND NOT regexp_full_match({text}, '{_BLANK}')" if role in plain else ""
-        database.execute(
-            f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
-            f"FROM (SELECT DISTINCT {text} AS name FROM rows WHERE {text} IS NOT NULL{blank})"
+    missing = {role: _BLANK_NAME if role in plain else "name IS NULL" for role in texts}
+    names: dict[str, str | NamesFile] = {role: f"SELECT name FROM {role}_names ORDER BY code" for role in texts}
+    codes = {}
+    if "task" in texts and _stand_together(database, texts["task"]):
+        codes["task"], names["task"] = _codes_of_runs(
+            database, texts.pop("task"), missing["task"], out_of_core=out_of_core, on_disk=stored is not None
         )
-    codes = _codes(database, texts, out_of_core=out_of_core) if texts else {}
+    for role, text in texts.items():
+        _number_names(database, role, f"SELECT DISTINCT {text} AS name FROM rows", missing[role])
+    codes |= _codes(database, "rows", texts, out_of_core=out_of_core) if texts else {}
     for role, column in codes.items():
-        query = f"SELECT name FROM {role}_names ORDER BY code"
-        if stored and role == "task":
-            encoded[role] = column, NamesFile.written_by(database, query)
+        query = names[role]
+        if isinstance(query, NamesFile) or (stored and role == "task"):
+            kept = query if isinstance(query, NamesFile) else NamesFile.written_by(database, query)
+            encoded[role] = column, kept
             continue
-        names = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
-        encoded[role] = _from_json(column, names, role) if kinds[role] == "JSON" else (column, names)
+        found = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
+        encoded[role] = _from_json(column, found, role) if kinds[role] == "JSON" else (column, found)
     return {role: encoded[role] for role in kinds}, plain
 
 
@@ -260,21 +269,32 @@ def _plain_text(database: Any, role: str, kind: str) -> str | None:
     return f"(rows.{role} ->> '$')" if plain else None
 
 
-def _codes(database: Any, texts: Mapping[str, str], *, out_of_core: bool) -> dict[str, NDArray[np.int32]]:
+def _number_names(database: Any, role: str, distinct: str, missing: str) -> None:
+    """Make the table of a role's names, numbered in sorted order, those that are missing left out."""
+    database.execute(
+        f"CREATE TABLE {role}_names AS SELECT name, (row_number() OVER (ORDER BY name) - 1)::INTEGER AS code "
+        f"FROM ({distinct}) WHERE NOT ({missing})"
+    )
+
+
+def _codes(database: Any, table: str, texts: Mapping[str, str], *, out_of_core: bool) -> dict[str, NDArray[np.int32]]:
     """The number of every row's name, by role. A join gives rows in any order: each says where it belongs."""
-    (n_rows,) = database.execute("SELECT count(*) FROM rows").fetchone()
+    (n_rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
     selected = ", ".join(f"coalesce({role}_names.code, -1) AS {role}" for role in texts)
     joined = " ".join(f"LEFT JOIN {role}_names ON {text} = {role}_names.name" for role, text in texts.items())
-    query = f"SELECT rows.rowid AS row, {selected} FROM rows {joined}"
+    query = f"SELECT {table}.rowid AS row, {selected} FROM {table} {joined}"
     codes = {role: np.empty(n_rows, dtype=np.int32) for role in texts}
+    parts = [query]
     if out_of_core:
-        database.execute(f"CREATE TABLE codes AS {query}")
-        parts = [
-            f"SELECT * FROM codes WHERE rowid >= {begin} AND rowid < {begin + _ROWS_AT_ONCE}"
-            for begin in range(0, n_rows, _ROWS_AT_ONCE)
-        ]
-    else:
-        parts = [query]
+        begins = range(0, n_rows, _ROWS_AT_ONCE)
+        within = "{0}.rowid >= {1} AND {0}.rowid < {2}"
+        counted = " + ".join(f"(SELECT count(*) FROM {role}_names)" for role in texts)
+        if database.execute(f"SELECT {counted}").fetchone()[0] <= _MAX_NAMES_JOINED_AGAIN:
+            parts = [f"{query} WHERE {within.format(table, begin, begin + _ROWS_AT_ONCE)}" for begin in begins]
+        else:
+            database.execute(f"CREATE TABLE {table}_codes AS {query}")
+            codes_of = f"SELECT * FROM {table}_codes WHERE "
+            parts = [codes_of + within.format(f"{table}_codes", begin, begin + _ROWS_AT_ONCE) for begin in begins]
     for part in parts:
         fetched = database.execute(part).fetchnumpy()
         row = np.asarray(fetched["row"])
@@ -283,14 +303,55 @@ def _codes(database: Any, texts: Mapping[str, str], *, out_of_core: bool) -> dic
     return codes
 
 
+# Most files have the votes of a task in rows that follow each other, and most of those have the tasks in order. Then
+# only the first row of each run is looked at, and where runs stand in order their numbers are the codes.
+
+
+def _stand_together(database: Any, text: str) -> bool:
+    """Whether the rows of a task seem to follow each other, or the tasks to be in order, by the first rows."""
+    runs, rising, rows = database.execute(
+        f"SELECT count(*) FILTER (name IS DISTINCT FROM before), count(*) FILTER (name > before), count(*) FROM "
+        f"(SELECT {text} AS name, lag({text}) OVER () AS before FROM (SELECT task FROM rows LIMIT {_ROWS_TRIED}) rows)"
+    ).fetchone()
+    return bool(rows > 0 and (2 * runs <= rows or rising >= runs - 1))
+
+
+def _codes_of_runs(
+    database: Any, text: str, missing: str, *, out_of_core: bool, on_disk: bool
+) -> tuple[NDArray[np.int32], str | NamesFile]:
+    """The number of every row's task, and the names in order: a query, or the file that keeps them."""
+    query = (
+        f"SELECT name, first, name > before AS rises FROM (SELECT {text} AS name, lag({text}) OVER () AS before, "
+        "rows.rowid AS first FROM rows) WHERE name IS DISTINCT FROM before OR first = 0"
+    )
+    kept = None
+    if on_disk:
+        kept = NamesFile.written_by(database, query)
+        database.execute(f"CREATE VIEW runs AS {kept.rows('name, first, rises')}")
+    else:
+        database.execute(f"CREATE TABLE runs AS {query}")
+    n_runs, n_rising, n_missing = database.execute(
+        f"SELECT count(*), count(*) FILTER (rises), count(*) FILTER ({missing}) FROM runs"
+    ).fetchone()
+    if n_missing == 0 and n_rising == n_runs - 1:
+        numbers, names = np.arange(n_runs, dtype=np.int32), kept or "SELECT name FROM runs"
+    else:
+        _number_names(database, "task", "SELECT DISTINCT name FROM runs", missing)
+        numbers = _codes(database, "runs", {"task": "runs.name"}, out_of_core=out_of_core)["task"]
+        names = "SELECT name FROM task_names ORDER BY code"
+    first = np.asarray(database.execute("SELECT first FROM runs").fetchnumpy()["first"])
+    (n_rows,) = database.execute("SELECT count(*) FROM rows").fetchone()
+    return np.repeat(numbers, np.diff(first, append=n_rows)), names
+
+
 def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    if isinstance(fetched, np.ma.MaskedArray):
-        present = ~np.ma.getmaskarray(fetched)
-        if not present.all():
-            codes = np.full(fetched.size, -1, dtype=np.int64)
-            codes[present], values = encode_column(fetched.data[present])
-            return codes, values
-    return encode_column(np.asarray(fetched))
+    """Codes of a column of numbers or times, narrow: there is one for every vote."""
+    if isinstance(fetched, np.ma.MaskedArray) and (present := ~np.ma.getmaskarray(fetched)).sum() < fetched.size:
+        codes = np.full(fetched.size, -1, dtype=np.int32 if fetched.size < 2**31 else np.int64)
+        codes[present], values = encode_column(fetched.data[present])
+        return codes, values
+    codes, values = encode_column(np.asarray(fetched))
+    return codes.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False), values
 
 
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:

@@ -15,8 +15,7 @@ from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded
-from rarevote.io.read.open import open_sources
-from rarevote.io.read.sources import FileTable, place_of_rows
+from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 
 #: what columns of probabilities begin with, and what they are
 PROBABILITIES = {"p:": "the method's", "calibrated:": "calibrated"}

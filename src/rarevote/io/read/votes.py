@@ -29,8 +29,7 @@ from rarevote.io.read.encode import (
     rows_without_task,
     shown_values,
 )
-from rarevote.io.read.open import open_sources
-from rarevote.io.read.sources import FileTable, place_of_rows
+from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]

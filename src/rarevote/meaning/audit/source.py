@@ -13,7 +13,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.io.read.detect import refuse_address
-from rarevote.io.read.open import is_temporary
+from rarevote.io.read.sources import is_temporary
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import FORMAT, read_text, to_text
 

@@ -6,21 +6,29 @@ means that the annotator did not answer, and the file of a member who did nothin
 write ``annotations``, a list of ``{label, user}``, or a CSV with one row per label and user. A shared project exports
 ``all.jsonl``, which no longer says who chose what: it is refused. So are ``labels`` of versions before 1.0, passages
 (``[start, end, name]``) and boxes, which are no choices.
+
+Labels back to doccano: its documents, one per line, with the aggregated label, for *Import dataset* as JSONL.
+
+Every annotator's file lists every document; each is written once. What else a document has goes with it, and doccano
+keeps what it does not know as the document's metadata: so also how sure the label is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import Beginning, ExportFiles, Part
+from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
+
+if TYPE_CHECKING:
+    from rarevote.io.platforms.write_back import ItemLabels
+
 
 QUESTIONS = ("label", "labels", "cats", "categories", "category")
 _SPAN_QUESTIONS = ("entities", "relations", "bbox", "segmentation")
@@ -181,3 +189,36 @@ def _read_old(
         collector.details["users"] = True
         for user, names in chosen.items():
             collector.vote(task, user, names, where, find)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# labels back: lines that it imports
+
+
+_OF_ANNOTATORS = ("annotations", "annotation_approver", "user", "Comments", *QUESTIONS)
+
+
+def check(details: Mapping[str, Any]) -> None:
+    """Every form of doccano's files holds documents that can be imported."""
+    del details
+
+
+def labelled(
+    export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The documents of an export with their labels, and whether each got one."""
+    seen: set[str] = set()
+    for part in files.parts:
+        for where, record in documents(part, export.encoding):
+            task = as_text(record.get("id"), f"{where}: id") or ""
+            if task in seen:
+                continue
+            seen.add(task)
+            result = results.get(task)
+            kept = {key: value for key, value in record.items() if key not in _OF_ANNOTATORS}
+            kept[export.question] = [] if result is None else result.labels
+            if result is not None:
+                kept["labelled_by"] = model_version
+                if result.score is not None:
+                    kept["score"] = result.score
+            yield kept, result is not None

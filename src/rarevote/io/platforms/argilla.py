@@ -1,4 +1,4 @@
-"""Argilla's records in every form in which they leave it.
+"""Argilla: its records in every form in which they leave it, and labels back to it as suggestions.
 
 * ``flat``, version 2 ``to_list(flatten=True)`` or a dataset on the hub: ``<q>.responses``, ``<q>.responses.users`` and
   ``<q>.responses.status`` are parallel lists; ``<q>.suggestion`` comes with ``.agent`` and ``.score``;
@@ -11,24 +11,36 @@
   ``{label, score}``, of a ``prediction_agent``.
 
 Files are JSON (records, columns, records by id, a page of the API), JSON lines, Parquet, the folder that ``to_disk``
-makes, or that of a dataset on the hub.
+makes, or that of a dataset on the hub. An answer counts if its status is ``submitted``, or if the form has no status.
+The record's own ``status`` is no filter: pending records hold votes. Where the dataset's ``settings.json`` lies beside
+the records, it says which questions are choices; without it the values tell, and a text question looks like a choice.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.json_text import parse_json
 from rarevote.io.parquet_sizes import check_parquet
-from rarevote.io.platforms.base import as_text, shown_text
-from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import ExportFiles
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import Export, Options, as_text, shown_text
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import Beginning, ExportFiles, walk_json
+
+if TYPE_CHECKING:
+    from rarevote.io.platforms.write_back import ItemLabels
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# records
+
 
 SINGLE = "single"  # the form without a way back
 
@@ -258,3 +270,219 @@ def as_object(value: Any) -> Mapping[str, Any]:
         except ValueError:
             return {}
     return value if isinstance(value, Mapping) else {}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# answers and suggestions
+
+
+_CHOICE_TYPES = ("label_selection", "multi_label_selection", "rating")
+_SETTINGS_PLACES = (".argilla/settings.json", "settings.json")
+
+
+def recognises(beginning: Beginning) -> bool:
+    """Whether the first records of a file are Argilla's."""
+    if not all(isinstance(record, dict) for record in beginning.records):
+        return False
+    # Early versions leave an empty list where nobody has answered: another record tells.
+    return any(form_of(record) is not None or is_turned(record) for record in beginning.records)
+
+
+def read(files: ExportFiles, options: Options) -> Export:
+    """Read records of any of the forms."""
+    if options.question is not None:
+        options = replace(options, question=options.question.removesuffix(".responses"))
+    kinds = _question_kinds(files.path)
+    title = str(files.path)
+    collector = Collector(title, options)
+    other: dict[str, str] = {}
+    unanswered = 0
+    for number, fields in walk_records(files, options.encoding):
+        collector.n_records = number
+        form = form_of(fields)
+        if form is None:
+            unanswered += 1
+            continue
+        collector.details.setdefault("form", form)
+        _read_record(fields, number, f"{title}: record {number:,}", collector, kinds, other)
+    if unanswered and unanswered == collector.n_records:
+        raise InputError(f"{title}: record 1 is not a record of Argilla: it has no responses")
+    collector.leave_out("record without any response", unanswered)
+    if options.question in other and options.question not in collector.questions:
+        raise InputError(f"{title}: {options.question!r} is a {other[options.question]} question, not a choice")
+    return collector.finish(
+        "argilla",
+        files.path,
+        no_annotator="Argilla writes null for users that it no longer knows.",
+        no_question=f"no question was answered by a choice; found: {', '.join(map(repr, other)) or 'none'}",
+    )
+
+
+def _read_record(
+    fields: Mapping[str, Any],
+    number: int,
+    where: str,
+    collector: Collector,
+    kinds: Mapping[str, str],
+    other: dict[str, str],
+) -> None:
+    try:
+        record = as_record(fields)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    task = record_id(fields, number, where)
+    where = f"{where} (id {task})"
+    metadata = as_object(fields.get("metadata"))
+    find = collector.finder(fields.get("fields"), fields.get("inputs"), metadata, fields)
+    for question, responses in record.responses.items():
+        values = [response.value for response in responses]
+        if not responses:
+            continue
+        if not _is_choice(question, values, collector, kinds, other):
+            continue
+        taken = collector.takes(question)
+        for response in responses:
+            collector.answering(task, base.shown_text(response.user) or None)
+            collector.note(question, response.value)
+            if not taken:
+                continue
+            status = as_text(response.status, f"{where}: status of {question}")
+            if status not in (None, "submitted"):
+                collector.leave_out({"draft": base.DRAFT, "discarded": "discarded"}.get(status, f"status {status}"))
+                continue
+            choices = _choices(response.value, f"{where}: {question}", collector)
+            user = as_text(response.user, f"{where}: user of {question}")
+            user = None if user == "None" else user  # how version 2 writes a user that is gone
+            # A question left open has no value; an empty list is a submitted "none of them".
+            collector.vote(task, user, choices, where, find, empty_is_no=isinstance(response.value, list))
+    for question, suggestion in record.suggestions.items():
+        if suggestion.value is None:
+            continue
+        if _is_choice(question, [suggestion.value], collector, kinds, other) and collector.takes(question):
+            choices = _choices(suggestion.value, f"{where}: suggestion of {question}", collector)
+            agent = as_text(suggestion.agent, f"{where}: agent of {question}")
+            collector.prediction(task, agent, choices, where, find)
+    collector.named_columns(task, find, where)
+
+
+def _is_choice(
+    question: str, values: list[Any], collector: Collector, kinds: Mapping[str, str], other: dict[str, str]
+) -> bool:
+    """Whether a question is answered by choosing; without settings the values tell."""
+    kind = kinds.get(question)
+    if kind is None and any(isinstance(value, Mapping) or _is_structured(value) for value in values):
+        kind = "ranking or span"
+    if kind is None or kind in _CHOICE_TYPES or question in collector.questions:
+        return True
+    other[question] = kind
+    return kind == "text" and question == collector.options.question
+
+
+def _is_structured(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value)
+
+
+def _choices(value: Any, where: str, collector: Collector) -> list[str]:
+    collector.details["several"] = collector.details.get("several", False) or isinstance(value, list)
+    return collector.names(value, where)
+
+
+def _question_kinds(path: Path) -> dict[str, str]:
+    """Types of the questions where the dataset's settings lie beside the records."""
+    folder = path if path.is_dir() else path.parent
+    # Beside the records, or, in a clone of the hub, above the folder with the Parquet files.
+    for place in [folder / name for name in _SETTINGS_PLACES] + [folder.parent / _SETTINGS_PLACES[0]]:
+        try:
+            settings = parse_json(place.read_text(encoding="utf-8"))
+            questions = settings["questions"]
+            return {str(entry["name"]): str(entry["settings"]["type"]) for entry in questions}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # no settings, or somebody else's: the values tell
+    return {}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# labels back: records in the form in which they came, with the aggregated label as a suggestion
+
+
+_NOT_FIELDS = ("id", "external_id", "_server_id", "status", "metadata", "event_timestamp")
+
+
+def check(details: Mapping[str, Any]) -> None:
+    """Refuse the form without suggestions, by the details of an :class:`Export`."""
+    if details.get("form") == SINGLE:
+        raise InputError(
+            "records with a single annotation cannot take suggestions; move the dataset to Argilla 2 first"
+        )
+
+
+def labelled(
+    export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The records of an export with their labels, and whether each got one."""
+    several = export.multilabel or export.details.get("several", False)
+    for number, fields in walk_records(files, export.encoding):
+        item = record_id(fields, number, f"{export.path}: record {number:,}")
+        result = results.get(item)
+        value: Any = None
+        score: Any = None
+        if result is not None:
+            values = [export.values.get(label, label) for label in result.labels]
+            value, score = (values, result.scores) if several else (values[0], result.score)
+        agent = None if result is None else model_version
+        yield _with_suggestion(fields, export.question, value, score, agent), result is not None
+
+
+def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every record of an export with its fields; metadata, which may hold a model's word, are not among them."""
+    for number, record in walk_records(files, export.encoding):
+        yield record_id(record, number, f"{export.path}: record {number:,}"), _fields(record)
+
+
+def _fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in ("fields", "inputs"):
+        if isinstance(record.get(key), Mapping):
+            return dict(record[key])
+    # The forms without "fields" have them beside everything else.
+    said = re.compile(r"\.(responses|suggestion)|-suggestion|^(annotation|prediction)")
+    return {
+        key: value
+        for key, value in record.items()
+        if isinstance(value, str) and key not in _NOT_FIELDS and not said.search(key)
+    }
+
+
+def _without_answers(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record in its own form with its answers taken out."""
+    form = form_of(fields)
+    if form in ("nested", "server"):
+        return {**fields, "responses": {} if form == "nested" else []}
+    if form == "flat":
+        return {key: value for key, value in fields.items() if not re.search(r"\.responses(\.users|\.status)?$", key)}
+    questions = as_record(fields).responses
+    return {key: [] if key in questions else value for key, value in fields.items()}
+
+
+def _with_suggestion(
+    fields: Mapping[str, Any], question: str, value: Any, score: Any, agent: str | None
+) -> dict[str, Any]:
+    """A record without its answers and with a suggestion, in the record's own form; value None for none."""
+    form, record = form_of(fields), _without_answers(fields)
+    if form == "flat":
+        # All records of this form have the same keys.
+        named = {"": value, ".score": score, ".agent": agent}
+        return {**record, **{f"{question}.suggestion{ending}": entry for ending, entry in named.items()}}
+    if value is None:
+        return record
+    if form == "nested":
+        suggestion = {"value": value, "score": score, "agent": agent}
+        return {**record, "suggestions": {**as_object(record.get("suggestions")), question: suggestion}}
+    if form == "server":
+        given = record.get("suggestions")
+        others = [entry for entry in given or () if as_object(entry).get("question_name") != question]
+        own = {"question_name": question, "type": "model", "value": value, "score": score, "agent": agent}
+        return {**record, "suggestions": [*others, own]}
+    # Version 1 knows one score per suggestion.
+    known = [entry for entry in (score if isinstance(score, list) else [score]) if entry is not None]
+    about = {"type": "model", "score": min(known, default=None), "agent": agent}
+    return {**record, f"{question}-suggestion": value, f"{question}-suggestion-metadata": about}

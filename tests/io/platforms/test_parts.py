@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.errors import InputError
-from rarevote.io.platforms import json_records as module
-from rarevote.io.platforms.json_records import walk_json
-from rarevote.io.platforms.parts import open_export
+from rarevote.io.platforms import parts as module
+from rarevote.io.platforms.parts import open_export, walk_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
@@ -38,7 +37,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=[1, 7, 1 << 20])
 def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(module, "_CHUNK", request.param)
+    monkeypatch.setattr(module, "_WALKED", request.param)
     return int(request.param)
 
 
@@ -46,7 +45,7 @@ def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 def test_records_come_back(file: Path, records: list[Any]) -> None:
     for size in (1, 5, 1 << 20):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "_CHUNK", size)
+            patch.setattr(module, "_WALKED", size)
             for indent in (None, 2):
                 assert walked(file, json.dumps(records, ensure_ascii=False, indent=indent)) == records
             if records:
@@ -108,7 +107,7 @@ def test_other_texts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="byte 8 is not utf-8 text"):
         walked(file, b'[{"a": \xff}]')
     monkeypatch.setattr(module, "MAX_RECORD", 1000)
-    monkeypatch.setattr(module, "_CHUNK", 64)
+    monkeypatch.setattr(module, "_WALKED", 64)
     with pytest.raises(InputError, match="or a text in it never ends"):
         walked(file, '[{"a": "' + "x" * 10_000)
 

@@ -1,0 +1,238 @@
+"""Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON.
+
+A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
+mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted and
+rejected judgments do not count; ``_trust`` is left to the aggregation.
+
+Appen's report as JSON: one unit per line with its judgments.
+
+A task is the ``id`` of a unit, a worker the ``worker_id`` of a judgment in ``results.judgments``, a question a key of
+the judgment's ``data``. Unlike in the table, questions are marked as such; what was shown, and the gold as
+``<question>_gold``, stand in the unit's own ``data``. The aggregated report has no judgments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rarevote.errors import InputError
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value, listed
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
+from rarevote.io.platforms.questions import ALL, QuestionSurvey, name_question
+from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
+
+# --------------------------------------------------------------------------------------------------------------------
+# the report as JSON
+
+
+GOLD = "_gold"
+TAINTED = "tainted"
+
+
+def is_unit(record: Any) -> bool:
+    """Whether a record is a unit of one of Appen's reports, with its judgments or without."""
+    if not isinstance(record, Mapping) or not isinstance(record.get("data"), Mapping):
+        return False
+    return isinstance(_judgments(record), list) or {"judgments_count", "results"} <= record.keys()
+
+
+def _judgments(unit: Mapping[str, Any]) -> Any:
+    results = unit.get("results")
+    return results.get("judgments") if isinstance(results, Mapping) else None
+
+
+def read_units(part: Part, path: Path, options: Options) -> Export:
+    """Read the judgments of all units of a report; ``path`` is where the export is."""
+    collector = Collector(part.title, options)
+    has_judgments = False
+    for number, unit in walk_json(part, options.encoding):
+        collector.n_records = number
+        where = f"{part.title}: record {number:,}"
+        if not isinstance(unit, Mapping):
+            raise InputError(f"{where} is a {type(unit).__name__}, not a unit of Appen's report")
+        has_judgments |= isinstance(_judgments(unit), list)
+        _read_unit(unit, where, collector)
+    if not has_judgments:
+        raise InputError(
+            f"{part.title}: no unit has results.judgments: an aggregated report no longer says who answered what. "
+            "Download the full report, as CSV or JSON"
+        )
+    return collector.finish(
+        "appen",
+        path,
+        no_annotator="Download the full report, with worker_id.",
+        no_question="no judgment answers a question",
+    )
+
+
+def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> None:
+    task = as_text(unit.get("id"), f"{where}: id")
+    if task is None:
+        raise InputError(f"{where} has no id")
+    where = f"{where} (unit {task})"
+    find = collector.finder(unit.get("data"), unit)
+    judgments = _judgments(unit)
+    for judgment in judgments if isinstance(judgments, list) else []:
+        _read_judgment(judgment, task, where, collector, find)
+    if not judgments:
+        collector.leave_out("unit without any judgment")
+    wanted = collector.options.question
+    question = next(iter(collector.questions), None) if wanted is None else wanted
+    if collector.options.gold_column is None and question is not None:
+        known = find(question + GOLD)
+        right = [] if known is base.ABSENT else _right_answers(known, f"{where}: {question}{GOLD}")
+        if right:
+            collector.gold(task, right)
+    collector.named_columns(task, find, where, split_gold=_right_answers)
+
+
+def _read_judgment(judgment: Any, task: str, where: str, collector: Collector, find: Any) -> None:
+    if not isinstance(judgment, Mapping) or not isinstance(judgment.get("data"), Mapping):
+        raise InputError(f"{where}: a judgment is not an object with data")
+    given = judgment["data"]
+    # Keys with a mark before them are Appen's own: what was clicked, how long it took.
+    asked = [str(name) for name in given if not str(name).startswith("_")]
+    collector.answering(task, base.shown_text(judgment.get("worker_id")) or None)
+    for name in asked:
+        collector.note(name, given[name])
+    taken = [name for name in asked if collector.takes(name)]
+    if judgment.get("tainted"):
+        collector.leave_out(TAINTED)
+    elif judgment.get("rejected"):
+        collector.leave_out(base.REJECTED)
+    elif taken:
+        worker = as_text(judgment.get("worker_id"), f"{where}: worker_id")
+        answer = given[taken[0]]
+        choices = choices_in_value(answer, f"{where}: {taken[0]}")
+        collector.vote(task, worker, choices, where, find, empty_is_no=isinstance(answer, list))
+    else:
+        collector.leave_out(base.NO_ANSWER)  # it was not put: another answer made it needless
+
+
+def _right_answers(value: Any, where: str) -> list[str]:
+    """All that would be right: a list, or lines."""
+    if isinstance(value, str):
+        return [line.strip() for line in value.split("\n") if line.strip()]
+    return choices_in_value(value, where)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the report as a table
+
+
+_REASON = "_gold_reason"
+_TRUE = frozenset({"true", "1", "yes"})
+_SAMPLED_UNITS = 20_000  # by which columns that differ within a unit are found; their cells are kept in memory
+
+_split = partial(choices_in_cell, separator="\n")
+
+
+def recognises(beginning: Beginning) -> bool:
+    """Whether a file is one of Appen's reports, by its header or its first units."""
+    if beginning.records:
+        return all(map(is_unit, beginning.records))
+    header = set(beginning.header)
+    return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & header)
+
+
+def read(files: ExportFiles, options: Options) -> Export:
+    """Read the judgments."""
+    part = files.only()
+    if part.kind == "json":
+        return read_units(part, files.path, options)
+    table = open_table(part, options.encoding)
+    if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
+        raise InputError(
+            f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
+            "download the full report"
+        )
+    unit_at = table.need("the task", "_unit_id")
+    survey = _survey(table, unit_at, options.question)
+    question = survey.choose()
+    collector = Collector(table.title, replace(options, question=question))
+    for name in survey.names:
+        collector.takes(name)
+    _read_rows(table, unit_at, question, collector)
+    return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
+
+
+def _survey(table: PlatformTable, unit_at: int, wanted: str | None) -> QuestionSurvey:
+    """Columns that hold answers, and what was answered."""
+    survey = QuestionSurvey(table.title, wanted)
+    worker_at = table.find("_worker_id")
+    places = {name: table.header.index(name) for name in _questions(table, unit_at, wanted)}
+    for name in places:
+        survey.found(name)
+    if survey.is_open and len(places) > 1:
+        for _, cells in table.rows():
+            worker = None if worker_at is None else cells[worker_at]
+            for name, place in places.items():
+                survey.note(name, cells[place].split("\n"), cells[unit_at], worker)
+    return survey
+
+
+def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[str]:
+    """Columns that hold answers."""
+    own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((GOLD, _REASON))]
+    if wanted is not None and (wanted != ALL or wanted in own):
+        if wanted not in own:
+            raise InputError(f"{table.title}: no question {wanted!r}; it has {listed(own)}")
+        return [name for name in own if name == wanted or f"{name}{GOLD}" in table.header]
+    found = {name for name in own if f"{name}{GOLD}" in table.header} | _varying(table, unit_at, own)
+    if not found:
+        raise InputError(
+            f"{table.title}: which column holds the answers? No column has a {GOLD} column beside it or differs "
+            f"within a unit. Say which: {name_question('...')}; there is {listed(own)}"
+        )
+    return [name for name in own if name in found]
+
+
+def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
+    """Columns with two different values in one unit: the data of a unit is the same in all its rows."""
+    places = {name: table.header.index(name) for name in names}
+    first: dict[str, dict[str, str]] = {}
+    varying: set[str] = set()
+    for _, cells in table.rows():
+        unit = cells[unit_at]
+        if unit not in first and len(first) == _SAMPLED_UNITS:
+            continue
+        seen = first.setdefault(unit, {})
+        for name, place in places.items():
+            if name not in varying and seen.setdefault(name, cells[place]) != cells[place]:
+                varying.add(name)
+    return varying
+
+
+def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Collector) -> None:
+    answer_at = table.need("the answer", question)
+    worker_at = table.need("the worker", "_worker_id", advice="Download the full report")
+    tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
+    table.needed.update(place for place in (tainted_at, rejected_at) if place is not None)
+    gold_at = table.find(f"{question}{GOLD}") if collector.options.gold_column is None else None
+    collector.finder(dict.fromkeys(table.header))
+    find = Finder(table)
+    for where, cells in table.rows():
+        collector.n_records += 1
+        task = cells[unit_at].strip()
+        if not task:
+            raise InputError(f"{where} has no _unit_id")
+        find.cells = cells
+        if gold_at is not None and cells[gold_at].strip():
+            # Several lines are several answers that would all be right: no single one is known then.
+            collector.gold(task, _split(cells[gold_at], f"{where}, {question}{GOLD}"))
+        collector.named_columns(task, find, where, _split)
+        if _is_set(cells, tainted_at) or _is_set(cells, rejected_at):
+            collector.leave_out(TAINTED if _is_set(cells, tainted_at) else base.REJECTED)
+            continue
+        choices = _split(cells[answer_at], f"{where}, {question}")
+        collector.vote(task, cells[worker_at].strip() or None, choices, where, find, empty_is_no=False)
+
+
+def _is_set(cells: list[str], place: int | None) -> bool:
+    return place is not None and cells[place].strip().lower() in _TRUE

@@ -1,0 +1,488 @@
+"""Label Studio: its JSON export, its short exports, and labels back to it.
+
+The JSON export is a list of tasks, each with its annotations. A task is ``id``, an annotator
+``annotations[].completed_by`` (a number, or an object with an e-mail), an answer the result of a control whose
+``from_name`` is the question. What counts as no vote: cancelled annotations, drafts, annotations that a reviewer
+rejected, and ``ground_truth`` annotations, which are gold and would leak if they voted too.
+
+Of the controls ``Choices`` and ``Taxonomy`` are questions; ``Rating``, ``Number`` and ``Pairwise`` are when they are
+named. A choice about a part of the item (a box, a passage, one picture of several) is about that part and no vote on
+the task.
+
+The short exports, JSON-MIN, CSV and TSV, have one record per annotation, answers beside the task's data. A task is
+``id``, an annotator ``annotator``. An answer is the name of the only choice, or the value of the result as in the full
+export (``{"choices": [...]}``, ``[{"taxonomy": [...]}]``). Nothing marks which keys are questions:
+
+* JSON-MIN, and older tables, write them after ``id`` and before ``annotator``;
+* newer tables are sorted by name. Then questions are the columns that differ between the annotations of a task, and
+  those with the value of a result in them.
+
+Cancelled annotations are not in these files. Which annotations are ground truth, and predictions, are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rarevote.errors import InputError, ParameterError
+from rarevote.io.json_text import parse_json
+from rarevote.io.platforms import base
+from rarevote.io.platforms.base import Export, Options, as_text, listed, shown_text
+from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, first_records, walk_json
+from rarevote.io.platforms.questions import ALL, name_question
+from rarevote.io.platforms.table_records import open_table
+
+if TYPE_CHECKING:
+    from rarevote.io.platforms.write_back import ItemLabels
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# controls
+
+
+PATH_MARK = " / "  # between the levels of a taxonomy, or of choices within choices
+_ASKED = ("choices", "taxonomy")
+_ON_REQUEST = ("rating", "number", "pairwise")
+_REGION_KEYS = frozenset(
+    {"x", "y", "start", "end", "points", "rle", "sequence", "ranges", "vertices", "item_index"}
+)  # fmt: skip
+_VALUE_KEYS = {"pairwise": "selected"}  # elsewhere the key is the kind
+
+
+def is_of_region(value: Any) -> bool:
+    """Whether the value of a result says where on the item it is."""
+    return isinstance(value, Mapping) and not _REGION_KEYS.isdisjoint(value)
+
+
+def kind_of(value: Mapping[str, Any]) -> str | None:
+    """The kind of control that a value is of, where nothing else says it."""
+    return next((kind for kind in (*_ASKED, *_ON_REQUEST) if _VALUE_KEYS.get(kind, kind) in value), None)
+
+
+@dataclass
+class Controls:
+    """What is known about the controls of a project.
+
+    Attributes:
+        kinds: the kind of each control that was answered.
+        of_regions: controls that ask about parts of an item.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    of_regions: set[str] = field(default_factory=set)
+
+    def answer(
+        self, name: str, kind: str, value: Any, where: str, collector: Collector, *, of_region: bool
+    ) -> list[str] | None:
+        """What an answer chooses, None if it is none to the question that is collected."""
+        self.kinds.setdefault(name, kind)
+        on_request = kind in _ON_REQUEST and name == collector.options.question
+        if (kind not in _ASKED and not on_request) or not isinstance(value, Mapping):
+            return None
+        if of_region:
+            self.of_regions.add(name)
+            return None
+        collector.note(name, value.get(_VALUE_KEYS.get(kind, kind)))
+        return _chosen(kind, value, f"{where}: {name}", collector) if collector.takes(name) else None
+
+    def check(self, collector: Collector) -> None:
+        """Refuse a question that is only asked about parts of items."""
+        wanted = collector.options.question
+        if wanted in self.of_regions and wanted not in collector.questions:
+            raise InputError(
+                f"{collector.title}: {wanted!r} is asked about regions (boxes, passages), not about whole tasks; "
+                "votes on regions cannot be aggregated here"
+            )
+
+    def listed(self) -> str:
+        """The controls, for the message that none of them is a question."""
+        named = [
+            f"{name!r} ({kind}{' of regions' if name in self.of_regions else ''})" for name, kind in self.kinds.items()
+        ]
+        takable = [name for name, kind in self.kinds.items() if kind in _ON_REQUEST]
+        hint = f". To take one as classes: {name_question(takable[0])}" if takable else ""
+        return (", ".join(named) or "none") + hint
+
+
+def _chosen(kind: str, value: Mapping[str, Any], where: str, collector: Collector) -> list[str]:
+    given = value.get(_VALUE_KEYS.get(kind, kind))
+    names = []
+    for item in given if isinstance(given, list) else [given]:
+        if kind in _ASKED and isinstance(item, list):
+            names.append(PATH_MARK.join(as_text(level, where) or "" for level in item))
+            collector.values.setdefault(names[-1], item)
+        else:
+            names += collector.names([item], where)
+    return names
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the JSON export
+
+
+_NOT_THE_EXPORT = (
+    "is not a task of Label Studio's JSON export (it has no 'annotations' and no 'data'), and not an annotation of "
+    "JSON-MIN (it has no 'annotator'). Export as JSON"
+)
+
+
+def recognises(beginning: Beginning) -> bool:
+    """Whether a file is one of Label Studio's exports."""
+    if records := beginning.records:
+        return all(isinstance(record, dict) and (_is_task(record) or has_annotator(record)) for record in records)
+    return has_annotator(beginning.header)
+
+
+def _is_task(record: Mapping[str, Any]) -> bool:
+    lists = ("annotations", "completions", "predictions")
+    return isinstance(record.get("data"), dict) and any(isinstance(record.get(key), list) for key in lists)
+
+
+def read(files: ExportFiles, options: Options) -> Export:
+    """Read an export, one task at a time."""
+    part = files.only()
+    if _is_short(part, options.encoding):
+        return read_short(part, files.path, options)
+    collector, controls = Collector(part.title, options), Controls()
+    bare = 0
+    for number, record in walk_json(part, options.encoding):
+        collector.n_records = number
+        bare += _read_task(record, f"{part.title}: record {number:,}", collector, controls)
+    controls.check(collector)
+    collector.leave_out("annotation given only by its number", bare)
+    return collector.finish(
+        "label-studio",
+        files.path,
+        no_annotator="Export with completed_by.",
+        no_question=(
+            f"{bare:,} annotations are given only by their numbers; export with the annotations in full"
+            if bare
+            else f"no choice control was answered; controls found: {controls.listed()}"
+        ),
+    )
+
+
+def _is_short(part: Part, encoding: str) -> bool:
+    if part.kind != "json":
+        return part.kind == "table"
+    first = next(iter(first_records(part, encoding, 1)), None)
+    return isinstance(first, dict) and "annotator" in first and not _is_task(first)
+
+
+def _read_task(record: Any, where: str, collector: Collector, controls: Controls) -> int:
+    """Read a task; returns how many of its annotations are no more than a number."""
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is a {type(record).__name__}, not a task")
+    annotations = record.get("annotations", record.get("completions"))
+    if annotations is None and not isinstance(record.get("data"), dict):
+        raise InputError(f"{where} {_NOT_THE_EXPORT}")
+    task = as_text(record.get("id"), f"{where}: id")
+    if task is None:
+        raise InputError(f"{where} has no id")
+    where = f"{where} (task {task})"
+    find = collector.finder(record.get("data"), record)
+    whole = _objects(annotations, f"{where}: annotations")
+    for annotation in whole:
+        _read_annotation(annotation, task, where, collector, controls, find)
+    collector.answering(None)
+    drafts = record.get("drafts")
+    collector.leave_out(base.DRAFT, len(drafts) if isinstance(drafts, list) else 0)
+    for prediction in _objects(record.get("predictions"), f"{where}: predictions"):
+        choices = _choices(prediction.get("result"), f"{where}: a prediction", collector, controls)
+        if not choices and prediction.get("result"):
+            continue  # it answers another question
+        model = as_text(prediction.get("model_version"), f"{where}: model_version")
+        collector.prediction(task, model, choices, where, find)
+    collector.named_columns(task, find, where)
+    return len(annotations or ()) - len(whole)
+
+
+def _objects(values: Any, where: str) -> list[Mapping[str, Any]]:
+    """A list of objects; a list of ids (an export can be told to hold only those) is an empty one."""
+    if values is None:
+        return []
+    if not isinstance(values, list):
+        raise InputError(f"{where} is a {type(values).__name__}, not a list")
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _read_annotation(
+    annotation: Mapping[str, Any], task: str, where: str, collector: Collector, controls: Controls, find: Any
+) -> None:
+    # The controls are noted even where the answer does not count: they say which questions there are.
+    collector.answering(task, base.shown_text(annotation.get("completed_by")) or None)
+    choices = _choices(annotation.get("result"), where, collector, controls)
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        collector.leave_out(base.CANCELLED)
+    elif _is_rejected(annotation):
+        collector.leave_out(base.REJECTED)
+    elif (annotation.get("ground_truth") or annotation.get("honeypot")) and (choices or collector.options.multilabel):
+        collector.leave_out(base.TAKEN_AS_GOLD)
+        collector.gold(task, choices)
+    else:
+        collector.vote(task, _annotator(annotation, where, collector), choices, where, find)
+
+
+def _is_rejected(annotation: Mapping[str, Any]) -> bool:
+    if annotation.get("last_action") == "rejected":
+        return True
+    reviews = annotation.get("reviews")
+    last = reviews[-1] if isinstance(reviews, list) and reviews else None
+    return isinstance(last, dict) and last.get("accepted") is False and not last.get("fixed_annotation_history")
+
+
+def _annotator(annotation: Mapping[str, Any], where: str, collector: Collector) -> str | None:
+    completed_by = annotation.get("completed_by")
+    if isinstance(completed_by, dict):
+        number = as_text(completed_by.get("id"), f"{where}: completed_by.id")
+        for key in ("email", "username"):
+            name = as_text(completed_by.get(key), f"{where}: completed_by.{key}")
+            if name is not None:
+                if number is not None:
+                    # The same person as a bare number elsewhere in the file must not count as two.
+                    collector.aliases[number] = name
+                return name
+        return number
+    if completed_by is None:
+        completed_by = annotation.get("created_username")  # before version 1.0
+    return as_text(completed_by, f"{where}: completed_by")
+
+
+def _choices(results: Any, where: str, collector: Collector, controls: Controls) -> list[str]:
+    """What a result list answers to the question that is collected."""
+    entries = _objects(results, f"{where}: result")
+    regions = {str(entry.get("id")) for entry in entries if is_of_region(entry.get("value"))}
+    chosen: list[str] = []
+    for entry in entries:
+        name, kind = entry.get("from_name"), entry.get("type")
+        if not isinstance(name, str) or not isinstance(kind, str):
+            continue
+        # One of several pictures is a part of the item as well.
+        of_region = ("id" in entry and str(entry["id"]) in regions) or entry.get("item_index") is not None
+        answer = controls.answer(name, kind, entry.get("value"), where, collector, of_region=of_region)
+        if answer is not None:
+            collector.details.setdefault("control", {"to_name": entry.get("to_name"), "type": kind})
+            chosen += answer
+    return chosen
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the short exports
+
+
+_TASK, _ANNOTATOR = "id", "annotator"
+_OWN = frozenset({_TASK, _ANNOTATOR, "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history"})
+_SAMPLED_TASKS = 20_000  # by which columns that differ within a task are found; something of each is kept in memory
+
+
+def has_annotator(keys: Any) -> bool:
+    """Whether these are the keys of a record, or the header of a table, of such an export."""
+    return {_ANNOTATOR, "annotation_id", "lead_time"} <= set(keys)
+
+
+def read_short(part: Part, path: Path, options: Options) -> Export:
+    """Read the annotations of a file; ``path`` is where the export is."""
+    if options.include_predictions and not options.prediction_columns:
+        raise ParameterError(f"{part.title}: only Label Studio's full JSON export holds predictions; export as JSON")
+    collector, controls = Collector(part.title, options), Controls()
+    questions = _questions(part, options)
+    for number, (where, record) in enumerate(_records(part, options.encoding), 1):
+        collector.n_records = number
+        _read_record(record, where, questions, collector, controls)
+    controls.check(collector)
+    return collector.finish(
+        "label-studio",
+        path,
+        no_annotator="Export as JSON.",
+        no_question=f"no choice control was answered; found: {controls.listed()}",
+    )
+
+
+def _records(part: Part, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if part.kind == "json":
+        for number, record in walk_json(part, encoding):
+            where = f"{part.title}: record {number:,}"
+            if not isinstance(record, dict) or _ANNOTATOR not in record:
+                raise InputError(f"{where} is not an annotation of Label Studio's JSON-MIN: it has no annotator")
+            yield where, record
+    else:
+        table = open_table(part, encoding)
+        table.need("who answered", _ANNOTATOR, advice="Export as JSON")
+        for where, cells in table.rows():
+            yield where, dict(zip(table.header, cells, strict=True))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# which keys are questions
+
+
+def _questions(part: Part, options: Options) -> list[str]:
+    found: dict[str, None] = {}
+    keys: dict[str, None] = {}
+    first: dict[str, dict[str, int]] = {}
+    for _, record in _records(part, options.encoding):
+        keys.update(dict.fromkeys(record))
+        found.update(dict.fromkeys(_between(list(record))))
+        found.update(dict.fromkeys(_differing(record, first)))
+        found.update((key, None) for key in record if key not in _OWN and key not in found and _is_result(record[key]))
+    if options.question is not None and options.question in keys:
+        found[options.question] = None
+    if not found and options.question in (None, ALL):
+        raise InputError(
+            f"{part.title}: which column holds the answers? None differs between the annotations of a task. Say which: "
+            f"{name_question('...')}; there is {listed([key for key in keys if key not in _OWN])}"
+        )
+    return [key for key in keys if key in found]
+
+
+def _between(keys: list[str]) -> list[str]:
+    """The keys after the task's id and before the annotator; none where the order is another.
+
+    The task's data comes before its id; where the id is first, it is a column of the data, or somebody sorted the keys.
+    """
+    if _TASK not in keys[1:]:
+        return []
+    return [key for key in keys[keys.index(_TASK) : keys.index(_ANNOTATOR)] if key not in _OWN]
+
+
+def _differing(record: Mapping[str, Any], first: dict[str, dict[str, int]]) -> list[str]:
+    """Keys whose value is another than in the task's first annotation."""
+    task = shown_text(record.get(_TASK))
+    if task not in first and len(first) == _SAMPLED_TASKS:
+        return []
+    seen = first.setdefault(task, {})
+    texts = {key: hash(shown_text(value)) for key, value in record.items() if key not in _OWN}
+    return [key for key, text in texts.items() if seen.setdefault(key, text) != text]
+
+
+def _is_result(value: Any) -> bool:
+    """Whether a value is that of a result and not data that was shown."""
+    value = _decoded(value)
+    results = value if isinstance(value, list) else [value]
+    return bool(results) and all(isinstance(one, dict) and kind_of(one) is not None for one in results)
+
+
+def _decoded(value: Any) -> Any:
+    """A cell of a table as the value it stands for."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return parse_json(value)
+        except ValueError:
+            return value  # a choice may begin with a bracket
+    return value
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# annotations
+
+
+def _read_record(
+    record: Mapping[str, Any], where: str, questions: list[str], collector: Collector, controls: Controls
+) -> None:
+    task = as_text(record.get(_TASK), f"{where}: id")
+    if task is None:
+        raise InputError(f"{where} has no id")
+    where = f"{where} (task {task})"
+    find = collector.finder(record)
+    collector.answering(task, shown_text(record[_ANNOTATOR]) or None)
+    chosen: list[str] = []
+    for name in questions:
+        chosen += _answer(name, _decoded(record.get(name)), where, collector, controls)
+    if as_text(record.get("annotation_id"), f"{where}: annotation_id") is None and not chosen:
+        collector.leave_out("task without any annotation")
+    else:
+        collector.vote(task, _short_annotator(record[_ANNOTATOR], where), chosen, where, find)
+    collector.named_columns(task, find, where)
+
+
+def _answer(name: str, value: Any, where: str, collector: Collector, controls: Controls) -> list[str]:
+    if value is None or value in ("", []):
+        return []
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        (value,) = value
+    if isinstance(value, list):
+        # Several results of one control: a control has one for the task, or one for each of its regions.
+        value, of_region, kind = {}, True, "choices" if not isinstance(value[0], dict) else kind_of(value[0])
+    elif isinstance(value, dict):
+        of_region, kind = is_of_region(value), kind_of(value)
+    else:
+        value, of_region, kind = {"choices": [value]}, False, "choices"
+    answer = controls.answer(name, kind or "other", value, where, collector, of_region=of_region)
+    return answer or []
+
+
+def _short_annotator(value: Any, where: str) -> str | None:
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, dict):
+        value = value.get("email") or value.get("id")
+    name = as_text(value, f"{where}: annotator")
+    return None if name == "None" else name  # what a table says of nobody
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# labels back: tasks with the aggregated label as a prediction
+
+
+_KEPT = ("id", "data", "meta")  # of a task
+
+
+def check(details: Mapping[str, Any]) -> None:
+    """Refuse the short exports, by the details of an :class:`Export`."""
+    if "control" not in details:
+        raise InputError(
+            "labels can go back to Label Studio only from its full JSON export: JSON-MIN and CSV do not say what is "
+            "data and what the controls are called. Export as JSON"
+        )
+
+
+def labelled(
+    export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The tasks of an export with their labels, and whether each got one."""
+    part = files.only()
+    control = export.details["control"]
+    for number, record in walk_json(part, export.encoding):
+        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
+        result = results.get(task or "")
+        kept = {key: record[key] for key in _KEPT if key in record}
+        predictions = []
+        if result is not None:
+            entry = {
+                "id": f"rarevote-{task}",
+                "from_name": export.question,
+                "to_name": control["to_name"],
+                "type": control["type"],
+                "value": _value(export, control["type"], result.labels),
+            }
+            chosen = [entry] if result.labels else []  # nothing ticked is an empty result
+            prediction = {"model_version": model_version, "score": result.score, "result": chosen}
+            predictions.append({key: value for key, value in prediction.items() if value is not None})
+        yield {**kept, "predictions": predictions}, result is not None
+
+
+def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every task of an export with its data; none from the short exports, which do not say what is data."""
+    if "control" not in export.details:
+        return
+    part = files.only()
+    for number, record in walk_json(part, export.encoding):
+        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
+        if task is not None and isinstance(record.get("data"), dict):
+            yield task, record["data"]
+
+
+def _value(export: Export, kind: str, labels: list[str]) -> dict[str, Any]:
+    values = [export.values.get(label, label) for label in labels]
+    if not values:
+        return {}
+    if kind == "taxonomy":
+        paths = [value if isinstance(value, list) else value.split(PATH_MARK) for value in values]
+        return {"taxonomy": paths}
+    if kind == "pairwise":
+        return {"selected": values[0]}
+    return {kind: values if kind == "choices" else values[0]}
