@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.classes import is_rare, rare_class
 from rarevote.crowd.names import listed, unmatched
-from rarevote.crowd.rare import is_rare, rare_class
 from rarevote.errors import warn_user
-from rarevote.meaning.rules import ABSTAINED, Rule
+from rarevote.meaning.decide import ABSTAINED, Rule
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted

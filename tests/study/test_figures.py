@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarevote.charts.svg import save, to_svg
-from rarevote.charts.theme import light
+from rarevote.charts.svg import light, save, to_svg
 from rarevote.errors import InputError
 from rarevote.study import figures, intervals
 from rarevote.study.figures import (

@@ -55,7 +55,7 @@ def annotators(
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
     from rarevote.io.write.columns import check_output, write_columns
-    from rarevote.meaning.annotator_rows import SORTS, annotator_figures, annotator_order, annotator_rows
+    from rarevote.meaning.workers import SORTS, annotator_figures, annotator_order, annotator_rows
 
     if sort not in SORTS:
         raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
@@ -83,10 +83,9 @@ def annotators(
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
-    from rarevote.meaning.annotator_rows import told_classes
     from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.jury import jury_sentences
-    from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings
+    from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings, told_classes
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)

@@ -42,7 +42,7 @@ from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.memory import Sizes, require_memory
+from rarevote.methods.checks import Sizes, require_memory
 from rarevote.methods.registry import METHODS
 
 _LAST = "summary.json"

@@ -24,8 +24,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
-from rarevote.crowd.stored_names import StoredNames
+from rarevote.crowd.names import (
+    StoredNames,
+    as_name_array,
+    in_kind,
+    is_missing,
+    listed,
+    sort_labels,
+    sort_names,
+    unmatched,
+)
 from rarevote.errors import InputError, MissingValuesError, ParameterError, how, warn_user
 from rarevote.kernels import plain
 

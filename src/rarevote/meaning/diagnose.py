@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.rare import rare_class
+from rarevote.crowd.classes import rare_class
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
@@ -33,8 +33,7 @@ from rarevote.meaning.classes import (
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.items import Items, describe_items
-from rarevote.meaning.piles import Piles, believed, make_piles
+from rarevote.meaning.items import Items, Piles, believed, describe_items, make_piles
 from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
 from rarevote.meaning.workers import Profile, Workers, describe_workers
 from rarevote.methods.base import Estimator
@@ -133,7 +132,7 @@ def diagnose(
         estimator: the fitted method, whose labels these are.
         calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
-        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.rare`).
+        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.classes`).
         truth: true labels to check the result against.
         gold: true labels that the fit was given.
         models: names of the workers that are models.

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind
+from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import first_of_best
-from rarevote.crowd.stored_names import positions_of
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.methods.base import Estimator

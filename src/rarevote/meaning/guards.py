@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.classes import is_rare
 from rarevote.crowd.names import listed
-from rarevote.crowd.rare import is_rare
 from rarevote.crowd.words import percent
 from rarevote.errors import how
+from rarevote.meaning.decide import Basis, Rule
 from rarevote.meaning.recall_targets import RecallTarget
-from rarevote.meaning.rules import Basis, Rule
 from rarevote.methods.registry import DEFAULT_METHOD
 
 # With so many of the tasks in the hands of one person each, nothing tells who is right.

@@ -1,14 +1,24 @@
-"""What is known about every item: its label, how sure that is, how the votes fell, how hard it is."""
+"""What is known about every item: its label, how sure that is, how the votes fell, how hard it is, and its pile.
+
+There are three piles: surely of the class, to be looked at, surely not. Sorted by how far their probabilities are to be
+believed (:func:`believed`), the items at the top of which nine in ten are expected to be of the class are *surely* so;
+those at the bottom that together hold a tenth of the class are *surely not*; what is between is worth a look. Items
+that are equally probable are never separated. This is what to expect of a crowd as real ones mostly are; only an audit
+can prove it of this one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import first_of_best
+from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED
+from rarevote.meaning.expect import curve_of_class, drawn_rates, given_share, grouped
 from rarevote.meaning.workers import logit, sigmoid
 from rarevote.methods.base import Estimator
 from rarevote.methods.evidence import WeighsVotes
@@ -126,3 +136,76 @@ def _difficulty(estimator: Estimator, labels: IntArray) -> FloatArray | None:
         return None
     per_class = np.broadcast_to(difficulty.reshape(len(labels), -1), estimator.posterior_.shape)
     return np.array(per_class[np.arange(len(labels)), labels])
+
+
+#: share of the first pile that is expected to be of the class
+SURE = 0.9
+#: share of the class that is expected in the last pile
+MISSED = 0.1
+_ROUNDING = 1e-9
+
+
+class Pile(IntEnum):
+    """Where an item lies."""
+
+    SURELY_NOT = 0
+    LOOK = 1
+    SURELY = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Piles:
+    """The piles of one class.
+
+    Attributes:
+        pile: of every item, a :class:`Pile`, (n).
+        n_items: items in each pile, (3).
+        expected: how many of these are expected to be of the class, (3).
+    """
+
+    pile: IntArray
+    n_items: IntArray
+    expected: FloatArray
+
+
+def believed(calibrated: CalibratedPosterior, number: int) -> FloatArray:
+    """Probability that each item is of a class, as far as probabilities of real crowds are to be believed, (n).
+
+    The median over the draws of :mod:`rarevote.meaning.expect`, each a crowd as real crowds are.
+
+    Args:
+        calibrated: probabilities of the classes, and which items are known.
+        number: the class.
+    """
+    open_items = calibrated.gold < 0
+    logit, size, group = grouped(calibrated.score[open_items, number])
+    given = given_share(calibrated, number)
+    rates = drawn_rates(logit, size, curve_of_class(calibrated), np.random.default_rng(4), given)
+    found = (calibrated.gold == number).astype(np.float64)
+    found[open_items] = np.median(rates, axis=0)[group]
+    return np.asarray(found)
+
+
+def make_piles(believed: FloatArray) -> Piles:
+    """Sort items into piles.
+
+    Args:
+        believed: probability that each item is of the class, (n).
+
+    Example:
+        >>> make_piles(np.array([0.99, 0.97, 0.5, 0.3, 0.05, 0.05, 0.05])).pile.tolist()
+        [2, 2, 1, 1, 0, 0, 0]
+    """
+    order = np.argsort(-believed, kind="stable")
+    ordered = believed[order]
+    # After how many items a pile may end: never between equally probable ones.
+    cuts = np.flatnonzero(np.concatenate([[True], np.diff(ordered) != 0, [True]])[: ordered.size + 1])
+    above = np.append(0.0, np.cumsum(ordered))[cuts]
+    n_sure = cuts[np.flatnonzero(above >= SURE * cuts - _ROUNDING)[-1]]
+    first_not = cuts[np.flatnonzero(above[-1] - above <= MISSED * above[-1] + _ROUNDING)[0]]
+    first_not = max(first_not, n_sure)
+    sizes = [n_sure, first_not - n_sure, ordered.size - first_not]
+    pile = np.empty(ordered.size, dtype=np.int64)
+    pile[order] = np.repeat([Pile.SURELY, Pile.LOOK, Pile.SURELY_NOT], sizes)
+    expected = np.bincount(pile, weights=believed, minlength=3).astype(np.float64)
+    return Piles(pile, np.bincount(pile, minlength=3), expected)

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.notebook import facts_html
-from rarevote.crowd.stored_names import positions_of
+from rarevote.crowd.names import positions_of
+from rarevote.crowd.words import facts_html
 from rarevote.errors import InputError
 from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import Decision
+from rarevote.meaning.decide import ABSTAINED, Decision
 from rarevote.meaning.expect import Expected
 from rarevote.meaning.metrics import score
-from rarevote.meaning.rules import ABSTAINED
 
 
 def result_rows(

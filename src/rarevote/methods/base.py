@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.gold import with_gold
-from rarevote.crowd.notebook import facts_html
+from rarevote.crowd.classes import with_gold
 from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.crowd.words import facts_html
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
@@ -32,7 +32,7 @@ from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, 
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
-from rarevote.methods.memory import Sizes, require_memory
+from rarevote.methods.checks import Sizes, require_memory
 
 FloatArray = NDArray[Any]
 
@@ -147,11 +147,11 @@ class Estimator:
     method_name: ClassVar[str] = ""
     #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
-    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
+    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.decide`
     own_decision: str = "argmax"
     #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
     on_dask: ClassVar[bool] = False
-    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.memory`
+    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
     holds: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None

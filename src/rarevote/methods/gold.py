@@ -14,10 +14,10 @@ from rarevote.crowd.numerics import normalise_rows
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import check_number
 
 FloatArray = NDArray[np.float64]
 Gold = NDArray[np.int32]

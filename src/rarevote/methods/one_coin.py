@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rarevote.methods.base import Request
+from rarevote.methods.checks import resolve_prior
 from rarevote.methods.dawid_skene.estimator import ConfusionEstimator, Strategy
 from rarevote.methods.dawid_skene.model import OneCoinModel
-from rarevote.methods.parameters import resolve_prior
 
 
 class OneCoinDawidSkene(ConfusionEstimator):

@@ -13,12 +13,13 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from rarevote.charts.parts import (
+from rarevote.charts.svg import (
     Chart,
     Key,
     ability_scale,
     colours,
     dressed,
+    light,
     or_none,
     percent_axis,
     row_axis,
@@ -26,7 +27,6 @@ from rarevote.charts.parts import (
     shapes,
     short,
 )
-from rarevote.charts.theme import light
 from rarevote.crowd.words import count, percent, short_names
 from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
 from rarevote.meaning.workers import PROFILE_WORDS, logit

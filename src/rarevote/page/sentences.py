@@ -11,7 +11,7 @@ from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis, TradeOff
 from rarevote.meaning.expect import ONLY_AN_AUDIT, Expected
-from rarevote.meaning.piles import Pile
+from rarevote.meaning.items import Pile
 
 _MAX_TILES = 6
 

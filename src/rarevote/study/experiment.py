@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from rarevote.charts.parts import Chart
-from rarevote.charts.svg import save
+from rarevote.charts.svg import Chart, save
 from rarevote.errors import InputError
 from rarevote.meaning.metrics import Scores, score
 from rarevote.methods.base import Estimator

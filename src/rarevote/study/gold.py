@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import InputError, ParameterError

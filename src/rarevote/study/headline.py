@@ -9,8 +9,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-from rarevote.charts.parts import Key
-from rarevote.charts.svg import to_svg
+from rarevote.charts.svg import Key, to_svg
 from rarevote.errors import InputError
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import list_datasets

@@ -16,10 +16,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rarevote import __version__
-from rarevote.charts.svg import inline_svg
-from rarevote.charts.theme import style_variables
+from rarevote.charts.svg import inline_svg, style_variables
 from rarevote.errors import InputError, RarevoteError
-from rarevote.page.assets import template
+from rarevote.page.report import template
 from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_markdown, write_text
 
 PAGE = "index.html"

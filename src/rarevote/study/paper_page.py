@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.methods.registry import method_title
 from rarevote.study.experiment import Account, publish_account
 from rarevote.study.headline import HEADLINE, headline_chart

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import floor
 from typing import ClassVar
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.crowd.words import percent
 from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd

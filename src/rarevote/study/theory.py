@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.crowd.words import percent
 from rarevote.methods.registry import method_title
 from rarevote.study.experiment import Account, Experiment

@@ -31,7 +31,7 @@ from starlette.routing import Route
 
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
-from rarevote.page.assets import asset, page_style, template
+from rarevote.page.report import asset, page_style, template
 from rarevote.workbench.guard import HOSTS, Guard, Headers
 from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES

@@ -13,7 +13,7 @@ import rarevote.meaning.audit.audit
 import rarevote.meaning.audit.draws
 import rarevote.meaning.audit.journal
 import rarevote.meaning.audit.strata
-import rarevote.meaning.floor
+import rarevote.meaning.recall_targets
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.words import (
     advice_words,
@@ -109,7 +109,7 @@ def test_expert_and_crowd_disagree() -> None:
         rarevote.meaning.audit.answers,
         rarevote.meaning.audit.audit,
         rarevote.meaning.audit.draws,
-        rarevote.meaning.floor,
+        rarevote.meaning.recall_targets,
         rarevote.meaning.audit.journal,
         rarevote.meaning.audit.strata,
     ],

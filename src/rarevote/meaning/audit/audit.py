@@ -34,7 +34,7 @@ from rarevote.meaning.audit.progress import Step, step_of, to_be_bought
 from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.wealth import Stakes, Wealth
-from rarevote.meaning.floor import Share, floor_reviews, most_positives
+from rarevote.meaning.recall_targets import Share, floor_reviews, most_positives
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"

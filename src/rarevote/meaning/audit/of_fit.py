@@ -13,7 +13,7 @@ from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import Aim, plain_name
 from rarevote.meaning.calibrate import calibrate_fit
-from rarevote.meaning.floor import Share
+from rarevote.meaning.recall_targets import Share
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted

@@ -16,10 +16,10 @@ from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
+from rarevote.methods.checks import resolve_prior
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import resolve_prior
 
 Strategy = Literal["assign", "addition"] | None
 

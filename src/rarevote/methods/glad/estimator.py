@@ -14,10 +14,10 @@ from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.checks import resolve_prior
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.glad.model import FloatArray, GLADModel, HeldWorkers
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
-from rarevote.methods.parameters import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
 

@@ -17,10 +17,10 @@ from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import check_count, check_number
 
 FloatArray = NDArray[np.float64]
 Start = Literal["crowd-kit", "votes"]
