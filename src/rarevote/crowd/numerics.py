@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
 # Probabilities are kept this far from zero where a logarithm follows.
 TINY = 1e-10
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, listed
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read
 from rarevote.io.tables import Table
@@ -53,7 +54,6 @@ from rarevote.kernels.plain import (
 )
 
 Level = Literal["nominal", "ordinal", "interval"]
-FloatArray = NDArray[np.float64]
 
 _MAX_GROUPS, _MIN_GROUPS = 2_000, 50
 _MAX_CELLS = 20_000_000  # of all groups together

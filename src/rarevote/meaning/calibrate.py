@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, listed, unmatched
-from rarevote.crowd.numerics import TINY, normalise_rows
+from rarevote.crowd.numerics import TINY, FloatArray, IntArray, normalise_rows
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.vote_sampler import Votes, VoteSampler
 from rarevote.methods.base import Estimator
 from rarevote.methods.new_tasks import PredictsNewTasks
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
 Abilities = Literal["refitted", "held"]
 

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.expect import Expectations
 from rarevote.meaning.items import Items
 from rarevote.meaning.jury import JuryCondition, jury_condition
 from rarevote.meaning.workers import Workers
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # A curve of so many points looks smooth and weighs little.
 _CURVE_POINTS = 200

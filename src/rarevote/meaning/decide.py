@@ -19,15 +19,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import balanced_codes, first_of_best
+from rarevote.crowd.numerics import FloatArray, IntArray, balanced_codes, first_of_best
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.costs import Costs, cost_matrix
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.recall_targets import CONFIDENCE, RecallTarget, check_share, flag, one_target
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ABSTAINED = -1
 #: The cap of ``balanced`` where none is given: a miss counts at most as this many false alarms.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.classes import rare_class
+from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
@@ -52,8 +53,6 @@ __all__ = [
     "diagnose",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
 _MAX_SHARED = 20_000_000

@@ -22,11 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import count, counted, listed, percent
 from rarevote.kernels.plain import comparing
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # With fewer common items a correlation says nothing.
 _MIN_COMMON = 20

@@ -25,11 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import first_of_best
+from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best
 from rarevote.meaning.calibrate import CalibratedPosterior
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 #: Share of intervals that should contain the truth.

@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, positions_of
-from rarevote.crowd.numerics import first_of_best
+from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.methods.base import Estimator
 from rarevote.methods.evidence import WeighsVotes
-
-FloatArray = NDArray[np.float64]
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9

@@ -15,16 +15,13 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import first_of_best
+from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.expect import curve_of_class, drawn_rates, given_share, grouped
 from rarevote.meaning.workers import logit, sigmoid
 from rarevote.methods.base import Estimator
 from rarevote.methods.evidence import WeighsVotes
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

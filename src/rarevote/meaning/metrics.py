@@ -19,15 +19,15 @@ from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
 
 #: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, what ``labels_`` gives).
 Labels = Any
-IntArray = NDArray[np.int64]
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _ROW_SUM_TOLERANCE = 1e-6

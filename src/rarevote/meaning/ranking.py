@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.crowd.numerics import FloatArray, IntArray
 
 _BINS = 10
 _MIN_PROBABILITY = 1e-6

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
@@ -126,8 +127,6 @@ def most_positives(chances: list[float], left: int, *, confidence: Fraction) -> 
     return low
 
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 #: How sure a promise must be.

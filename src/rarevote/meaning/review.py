@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.platforms.review_tasks import argilla_record, label_studio_task, values_to_show
@@ -29,9 +30,6 @@ from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.items import Items
 from rarevote.meaning.metrics import Scores, score
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _BINS = 10
 # Stands for no answer: equal to no class, whatever the names in the data.

@@ -28,10 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import TINY, first_of_best, normalise_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.crowd.numerics import TINY, FloatArray, IntArray, first_of_best, normalise_rows
 
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import quoted
 from rarevote.meaning.agreement import agreement_figures
 from rarevote.meaning.calibrate import CalibratedPosterior
@@ -31,8 +32,6 @@ from rarevote.meaning.decide import ABSTAINED
 if TYPE_CHECKING:
     from rarevote.meaning.diagnose import Diagnosis
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MADE_UP_VOTES = 4.0
 _MAX_DRAWS, _MIN_DRAWS = 200, 40

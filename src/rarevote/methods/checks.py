@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import NotEnoughMemoryError, ParameterError
 from rarevote.kernels.memory import available_memory, gigabytes
 from rarevote.kernels.plain import is_small
@@ -30,8 +31,6 @@ from rarevote.methods.registry import METHODS
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
-
-FloatArray = NDArray[np.float64]
 
 
 def per_class(name: str, value: Any, classes: NDArray[Any]) -> FloatArray:

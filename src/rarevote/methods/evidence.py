@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.methods.base import Estimator
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

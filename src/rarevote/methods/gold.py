@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import find_name
-from rarevote.crowd.numerics import normalise_rows
+from rarevote.crowd.numerics import FloatArray, normalise_rows
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
@@ -19,7 +19,6 @@ from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
-FloatArray = NDArray[np.float64]
 Gold = NDArray[np.int32]
 Toward = Literal["crowd", "uniform"]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, shown
 from rarevote.io.model_files import SavedModel, write_model
 from rarevote.io.read.crowd import read
@@ -25,7 +26,6 @@ from rarevote.methods.base import Estimator
 
 _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
 
-FloatArray = NDArray[np.float64]
 
 # With the workers held, tasks settle on their own and quickly: this is close to rounding.
 PREDICT_CHANGE = 1e-9

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError
 from rarevote.simulate.blocks import (
     BLOCK_TASKS,
@@ -30,8 +31,6 @@ from rarevote.simulate.blocks import (
     require_whole,
     rounded_counts,
 )
-
-FloatArray = NDArray[np.float64]
 
 WORKER_TYPES = ("good", "majority", "minority", "bad")
 

@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.meaning.audit.recalibration import MIN_SLOPE, Recalibration, expit
 from rarevote.meaning.audit.wealth import Wealth
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _N_DRAWS = 300
 _FREEDOM = 8

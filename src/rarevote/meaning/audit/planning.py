@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from math import exp, inf
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.meaning.audit.draws import whole_weights
 from rarevote.meaning.audit.wealth import Stakes, Wealth
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _GAMMAS = np.array([0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
 _TAUS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, inf])

@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.meaning.audit.strata import Strata
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MEAN = np.array([0.0, 1.0])
 _PRECISION = np.array([1.5**-2, 0.5**-2])

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError
 from rarevote.meaning.audit.draws import shuffle_key
-
-FloatArray = NDArray[np.float64]
 
 _MIN_EXPECTED = 5.0
 _FIRST_SHARE, _MIN_FIRST = 0.6, 3.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import ByBalance
+from rarevote.crowd.numerics import ByBalance, FloatArray
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -33,8 +33,6 @@ from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
-
-FloatArray = NDArray[np.float64]
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8

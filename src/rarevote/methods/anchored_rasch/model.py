@@ -53,10 +53,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.model import Shard, soft_majority
 from rarevote.methods.anchored_rasch import plain
-
-FloatArray = NDArray[np.float64]
 
 _SMALLEST_SHARE = 1e-6
 

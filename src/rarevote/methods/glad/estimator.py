@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -16,7 +17,7 @@ from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.checks import resolve_prior
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.glad.model import FloatArray, GLADModel, HeldWorkers
+from rarevote.methods.glad.model import GLADModel, HeldWorkers
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 
 _SHOWN = 3  # how many names a message quotes

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
@@ -22,7 +23,6 @@ from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
-FloatArray = NDArray[np.float64]
 Start = Literal["crowd-kit", "votes"]
 
 # A restart must beat an earlier one by this much, relative to the objective: rounding must not choose.
