@@ -16,10 +16,10 @@ from typing import Literal
 from rarevote.charts.svg import to_svg
 from rarevote.errors import InputError
 from rarevote.methods.registry import method_title
-from rarevote.study.headline import write_headline
 from rarevote.study.measures import CALIBRATION, MEASURES, RANKING
 from rarevote.study.operating_points import OperatingPoint, operating_chart
-from rarevote.study.printed import PAPER_METHODS
+from rarevote.study.paper_page import write_headline
+from rarevote.study.summaries import PAPER_METHODS
 from rarevote.study.tables import ABSENT, StudyTable, TableCell, ranked, signed, to_markdown, write_text
 
 # The paper prints three decimals; a hair more than half of the last one counts as equal.

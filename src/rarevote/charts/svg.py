@@ -230,7 +230,6 @@ def inline_svg(text: str, *, label: str) -> str:
     """The chart for the page.
 
     Args:
-        text: what the renderer wrote.
         label: what the chart shows, for those who cannot see it.
 
     Raises:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_of, takes
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, SpreadsheetSafe, one_of, takes
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import ParameterError, warn_user
 

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in, takes
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import (
+    Json,
+    Quiet,
+    Rare,
+    Reading,
+    SpreadsheetSafe,
+    Verbose,
+    make_method,
+    names_in,
+    takes,
+)
 from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 
 if TYPE_CHECKING:

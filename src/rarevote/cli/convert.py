@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Show, SpreadsheetSafe, write_result
-from rarevote.cli.options.read import (
+from rarevote.cli.options.common import (
     FreeText,
     From,
     GoldColumn,
     IncludePredictions,
+    Json,
     Multilabel,
     PredictionColumns,
     Question,
+    Quiet,
+    Show,
+    SpreadsheetSafe,
+    write_result,
 )
 from rarevote.cli.show import export_summary, say, tell_export, tell_notes, warn
 from rarevote.errors import InputError

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, takes
+from rarevote.cli.options.common import Json, Quiet, Reading, takes
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, takes
-from rarevote.cli.options.decide import DecisionArguments
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, takes
+from rarevote.cli.options.fit import DecisionArguments, FitOptions
 from rarevote.cli.show import decision_words, say
 from rarevote.errors import InputError
 

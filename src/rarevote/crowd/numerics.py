@@ -16,6 +16,11 @@ IntArray = NDArray[np.int64]
 TINY = 1e-10
 
 
+def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
+    """``1 / (1 + exp(-log_odds))``, through tanh because that never overflows."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * log_odds))
+
+
 def log_prior_from_mass(mass: NDArray[Any]) -> NDArray[np.float64]:
     """Log of class shares estimated from summed posteriors, kept away from zero."""
     share = np.maximum(mass / max(float(mass.sum()), TINY), TINY)

@@ -158,9 +158,6 @@ def agreement_of(
     """:func:`agreement` of an encoded crowd.
 
     Args:
-        crowd: the votes.
-        level: as in :func:`agreement`.
-        order: as in :func:`agreement`.
         deliver: turns tables into the kind that is wanted.
         most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
     """

@@ -23,8 +23,17 @@ from rarevote.crowd.numerics import FloatArray, IntArray, balanced_codes, first_
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.costs import Costs, cost_matrix
-from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.recall_targets import CONFIDENCE, RecallTarget, check_share, flag, one_target
+from rarevote.meaning.expect import (
+    CONFIDENCE,
+    Expectations,
+    Expected,
+    RecallTarget,
+    check_share,
+    expectations,
+    expected_accuracy,
+    flag,
+    one_target,
+)
 
 ABSTAINED = -1
 #: The cap of ``balanced`` where none is given: a miss counts at most as this many false alarms.
@@ -368,7 +377,6 @@ def decide(
     Tasks with gold always get their gold label.
 
     Args:
-        calibrated: the probabilities.
         costs: what it costs to decide one class where another is true; least expected cost decides. See
             :func:`rarevote.meaning.costs.cost_matrix` for the forms it may have.
         min_recall: one class and the recall that it should reach, such as ``{"defect": 0.95}``.

@@ -21,20 +21,24 @@ from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
-from rarevote.meaning.classes import (
-    Classes,
-    Overruled,
-    Point,
-    TradeOff,
-    describe_classes,
-    describe_overruled,
-    expected_trade_off,
-    trade_off,
-)
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.items import Items, Piles, believed, describe_items, make_piles
+from rarevote.meaning.items import (
+    Classes,
+    Items,
+    Overruled,
+    Piles,
+    Point,
+    TradeOff,
+    believed,
+    describe_classes,
+    describe_items,
+    describe_overruled,
+    expected_trade_off,
+    make_piles,
+    trade_off,
+)
 from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
 from rarevote.meaning.workers import Profile, Workers, describe_workers
 from rarevote.methods.base import Estimator

@@ -88,9 +88,7 @@ def plan_review(
     """Choose the tasks whose review lowers the expected cost most.
 
     Args:
-        calibrated: the probabilities.
         decision: what was decided, with the costs it was decided by.
-        annotations: the crowd.
         max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
         abilities: ability of every worker per class, (n_workers, n_classes), larger is better; those of
             ``calibrated`` if not given.
@@ -182,7 +180,6 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
     """The list as columns: task, what was shown, decided, doubt, reason, expected_gain, ask.
 
     Args:
-        plan: the list.
         shown: what people were shown, one text per task of the crowd, by name of the column.
     """
     items = plan.items

@@ -87,10 +87,6 @@ def check_truth(
     """Compare the result with the truth.
 
     Args:
-        items: all items.
-        names: of the classes.
-        truth: true labels by item.
-        rare: the class whose probabilities are checked.
         posterior: what the method itself calls its posterior, (n_tasks, n_classes).
 
     Raises:

@@ -113,11 +113,8 @@ def describe_workers(
     """Describe the annotators of a crowd.
 
     Args:
-        crowd: the votes.
         labels: class number that each task was given, or -1, (n_tasks).
         calibration: probabilities of the classes, and draws of them.
-        rare: the minority class.
-        common: the majority class.
     """
     worker = crowd.worker.astype(np.int64)
     n_votes = np.bincount(worker, minlength=crowd.n_workers)
@@ -143,11 +140,6 @@ def profiles(accuracy: FloatArray, *, rare: int, common: int) -> IntArray:
     return (accuracy[:, common] > 0.5) * int(Profile.MAJORITY_ONLY) + (accuracy[:, rare] > 0.5) * int(
         Profile.MINORITY_ONLY
     )
-
-
-def sigmoid(logits: FloatArray) -> FloatArray:
-    """``1 / (1 + exp(-logits))``."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))
 
 
 def logit(shares: FloatArray) -> FloatArray:

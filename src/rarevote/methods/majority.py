@@ -87,12 +87,11 @@ class MajorityVote(Estimator):
     ) -> Self:
         """Aggregate the annotations.
 
+        Arguments that are not named here are as in :meth:`Estimator.fit`.
+
         Args:
-            data: as in :meth:`Estimator.fit`.
             skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
             true_labels: refused: a vote learns nothing.
-            callback: as in :meth:`Estimator.fit`.
-            **options: as in :meth:`Estimator.fit`.
         """
         return self._fit_data(data, true_labels, options, callback=callback, skills=skills)
 

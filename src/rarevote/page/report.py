@@ -76,9 +76,6 @@ def page_sections(
     """All sections of a page in their order.
 
     Args:
-        found: the records.
-        about: where they come from.
-        shown: columns that say what an item shows, each with one value per item in the order of the crowd.
         extra: further sections, which stand before how it was computed.
     """
     return [
@@ -172,13 +169,7 @@ _KEY_PATHS = {
 
 
 def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> str:
-    """The whole page as text.
-
-    Args:
-        found: the records.
-        about: where they come from.
-        sections: what the page consists of, from :func:`rarevote.page.report.page_sections`.
-    """
+    """The whole page as text."""
     return _assembled(
         about,
         sections,
@@ -197,8 +188,6 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
     """A page that is about no fit: a headline and sections.
 
     Args:
-        about: where it comes from.
-        headline: the answer in one sentence.
         sections: what the page consists of; without lists of items or annotators.
     """
     cautions = list(about.cautions)
@@ -426,7 +415,7 @@ def write_example_report(path: str | Path) -> Path:
     """Write the page of the example that comes with the package: simulated rail inspections, checked against truth."""
     from rarevote.io.read.frames import read_truth
     from rarevote.methods.cc_rasch.estimator import CCRasch
-    from rarevote.simulate.example import example_files
+    from rarevote.simulate.files import example_files
 
     files = example_files()
     made = write_report(

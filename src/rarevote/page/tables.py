@@ -75,13 +75,7 @@ class ListTable:
 
 
 def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
-    """The items to look at first.
-
-    Args:
-        found: the records.
-        shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        limit: the most items to list.
-    """
+    """The items to look at first."""
     items, rare = found.items, str(found.classes.names[found.rare])
     chosen = items.most_telling(limit)
     columns = [_column("Item", "text", "its id")]

@@ -13,7 +13,7 @@ from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import Aim, plain_name
 from rarevote.meaning.calibrate import calibrate_fit
-from rarevote.meaning.recall_targets import Share
+from rarevote.meaning.expect import Share
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -46,16 +46,7 @@ def audit_of_fit(
     Args:
         fitted: the fit. Its gold leaves the population, and positives among it count as found.
         name: the class, as it is in the data or as a person types it.
-        target: the recall to prove.
-        confidence: of the certificate.
-        flag_cost: what a flagged item costs, in reviews.
-        aim: "certificate" or "estimate".
-        budget: the most reviews to ask for.
-        seed: for tests only.
         files: what the plan is to remember of the files, beside every task's best other class.
-        labels_sha256: SHA-256 of the labels.
-        gold_sha256: SHA-256 of the gold.
-        earlier: earlier audits of the same labels.
 
     Raises:
         ParameterError: no class has that name, or a parameter is out of range.

@@ -29,9 +29,8 @@ from rarevote.methods.anchored_rasch.model import (
     anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, recognised
 from rarevote.methods.checks import check_count, check_number
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
 
 # The objective must gain less than this per annotation, besides the posterior standing still.

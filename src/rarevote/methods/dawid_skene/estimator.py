@@ -15,10 +15,9 @@ from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, saved_in
 from rarevote.methods.checks import resolve_prior
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
-from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
 Strategy = Literal["assign", "addition"] | None
@@ -194,18 +193,14 @@ class DawidSkene(ConfusionEstimator):
     ) -> Self:
         """Aggregate the annotations.
 
+        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
+
         Args:
-            data: as in :meth:`Estimator.fit`.
-            true_labels: as in :meth:`Estimator.fit`.
             initial_error: what is known of the workers, in the layout of :attr:`errors_`: a pandas frame indexed by
                 (worker, label) with a column per true class, or any other frame with columns worker, label and one
                 per class. To "assign", every label that a worker uses needs a row, and values are either counts or
                 probabilities that sum to one per worker and column; for "addition", values are counts, and whatever
                 is left out counts as 0.
-            checkpoint: as in :meth:`EMEstimator.fit`.
-            checkpoint_every: as in :meth:`EMEstimator.fit`.
-            callback: as in :meth:`Estimator.fit`.
-            **options: as in :meth:`Estimator.fit`.
         """
         asked = {"checkpoint": saved_in(checkpoint, checkpoint_every), "initial_error": initial_error}
         return self._fit_data(data, true_labels, options, callback=callback, **asked)
