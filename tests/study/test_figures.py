@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks.study_evidence import read_results, write_headline
 from scipy import stats
 
 from rarevote.charts.svg import light, save, to_svg
@@ -26,7 +27,7 @@ from rarevote.study.figures import (
 )
 from rarevote.study.page import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.paper import run_paper_study
-from rarevote.study.paper_page import publish_paper, read_results, write_headline
+from rarevote.study.paper_page import publish_paper
 from rarevote.study.tables import StudyTable, TableCell
 from tests.study.small_data import write_dataset
 

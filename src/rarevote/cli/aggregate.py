@@ -18,6 +18,7 @@ from rarevote.cli.options.common import (
     SpreadsheetSafe,
     Verbose,
     check_result_file,
+    examples,
     takes,
     write_result,
 )
@@ -40,19 +41,15 @@ if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
 
-EXAMPLES = """Examples:
-
-rarevote aggregate labels.csv --out result.csv
-
-rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare defect -o result.xlsx
-
-rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet
-
-rarevote aggregate Batch_42_results.csv --question all --out results/
-
-rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv
-
-zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson"""
+EXAMPLES = examples(
+    "rarevote aggregate labels.csv --out result.csv",
+    "rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare "
+    "defect -o result.xlsx",
+    "rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet",
+    "rarevote aggregate Batch_42_results.csv --question all --out results/",
+    "rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv",
+    "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
+)
 
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, SpreadsheetSafe, one_of, takes
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, SpreadsheetSafe, examples, one_of, takes
 from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import ParameterError, warn_user
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 
     from rarevote.meaning.diagnose import Diagnosis
 
-EXAMPLES = """Examples:
-
-rarevote annotators labels.csv
-
-rarevote annotators labels.csv --rare defect --sort votes --top 50
-
-rarevote annotators labels.csv --out annotators.csv --json"""
+EXAMPLES = examples(
+    "rarevote annotators labels.csv",
+    "rarevote annotators labels.csv --rare defect --sort votes --top 50",
+    "rarevote annotators labels.csv --out annotators.csv --json",
+)
 
 _SORTS = ("rare", "votes", "agreement", "name")
 _SHOWN_CLASSES = 4
@@ -82,9 +80,8 @@ def annotators(
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
-    from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.jury import jury_sentences
-    from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings, told_classes
+    from rarevote.meaning.workers import PROFILE_WORDS, Profile, profile_meanings, told_classes
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)

@@ -132,7 +132,7 @@ def start(
         target,
         confidence=confidence,
         flag_cost=flag_cost,
-        aim=aim,  # type: ignore[arg-type]
+        aim=aim,
         budget=budget,
         files=files,
         labels_sha256=labels_sha256,

@@ -17,6 +17,7 @@ from rarevote.cli.options.common import (
     Reading,
     SpreadsheetSafe,
     Verbose,
+    examples,
     make_method,
     names_in,
     takes,
@@ -27,13 +28,11 @@ if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.meaning.compare import Comparison, MethodScores
 
-EXAMPLES = """Examples:
-
-rarevote compare labels.csv
-
-rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch
-
-rarevote compare labels.csv --show text --out differences.csv --json"""
+EXAMPLES = examples(
+    "rarevote compare labels.csv",
+    "rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch",
+    "rarevote compare labels.csv --show text --out differences.csv --json",
+)
 
 DEFAULT_METHODS = ("majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch")
 _SHOWN_ITEMS = 5

@@ -20,21 +20,17 @@ from rarevote.cli.options.common import (
     Quiet,
     Show,
     SpreadsheetSafe,
+    examples,
     write_result,
 )
 from rarevote.cli.show import export_summary, say, tell_export, tell_notes, warn
 from rarevote.errors import InputError
 
-if TYPE_CHECKING:
-    pass
-
-EXAMPLES = """Examples:
-
-rarevote convert project-3.json --out labels.csv
-
-rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv
-
-rarevote convert export.zip --multilabel --out labels.parquet --json"""
+EXAMPLES = examples(
+    "rarevote convert project-3.json --out labels.csv",
+    "rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv",
+    "rarevote convert export.zip --multilabel --out labels.parquet --json",
+)
 
 
 def convert(

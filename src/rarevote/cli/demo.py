@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from rarevote.cli.options.common import examples
 from rarevote.cli.show import aligned, share
 from rarevote.crowd.words import percent
 
-EXAMPLES = """Examples:
-
-rarevote demo
-
-rarevote demo --report rails.html"""
+EXAMPLES = examples(
+    "rarevote demo",
+    "rarevote demo --report rails.html",
+)
 
 METHOD_TITLES = {
     "majority-vote": "majority vote",

@@ -15,18 +15,17 @@ from rarevote.cli.options.common import (
     ResultFile,
     SpreadsheetSafe,
     check_result_file,
+    examples,
     takes,
     write_result,
 )
 from rarevote.cli.show import aligned, say, share, told_classes
 
-EXAMPLES = """Examples:
-
-rarevote aggregate labels.csv --model-out crowd.model --out result.csv
-
-rarevote predict crowd.model new-labels.csv --out new-result.csv
-
-rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson"""
+EXAMPLES = examples(
+    "rarevote aggregate labels.csv --model-out crowd.model --out result.csv",
+    "rarevote predict crowd.model new-labels.csv --out new-result.csv",
+    "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
+)
 
 
 @takes(Reading)

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Columns, Json, Quiet, parse_columns
+from rarevote.cli.options.common import Columns, Json, Quiet, examples, parse_columns
 from rarevote.cli.show import aligned, say, share, tell, told_classes
 
-if TYPE_CHECKING:
-    pass
-
-EXAMPLES = """Examples:
-
-rarevote score result.csv --truth truth.csv
-
-rarevote score result.parquet --truth truth.csv --rare defect --json
-
-rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv"""
+EXAMPLES = examples(
+    "rarevote score result.csv --truth truth.csv",
+    "rarevote score result.parquet --truth truth.csv --rare defect --json",
+    "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
+)
 
 
 def score(

@@ -28,8 +28,10 @@ from rarevote.charts.svg import (
     short,
 )
 from rarevote.crowd.words import count, percent, short_names
-from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
-from rarevote.meaning.workers import PROFILE_WORDS, logit
+from rarevote.meaning.diagnose import Diagnosis
+from rarevote.meaning.items import TradeOff
+from rarevote.meaning.truth import Calibration
+from rarevote.meaning.workers import PROFILE_WORDS, Profile, logit
 
 _MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
