@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +54,7 @@ class VoteShares(NamedTuple):
         return (soft_majority(shard, self.n_classes),)
 
 
+@dataclass(eq=False, repr=False)
 class MajorityVote(Estimator):
     """The class with the most votes; ties go to the first class in sorted order.
 
@@ -72,9 +74,8 @@ class MajorityVote(Estimator):
     method_name: ClassVar[str] = "majority-vote"
     on_dask: ClassVar[bool] = True
 
-    def __init__(self, default_skill: float | None = None, on_missing_skill: OnMissingSkill = "error") -> None:
-        self.default_skill = default_skill
-        self.on_missing_skill = on_missing_skill
+    default_skill: float | None = None
+    on_missing_skill: OnMissingSkill = "error"
 
     def fit(  # type: ignore[override]
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from rarevote.methods.dawid_skene.estimator import ConfusionEstimator, Strategy
 from rarevote.methods.dawid_skene.model import OneCoinModel
 
 
+@dataclass(eq=False, repr=False)
 class OneCoinDawidSkene(ConfusionEstimator):
     """Dawid–Skene with one accuracy per annotator, whatever the class; errors are uniform over the other classes.
 
@@ -42,18 +44,11 @@ class OneCoinDawidSkene(ConfusionEstimator):
     method_name: ClassVar[str] = "one-coin"
     worker_table: ClassVar[str | None] = "skills_"
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        tol: float = 1e-5,
-        initial_error_strategy: Strategy = None,
-        *,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.initial_error_strategy = initial_error_strategy
-        self.n_jobs = n_jobs
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Strategy = None
+    _: KW_ONLY
+    n_jobs: int | None = None
 
     def _model(self, request: Request) -> OneCoinModel:
         crowd = request.crowd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ _RIGHT = 0
 _GAIN_PER_ANNOTATION = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """Ability of workers and difficulty of tasks from answers that are known to be right or wrong.
 
@@ -66,24 +67,14 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
-    def __init__(
-        self,
-        n_iter: int = 20,
-        *,
-        tol: float = 1e-6,
-        sigma_theta: float = 1.0,
-        sigma_beta: float = 1.0,
-        sigma_theta_mu: float = 1.0,
-        sigma_beta_mu: float = 1.0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.sigma_theta = sigma_theta
-        self.sigma_beta = sigma_beta
-        self.sigma_theta_mu = sigma_theta_mu
-        self.sigma_beta_mu = sigma_beta_mu
-        self.n_jobs = n_jobs
+    n_iter: int = 20
+    _: KW_ONLY
+    tol: float = 1e-6
+    sigma_theta: float = 1.0
+    sigma_beta: float = 1.0
+    sigma_theta_mu: float = 1.0
+    sigma_beta_mu: float = 1.0
+    n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("tol", "sigma_theta", "sigma_beta", "sigma_theta_mu", "sigma_beta_mu"):

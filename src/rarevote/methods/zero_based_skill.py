@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from rarevote.methods.new_tasks import PredictsNewTasks
 _DECIMALS_OF_TIES = 10
 
 
+@dataclass(eq=False, repr=False)
 class ZeroBasedSkill(PredictsNewTasks):
     """Weights every vote by a skill that follows the worker's agreement with the weighted vote.
 
@@ -53,19 +55,11 @@ class ZeroBasedSkill(PredictsNewTasks):
     takes_new_labels: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        lr_init: float = 1.0,
-        lr_steps_to_reduce: int = 20,
-        lr_reduce_factor: float = 0.5,
-        eps: float = 1e-5,
-    ) -> None:
-        self.n_iter = n_iter
-        self.lr_init = lr_init
-        self.lr_steps_to_reduce = lr_steps_to_reduce
-        self.lr_reduce_factor = lr_reduce_factor
-        self.eps = eps
+    n_iter: int = 100
+    lr_init: float = 1.0
+    lr_steps_to_reduce: int = 20
+    lr_reduce_factor: float = 0.5
+    eps: float = 1e-5
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_count("n_iter", self.n_iter, at_least=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -119,6 +119,7 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         return list(self._result.parameters.get("objective_history", []))
 
 
+@dataclass(eq=False, repr=False)
 class DawidSkene(ConfusionEstimator):
     """Dawid–Skene: every annotator has a confusion matrix, the class prior is learned.
 
@@ -161,24 +162,14 @@ class DawidSkene(ConfusionEstimator):
     method_name: ClassVar[str] = "dawid-skene"
     worker_table: ClassVar[str | None] = "errors_"
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        tol: float = 1e-5,
-        initial_error_strategy: Strategy = None,
-        *,
-        smoothing: float = 0.0,
-        prior: Any = "estimate",
-        bound: Bound = "crowd-kit",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.initial_error_strategy = initial_error_strategy
-        self.smoothing = smoothing
-        self.prior = prior
-        self.bound = bound
-        self.n_jobs = n_jobs
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Strategy = None
+    _: KW_ONLY
+    smoothing: float = 0.0
+    prior: Any = "estimate"
+    bound: Bound = "crowd-kit"
+    n_jobs: int | None = None
 
     def fit(
         self,
