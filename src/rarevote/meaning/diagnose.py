@@ -29,6 +29,7 @@ from rarevote.meaning.items import (
     Items,
     Overruled,
     Piles,
+    Point,
     TradeOff,
     believed,
     describe_classes,
@@ -38,9 +39,23 @@ from rarevote.meaning.items import (
     make_piles,
     trade_off,
 )
-from rarevote.meaning.truth import TruthCheck, check_truth
-from rarevote.meaning.workers import Workers, describe_workers
+from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
+from rarevote.meaning.workers import Profile, Workers, describe_workers
 from rarevote.methods.base import Estimator
+
+__all__ = [
+    "Calibration",
+    "Classes",
+    "Diagnosis",
+    "Items",
+    "Overruled",
+    "Point",
+    "Profile",
+    "TradeOff",
+    "TruthCheck",
+    "Workers",
+    "diagnose",
+]
 
 # Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
 _MAX_SHARED = 20_000_000
