@@ -18,9 +18,9 @@ from rarevote.charts.svg import to_svg
 from rarevote.errors import InputError
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import list_datasets
+from rarevote.study.experiment import as_code, today
 from rarevote.study.measures import CALIBRATION, MEASURES, RANKING
 from rarevote.study.operating_points import OperatingPoint, operating_chart
-from rarevote.study.page import as_code, today
 from rarevote.study.paper_page import HEADLINE, headline_chart, headline_table
 from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import PAPER_METHODS, n_at_hand, summary_rows

@@ -16,6 +16,7 @@ from scipy import stats
 from rarevote.charts.svg import light, save, to_svg
 from rarevote.errors import InputError
 from rarevote.study import figures, measures
+from rarevote.study.experiment import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.figures import (
     Axis,
     Dot,
@@ -25,7 +26,6 @@ from rarevote.study.figures import (
     line_chart,
     marks_with_intervals,
 )
-from rarevote.study.page import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
 from rarevote.study.tables import StudyTable, TableCell

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Reading, SpreadsheetSafe, examples, one_of, takes
+from rarevote.cli.options.common import Json, Quiet, Reading, SpreadsheetSafe, WorkbenchOptions, examples, one_of, takes
 from rarevote.cli.options.fit import REVIEW_FORMATS, FitOptions, ReviewAs, check_review_file
-from rarevote.cli.options.workbench import WorkbenchOptions
 from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, examples, takes
-from rarevote.cli.options.workbench import WorkbenchOptions
+from rarevote.cli.options.common import Json, Quiet, WorkbenchOptions, examples, takes
 from rarevote.cli.show import say
 from rarevote.errors import ParameterError
 

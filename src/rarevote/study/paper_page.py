@@ -9,10 +9,9 @@ from typing import Any
 
 from rarevote.charts.svg import Chart, Key
 from rarevote.methods.registry import method_title
-from rarevote.study.experiment import METRICS, Account, publish_account
+from rarevote.study.experiment import METRICS, Account, StudySection, publish_account
 from rarevote.study.figures import Axis, Dot, dot_chart
 from rarevote.study.operating_points import operating_chart
-from rarevote.study.page import StudySection
 from rarevote.study.paper import PaperStudy
 from rarevote.study.summaries import (
     BINARY,

@@ -1,4 +1,4 @@
-"""Dawid–Skene for users: a full confusion matrix per annotator, fitted by EM."""
+"""Dawid–Skene for users: a full confusion matrix per annotator, or one accuracy, fitted by EM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
 from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, saved_in
 from rarevote.methods.checks import resolve_prior
-from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
+from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
 Strategy = Literal["assign", "addition"] | None
@@ -352,3 +352,53 @@ def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], 
         if isinstance(error, InputError):
             raise
         raise InputError(f"initial_error must be a frame of numbers in the layout of errors_: {error}") from None
+
+
+@dataclass(eq=False, repr=False)
+class OneCoinDawidSkene(ConfusionEstimator):
+    """Dawid–Skene with one accuracy per annotator, whatever the class; errors are uniform over the other classes.
+
+    ::
+
+        P(worker r says l | the truth is k) = s_r if l = k, else (1 - s_r)/(K - 1)
+
+    The class prior is learned. Results are those of crowd-kit's class of this name, its start (the soft majority
+    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, gold can be
+    given.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when crowd-kit's bound, per annotation, gains less than this.
+        initial_error_strategy: accepted for crowd-kit's sake; without effect, there as here.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene
+        >>> task = [0, 0, 0, 1, 1, 1]
+        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
+        >>> label = ["yes", "yes", "no", "no", "no", "no"]
+        >>> model = OneCoinDawidSkene().fit((task, worker, label))
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no'}
+    """
+
+    method_name: ClassVar[str] = "one-coin"
+    worker_table: ClassVar[str | None] = "skills_"
+
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Strategy = None
+    _: KW_ONLY
+    n_jobs: int | None = None
+
+    def _model(self, request: Request) -> OneCoinModel:
+        crowd = request.crowd
+        log_prior, estimate = resolve_prior("estimate", crowd.classes)
+        return OneCoinModel(crowd.n_workers, crowd.n_classes, crowd.n_annotations, log_prior, estimate)
+
+    @property
+    def skills_(self) -> Any:
+        """Accuracy of every annotator after the last iteration."""
+        log_confusion = self._parameter("log_confusion")
+        accuracy = np.exp(log_confusion[:, 0, 0]) if log_confusion.ndim == 3 else np.empty(0)
+        return self._series("worker", accuracy, "skill")
