@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.classes import add_classes, gold_codes, rare_class
+from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.classes import is_rare, rare_class
 from rarevote.crowd.names import as_name_array, in_kind, listed, positions_of, unmatched
+from rarevote.crowd.numerics import is_rare, rare_class
 from rarevote.crowd.words import facts_html
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read

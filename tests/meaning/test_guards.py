@@ -10,7 +10,7 @@ import pytest
 
 import rarevote
 from rarevote import Annotations
-from rarevote.crowd.classes import is_rare
+from rarevote.crowd.numerics import is_rare
 from rarevote.errors import ParameterError, RarevoteWarning
 from rarevote.meaning.decide import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
 from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer

@@ -66,7 +66,7 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
-    from rarevote.crowd.classes import rare_class
+    from rarevote.crowd.numerics import rare_class
     from rarevote.io.write.columns import check_output, write_columns
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)

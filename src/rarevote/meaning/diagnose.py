@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.classes import rare_class
-from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.numerics import IntArray, rare_class
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
@@ -134,7 +133,7 @@ def diagnose(
         estimator: the fitted method, whose labels these are.
         calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
-        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.classes`).
+        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.numerics`).
         truth: true labels to check the result against.
         gold: true labels that the fit was given.
         models: names of the workers that are models.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.classes import is_rare
 from rarevote.crowd.names import listed
+from rarevote.crowd.numerics import is_rare
 from rarevote.crowd.words import percent
 from rarevote.errors import how
 from rarevote.meaning.decide import Basis, Rule

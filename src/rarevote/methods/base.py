@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.classes import with_gold
-from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.crowd.numerics import Chooser, first_of_best, with_gold
 from rarevote.crowd.words import facts_html
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
