@@ -161,23 +161,8 @@ def simulate_crowd(
         >>> crowd.n_tasks, crowd.n_workers, int((crowd.truth == 1).sum())
         (200, 20, 20)
     """
-    (crowd,) = simulate_chunks(
-        n_tasks,
-        n_workers,
-        n_classes=n_classes,
-        imbalance=imbalance,
-        votes_per_task=votes_per_task,
-        p_good=p_good,
-        p_majority=p_majority,
-        p_minority=p_minority,
-        p_bad=p_bad,
-        accuracies=accuracies,
-        hard_share=hard_share,
-        hard_penalty=hard_penalty,
-        exact_counts=exact_counts,
-        random_state=random_state,
-        chunk_tasks=n_tasks,
-    )
+    given: dict[str, Any] = locals()
+    (crowd,) = simulate_chunks(**given, chunk_tasks=n_tasks)
     return crowd
 
 
