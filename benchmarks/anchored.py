@@ -29,7 +29,7 @@ from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import read_truth
 from rarevote.meaning.metrics import score
 from rarevote.meaning.ranking import average_precision, calibration_error, clipped_log_loss, mean_average_precision
-from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from
+from rarevote.methods.anchored_rasch.model import AnchorCount, AnchorSmoothing, anchors_from
 
 NO_GOLD = np.empty(0, dtype=np.int32)
 METHODS = {"anchored-rasch": AnchoredRasch, "cc-rasch": CCRasch}

@@ -25,7 +25,7 @@ from benchmarks.peers import DATASETS
 from rarevote.io.read.votes import read_truth_file
 from rarevote.methods.registry import DEFAULT_METHOD
 from rarevote.simulate.crowds import simulate_crowd
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 
 
 def row_of(what: str, data: Any, truth: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import evidence
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 
 _STEP = 50_000_000  # how exactly the least is found, relative to a gigabyte
 

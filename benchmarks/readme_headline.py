@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import evidence
 from benchmarks.evidence import REPOSITORY
-from rarevote.study.evidence import write_evidence
+from benchmarks.study_evidence import write_evidence
 
 BEGIN = "<!-- headline: written by python -m benchmarks.readme_headline STUDY_FOLDER -->\n"
 END = "<!-- end of headline -->\n"

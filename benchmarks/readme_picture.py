@@ -12,10 +12,9 @@ import numpy as np
 
 import rarevote
 from benchmarks.evidence import REPOSITORY
-from rarevote.charts.svg import to_svg
-from rarevote.charts.theme import themed
+from rarevote.charts.svg import themed, to_svg
 from rarevote.cli.demo import METHOD_TITLES, RARE
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 
 PICTURE = REPOSITORY / "docs" / "rails.svg"
 _MAX_FLAGGED = 600

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rarevote.meaning.metrics import macro_f1, minority_recall
+from rarevote.meaning.metrics import score
 
 # The paper prints three decimals.
 PRINTED = 6e-4
@@ -60,4 +60,5 @@ def scores(truth: Mapping[str, str], labels: Mapping[str, str]) -> tuple[float, 
     """Minority recall and macro-F1 over the items that have both."""
     items = [task for task in truth if task in labels]
     true, predicted = [truth[task] for task in items], [labels[task] for task in items]
-    return minority_recall(true, predicted), macro_f1(true, predicted)
+    found = score(true, predicted)
+    return found.minority_recall, found.macro_f1

@@ -16,7 +16,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.example import example_files
 from rarevote.io.read.results import read_result
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.score_result import score_result
+from rarevote.meaning.compare import score_result
 from tests.command import rarevote as command
 
 FIXTURES = Path(__file__).parent / "io" / "platforms" / "fixtures"

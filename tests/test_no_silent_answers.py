@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import rarevote
 from rarevote import Annotations, MajorityVote
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import Reading
 from rarevote.crowd.names import find_name, in_kind, unmatched
 from rarevote.errors import InputError, RarevoteWarning
 from rarevote.io.duck import connection
@@ -26,7 +26,7 @@ from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
 from rarevote.io.read.votes import read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.metrics import accuracy, confusion_matrix, log_loss
+from rarevote.meaning.metrics import confusion_matrix, log_loss, score
 from tests.command import rarevote as command
 
 FORMATS = ["csv", "tsv", "json", "ndjson", "parquet", "xlsx", "arrow"]
@@ -180,7 +180,7 @@ def test_scores_pair_series_by_index() -> None:
     truth = pd.Series(["x", "y", "z"], index=["a", "b", "c"])
     again = truth.loc[["c", "a", "b"]]
     assert rarevote.score(truth, again).accuracy == 1.0
-    assert accuracy(truth, again) == 1.0
+    assert score(truth, again).accuracy == 1.0
     assert confusion_matrix(truth, again).tolist() == np.eye(3, dtype=int).tolist()
     assert rarevote.score(truth.to_dict(), again).accuracy == 1.0
     assert rarevote.score(truth.tolist(), again.tolist()).accuracy == 0.0  # neither says whose they are

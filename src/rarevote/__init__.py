@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from rarevote.methods.class_conditional import ClassConditional as ClassConditional
     from rarevote.methods.crowdfm import CrowdFM as CrowdFM
     from rarevote.methods.dawid_skene import DawidSkene as DawidSkene
+    from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene as OneCoinDawidSkene
     from rarevote.methods.glad import GLAD as GLAD
     from rarevote.methods.gold import GoldDawidSkene as GoldDawidSkene
     from rarevote.methods.gold import GoldMajorityVote as GoldMajorityVote
     from rarevote.methods.kos import KOS as KOS
     from rarevote.methods.mace import MACE as MACE
     from rarevote.methods.majority import MajorityVote as MajorityVote
-    from rarevote.methods.one_coin import OneCoinDawidSkene as OneCoinDawidSkene
+    from rarevote.methods.new_tasks import load as load
     from rarevote.methods.plat import PLAT as PLAT
     from rarevote.methods.rasch import Rasch as Rasch
-    from rarevote.methods.saved import load as load
-    from rarevote.methods.wawa import Wawa as Wawa
-    from rarevote.methods.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from rarevote.methods.weighted import Wawa as Wawa
+    from rarevote.methods.weighted import ZeroBasedSkill as ZeroBasedSkill
     from rarevote.simulate.crowds import simulate_cc_rasch as simulate_cc_rasch
     from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
     from rarevote.simulate.juries import simulate_jury as simulate_jury
@@ -67,7 +67,7 @@ _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values
     "fit": "api",
     "read": "api",
     "read_each": "api",
-    "load": "methods.saved",
+    "load": "methods.new_tasks",
     "load_dataset": "study.datasets",
     "score": "meaning.metrics",
     "simulate_cc_rasch": "simulate.crowds",

@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.gold import add_classes, gold_codes
-from rarevote.crowd.rare import rare_class
+from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
+from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.meaning.guards import guarded_choice
-from rarevote.meaning.rules import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
 from rarevote.result import Result

@@ -1,5 +1,5 @@
-"""The example that comes with the package; see :mod:`rarevote.simulate.example`."""
+"""The example that comes with the package; see :mod:`rarevote.simulate.files`."""
 
-from rarevote.simulate.example import ExampleFiles, example_files
+from rarevote.simulate.files import ExampleFiles, example_files
 
 __all__ = ["ExampleFiles", "example_files"]

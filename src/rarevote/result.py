@@ -1,7 +1,8 @@
-"""What comes of a decision: one answer per task, and all that one can do with it."""
+"""What comes of a decision: one answer per task, as rows for a file, as figures, and all that one can do with it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,19 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import listed, unmatched
-from rarevote.crowd.rare import is_rare, rare_class
-from rarevote.errors import warn_user
-from rarevote.meaning.rules import ABSTAINED, Rule
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import as_name_array, in_kind, listed, positions_of, unmatched
+from rarevote.crowd.numerics import is_rare, rare_class
+from rarevote.crowd.words import facts_html
+from rarevote.errors import InputError, warn_user
+from rarevote.io.read.crowd import read
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.decide import ABSTAINED, Decision, Rule, confidence_of, with_expectations
+from rarevote.meaning.expect import Expectations, Expected, expectations
+from rarevote.meaning.metrics import score
+from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
     from rarevote.meaning.audit import Audit
-    from rarevote.meaning.calibrate import CalibratedPosterior
-    from rarevote.meaning.decide import Decision
-    from rarevote.meaning.expect import Expectations
+    from rarevote.meaning.expect import RecallTarget
     from rarevote.meaning.explain import Explanation
-    from rarevote.meaning.recall_targets import RecallTarget
     from rarevote.meaning.review import ReviewPlan
     from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
@@ -75,15 +80,11 @@ class Result:
     @property
     def confidence(self) -> NDArray[Any] | None:
         """Calibrated probability of the decided class; None where nothing was calibrated."""
-        from rarevote.meaning.decide import confidence_of
-
         return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
 
     @cached_property
     def decision(self) -> Decision | None:
         """The decision with the recall and precision that it expects; None where nothing was calibrated."""
-        from rarevote.meaning.decide import with_expectations
-
         if self.calibrated is None:
             return None
         costs = self.rule.costs(self.fitted.annotations.classes)
@@ -91,8 +92,6 @@ class Result:
 
     def expect(self, name: Any = None) -> Expectations:
         """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
-        from rarevote.meaning.expect import expectations
-
         crowd, calibrated = self.fitted.annotations, self.calibrated or self.fitted.calibrate()
         number = rare_class(crowd, self.fitted.rare_name if name is None else name)
         return expectations(calibrated, self.codes, number, crowd.votes())
@@ -103,8 +102,6 @@ class Result:
         ``p:`` is the posterior as the method's authors publish it, or what a method reports as calibrated itself;
         ``calibrated:`` comes from calibration; ``confidence`` is the calibrated probability of the label, or absent.
         """
-        from rarevote.meaning.result_rows import decision_rows, result_rows
-
         fitted = self.fitted
         rows = result_rows(fitted.annotations, self.labels, fitted.probabilities, self.confidence, fitted.crowd.shown)
         drawn = self.calibrated is not None and len(self.calibrated.draws) > 0
@@ -203,8 +200,6 @@ class Result:
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
-        from rarevote.meaning.result_rows import scores_of
-
         return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
@@ -217,8 +212,6 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The result in figures."""
-        from rarevote.meaning.result_rows import class_figures, decision_figures
-
         fitted, crowd = self.fitted, self.fitted.annotations
         classes = class_figures(crowd, self.codes)
         rare = str(fitted.rare_name)
@@ -243,10 +236,153 @@ class Result:
         return figures
 
     def _repr_html_(self) -> str:
-        from rarevote.meaning.result_rows import figures_html
-
         return figures_html(self.summary())
 
 
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def result_rows(
+    crowd: Annotations,
+    labels: NDArray[Any],
+    probabilities: NDArray[Any],
+    confidence: NDArray[Any] | None,
+    shown: Mapping[str, NDArray[Any]],
+) -> dict[str, Any]:
+    """One row per task: task, label, confidence where there is one, ``p:<class>``, then what is shown."""
+    rows: dict[str, Any] = {"task": crowd.tasks, "label": labels}
+    if confidence is not None:
+        rows["confidence"] = confidence
+    for k, name in enumerate(crowd.classes.tolist()):
+        rows[f"p:{name}"] = probabilities[:, k]
+    for name, texts in shown.items():
+        rows[name if name not in rows else f"show:{name}"] = texts
+    return rows
+
+
+def decision_rows(calibrated: CalibratedPosterior, codes: NDArray[np.int64], rule: str) -> dict[str, Any]:
+    """How each task was decided ("none" without an answer, "gold" where it was known), and ``calibrated:<class>``."""
+    source = np.full(len(codes), rule, dtype=object)
+    source[codes == ABSTAINED] = "none"
+    source[calibrated.gold >= 0] = "gold"
+    rows: dict[str, Any] = {"decision": source}
+    for k, name in enumerate(calibrated.classes.tolist()):
+        rows[f"calibrated:{name}"] = calibrated.posterior[:, k]
+    return rows
+
+
+def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dict[str, Any]]:
+    """Of every class: tasks that got it, their share, and the share of the votes."""
+    counts = np.bincount(codes[codes >= 0], minlength=crowd.n_classes)
+    votes = crowd.class_votes
+    return {
+        str(name): {
+            "tasks": int(count),
+            "share_of_tasks": float(count / max(crowd.n_tasks, 1)),
+            "share_of_votes": float(part / max(crowd.n_annotations, 1)),
+        }
+        for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
+    }
+
+
+def figures_html(summary: Mapping[str, Any]) -> str:
+    """The figures of a result as a notebook shows them: the class that matters first, then the largest."""
+    rare = summary["rare"]["class"]
+    ordered = sorted(summary["classes"].items(), key=lambda entry: (entry[0] != rare, -entry[1]["tasks"]))
+    rows = [[name, *entry.values()] for name, entry in ordered]
+    facts = {
+        "tasks": summary["n_tasks"],
+        "workers": summary["n_workers"],
+        "votes": summary["n_annotations"],
+        "decided by": summary["decided_by"],
+        "fit": f"{summary['n_iter']} iterations, {summary['status']}",
+    } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
+    header = ["class", "tasks", "of tasks", "of votes"]
+    return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
+
+
+def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
+    """Labels against the truth, the rare class first.
+
+    Raises:
+        InputError: the truth names none of the tasks.
+    """
+    place = positions_of(tasks, list(known))
+    if not (place >= 0).any():
+        raise InputError("the truth names none of the tasks: check ids")
+    true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
+    found = score(true, labels[place[place >= 0]].tolist(), unanswered="")
+    recall = {str(name): value for name, value in found.recall.items()}
+    precision = {str(name): value for name, value in found.precision.items()}
+    return {
+        "n_items": found.n_items,
+        "rare_class": rare,
+        "rare_recall": recall.get(rare),
+        "rare_precision": precision.get(rare),
+        "minority_class": found.minority_class,
+        "minority_recall": found.minority_recall,
+        "balanced_accuracy": found.balanced_accuracy,
+        "macro_f1": found.macro_f1,
+        "accuracy": found.accuracy,
+        "recall": recall,
+        "precision": precision,
+        "truth_without_labels": len(known) - len(true),
+    }
+
+
+def decision_figures(decision: Decision) -> dict[str, Any]:
+    """What a decision expects, in figures; a figure that there is not is None."""
+
+    def number(value: float) -> float | None:
+        return None if value != value else float(value)
+
+    def figure(name: str, found: Expected) -> dict[str, Any]:
+        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
+
+    per_class = {
+        str(one.name): {
+            **figure("share", one.prevalence),
+            **figure("expected_recall", one.recall),
+            **figure("expected_precision", one.precision),
+            "only_an_audit_can_know": [
+                what
+                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
+                if found.value == found.value and not found.is_told
+            ],
+        }
+        for one in decision.expected
+    }
+    figures: dict[str, Any] = {
+        "rule": decision.rule,
+        "how": decision.how,
+        "classes": per_class,
+        **figure("expected_accuracy", decision.accuracy),
+        "n_abstained": decision.n_abstained,
+        "expected_cost": decision.expected_cost,
+    }
+    if decision.target is not None:
+        target = decision.target
+        # JSON has no infinity, which is the threshold where nothing needs a flag.
+        threshold = target.threshold if target.threshold < float("inf") else None
+        figures["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
+    return figures
+
+
+def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
+    """New tasks of people that a model knows, and their rows for a file.
+
+    Args:
+        model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
+        data: whatever :func:`read` takes.
+    """
+    crowd = read(data, **reading)
+    votes, fitted = crowd.annotations, model.annotations_
+    # Text says "7" where Parquet or JSON says 7.
+    workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
+    classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
+    found = model.label_new(replace(votes, workers=workers, classes=classes))
+    labels = found.annotations.classes[found.codes]
+    reports = getattr(model, "reports_probabilities", False)
+    confidence = np.take_along_axis(found.posterior, found.codes[:, None], axis=1)[:, 0] if reports else None
+    return found, result_rows(found.annotations, labels, found.posterior, confidence, crowd.shown)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.command import rarevote, rows
 
 PLAIN = "task,worker,label\n1,a,yes\n1,b,no\n1,c,no\n2,a,yes\n2,b,yes\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rarevote import agreement
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.command import rarevote, rows
 
 # What is tested here is how the sampler's draws are used.

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.command import rarevote
 
 FILES = example_files()

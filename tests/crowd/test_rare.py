@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.rare import rare_class
+from rarevote.crowd.numerics import rare_class
 from rarevote.errors import ParameterError
 from tests.command import rarevote
 
@@ -47,4 +47,4 @@ def test_every_verb_means_the_same_class(tmp_path: Path) -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(import_module("rarevote.crowd.rare")).failed == 0
+    assert doctest.testmod(import_module("rarevote.crowd.numerics")).failed == 0

@@ -13,7 +13,7 @@ import pytest
 from rarevote import AnchoredRasch
 from rarevote.meaning.metrics import log_loss, score
 from rarevote.meaning.ranking import average_precision
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.benchmark_data import load
 
 Columns = tuple[list[str], list[str], list[str], dict[str, str]]

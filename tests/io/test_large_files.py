@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.stored_names import positions_of
+from rarevote.crowd.names import positions_of
 from rarevote.errors import InputError, MissingValuesError
 from rarevote.io.duck import connection
 from rarevote.io.names_file import NamesFile

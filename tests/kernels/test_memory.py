@@ -11,7 +11,7 @@ import pytest
 
 from rarevote.errors import NotEnoughMemoryError
 from rarevote.kernels import memory
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 
 
 @pytest.fixture

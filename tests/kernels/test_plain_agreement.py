@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rarevote.kernels import agreement, plain, plain_agreement
+from rarevote.kernels import agreement, plain
 
 N_WORKERS, N_CLASSES = 12, 4
 
@@ -27,10 +27,7 @@ def test_the_last_vote_of_a_worker() -> None:
     task_ptr, _, label, _ = votes()
     worker = np.random.default_rng(1).integers(0, 3, label.size)
     kept = [np.ones(label.size, dtype=bool) for _ in range(2)]
-    counted = [
-        module.mark_last(task_ptr, worker, 3, one)
-        for module, one in zip((plain_agreement, agreement), kept, strict=True)
-    ]
+    counted = [module.mark_last(task_ptr, worker, 3, one) for module, one in zip((plain, agreement), kept, strict=True)]
     assert counted[0] == counted[1] > 0
     np.testing.assert_array_equal(kept[0], kept[1])
 
@@ -40,8 +37,8 @@ def test_sums_by_group(ordinal: bool) -> None:
     task_ptr, _, label, _ = votes()
     group = np.arange(task_ptr.size - 1) % 5
     found = []
-    for module in (plain_agreement, agreement):
-        sums = np.zeros((5, plain_agreement.N_SUMS, N_CLASSES)), np.zeros((5, 2))
+    for module in (plain, agreement):
+        sums = np.zeros((5, plain.N_SUMS, N_CLASSES)), np.zeros((5, 2))
         coincidences = np.zeros((5 if ordinal else 0, N_CLASSES, N_CLASSES))
         module.task_sums(task_ptr, label, group, *sums, coincidences)
         found.append((*sums, coincidences))
@@ -54,7 +51,7 @@ def test_kappas_of_pairs(bounds: tuple[int, int]) -> None:
     task_ptr, worker, label, task = votes()
     label[worker < 2] = 0  # two who only ever say one thing have no kappa
     found = []
-    for module in (plain_agreement, agreement):
+    for module in (plain, agreement):
         own, worker_ptr = np.empty(worker.size, dtype=np.int64), np.zeros(N_WORKERS + 1, dtype=np.int64)
         module.by_worker(worker, worker_ptr, own)
         filled = np.empty((200, 4), dtype=np.int32), np.empty(200), np.empty(200), np.zeros(task_ptr.size - 1)
@@ -74,14 +71,14 @@ def test_errors_of_pairs(known: bool) -> None:
     )
     slot = np.where(worker > 1, (worker * 5) % N_WORKERS - 1, -1)
     found = [np.zeros((N_WORKERS, N_WORKERS, 4)) for _ in range(2)]
-    for module, sums in zip((plain_agreement, agreement), found, strict=True):
+    for module, sums in zip((plain, agreement), found, strict=True):
         module.pair_errors(task_ptr, slot, label, truth, N_CLASSES, sums)
     np.testing.assert_array_equal(found[0], found[1])
     assert found[0][:, :, 3].sum() > 5
 
 
 def test_only_small_data_are_counted_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert plain_agreement.counting(np.array([0, 3, 5]), 2) is plain_agreement
-    assert plain_agreement.counting(np.array([0, 3, 2_000]), 2) is agreement, "too many pairs"
+    assert plain.comparing(np.array([0, 3, 5]), 2) is plain
+    assert plain.comparing(np.array([0, 3, 2_000]), 2) is agreement, "too many pairs"
     monkeypatch.setattr(plain, "MAX_PLAIN_VOTES", 4)
-    assert plain_agreement.counting(np.array([0, 3, 5]), 2) is agreement
+    assert plain.comparing(np.array([0, 3, 5]), 2) is agreement

@@ -20,7 +20,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
 from rarevote.meaning.costs import cost_matrix
 from rarevote.meaning.decide import ABSTAINED, Decision, decide
-from rarevote.meaning.recall_targets import flag, gold_threshold
+from rarevote.meaning.expect import flag, gold_threshold
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 

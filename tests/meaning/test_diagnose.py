@@ -12,10 +12,10 @@ from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch, simulate_cr
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import calibrate_fit, calibrated
-from rarevote.meaning.diagnose import Diagnosis, Profile, diagnose
+from rarevote.meaning.diagnose import Diagnosis, diagnose
 from rarevote.meaning.items import relative_entropy
 from rarevote.meaning.truth import calibration_groups, wilson
-from rarevote.meaning.workers import recognition
+from rarevote.meaning.workers import Profile, recognition
 from rarevote.methods.base import Estimator
 from tests.page.crowds import random_crowd
 

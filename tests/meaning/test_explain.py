@@ -16,7 +16,7 @@ from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, MajorityVote
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import calibrate_fit
 from rarevote.meaning.explain import explain
-from rarevote.methods.evidence import WeighsVotes
+from rarevote.methods.base import WeighsVotes
 from tests.command import rarevote
 from tests.conftest import shortened_chains
 from tests.methods.test_saved_models import crowds

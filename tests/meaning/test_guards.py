@@ -10,12 +10,12 @@ import pytest
 
 import rarevote
 from rarevote import Annotations
-from rarevote.crowd.rare import is_rare
+from rarevote.crowd.numerics import is_rare
 from rarevote.errors import ParameterError, RarevoteWarning
+from rarevote.meaning.decide import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
 from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
-from rarevote.meaning.rules import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
 from rarevote.methods.registry import METHODS
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.conftest import shortened_chains
 
 NEEDS_MORE = {"crowdfm", "gold-majority-vote", "gold-dawid-skene", "rasch"}  # weights, or gold

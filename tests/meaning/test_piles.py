@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rarevote.meaning.piles import Pile, make_piles
+from rarevote.meaning.items import Pile, make_piles
 
 
 @settings(max_examples=80, deadline=None)

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rarevote.api import Fitted
-from rarevote.cli.options.decide import DecisionArguments, parse_min_recall, parse_prevalence
+from rarevote.cli.options.fit import DecisionArguments, parse_min_recall, parse_prevalence
 from rarevote.cli.show import decision_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError

@@ -20,8 +20,13 @@ from rarevote.em.loop import Progress
 from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError
 from rarevote.meaning.explain import explain
-from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from, count_anchors
-from rarevote.methods.anchored_rasch.model import AnchoredShared
+from rarevote.methods.anchored_rasch.model import (
+    AnchorCount,
+    AnchoredShared,
+    AnchorSmoothing,
+    anchors_from,
+    count_anchors,
+)
 from tests.methods.anchored_oracle import NODES, WEIGHTS, Oracle, balanced_by_hand
 from tests.methods.crowds import check_permutation, random_rows
 

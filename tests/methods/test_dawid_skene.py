@@ -16,9 +16,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.em import local as local_engine
 from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, RarevoteWarning
-from rarevote.methods.dawid_skene.estimator import DawidSkene
+from rarevote.methods.dawid_skene.estimator import DawidSkene, OneCoinDawidSkene
 from rarevote.methods.dawid_skene.model import DawidSkeneModel, DawidSkeneShared
-from rarevote.methods.one_coin import OneCoinDawidSkene
 
 # What the kernels are compared with is beside them in NumPy; here they themselves are held to oracles.
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rarevote.errors import NotFittedError, ParameterError
-from rarevote.methods.one_coin import OneCoinDawidSkene
+from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,14 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.em.model import Shard
 from rarevote.em.shards import ShardState
 from rarevote.kernels import plain
-from rarevote.methods.anchored_rasch.anchors import AnchorCount, AnchorSmoothing, anchors_from
-from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredReport, ReportShared
+from rarevote.methods.anchored_rasch.model import (
+    AnchorCount,
+    AnchoredModel,
+    AnchoredReport,
+    AnchorSmoothing,
+    ReportShared,
+    anchors_from,
+)
 from rarevote.methods.dawid_skene.model import DawidSkeneModel
 from rarevote.methods.mace.model import MaceModel
 

@@ -263,4 +263,4 @@ def test_an_older_file_survives_a_failure(saved: Path) -> None:
 
 
 def test_doctests() -> None:
-    assert doctest.testmod(import_module("rarevote.methods.saved")).failed == 0
+    assert doctest.testmod(import_module("rarevote.methods.new_tasks")).failed == 0

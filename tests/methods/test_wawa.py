@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rarevote.errors import InputError
-from rarevote.methods.wawa import Wawa
+from rarevote.methods.weighted import Wawa
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
 

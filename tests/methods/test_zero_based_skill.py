@@ -7,7 +7,7 @@ import pytest
 
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.zero_based_skill import ZeroBasedSkill
+from rarevote.methods.weighted import ZeroBasedSkill
 from tests.methods.crowds import EDGES, Rows, check_edges, check_permutation, columns, random_rows
 
 

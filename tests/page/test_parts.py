@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
-from rarevote.charts.svg import inline_svg
-from rarevote.charts.theme import COLOURS, style_variables
+from rarevote.charts.svg import COLOURS, inline_svg, style_variables
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import RarevoteError
 from rarevote.meaning.diagnose import Diagnosis, diagnose
 from rarevote.meaning.jury import jury_sentences
-from rarevote.page import build as page
-from rarevote.page import sentences, small_tables
-from rarevote.page.sections import page_sections
+from rarevote.page import report as page
+from rarevote.page import sentences, tables
+from rarevote.page.report import page_sections
 from rarevote.page.sentences import About
 from rarevote.page.tables import Flag, Shown, class_list, item_list, worker_list
 from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, random_crowd
@@ -203,7 +202,7 @@ def test_headlines_at_the_edges() -> None:
         "by the truth, this finds 100% of all that are, and so does a majority vote."
     )
     assert sentences.losses(same) == ["A majority vote gives every item the same label."]
-    assert small_tables.moves_table(same) is None
+    assert tables.moves_table(same) is None
     none = diagnose(CCRasch().fit(random_crowd(1)[0]), labels=np.zeros(60, dtype=np.int64), rare="yes")
     assert sentences.lead(none) == ""
     assert sentences.headline(none).startswith("0 of 60 items are labelled")
@@ -239,12 +238,12 @@ def test_the_numbers_of_the_class_are_the_same_wherever_they_are_told() -> None:
     assert told.startswith(f"{labelled} of 60 items")
     assert f"about {recall} of all" in told
     assert sentences.tiles(found)[0].labelled == labelled
-    row = next(row for row in small_tables.trade_off_table(found).rows if row[0] == "yes (expected)")
+    row = next(row for row in tables.trade_off_table(found).rows if row[0] == "yes (expected)")
     assert row[1] == labelled
     assert row[2].startswith(f"{recall} (")
     assert f"precision {row[3].split(' ')[0]}" in sentences.lead(found)
     assert found.trade_offs[0].chosen.recall == one.recall.value
-    share = small_tables.proportion_table(found)
+    share = tables.proportion_table(found)
     assert share is not None
     of_class = next(row for row in share.rows if row[0] == "yes")
     assert of_class[3].startswith(percent(one.prevalence.value))
@@ -348,7 +347,7 @@ def test_what_a_majority_vote_loses_adds_up() -> None:
     found = described()
     said = " ".join(sentences.losses(found))
     assert f"{len(found.overruled.items)} item" in said
-    table = small_tables.moves_table(found)
+    table = tables.moves_table(found)
     assert table is not None
     assert sum(int(row[1]) for row in table.rows) == len(found.overruled.items)
 
@@ -379,23 +378,23 @@ def test_the_jury_is_told_for_every_class() -> None:
 
 def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
     found = described()
-    matrix = small_tables.confusion(found)
-    assert isinstance(matrix, small_tables.Matrix)
+    matrix = tables.confusion(found)
+    assert isinstance(matrix, tables.Matrix)
     assert sum(int(cell.text.replace(",", "")) for row in matrix.rows for cell in row) == 60
     assert [[cell.right for cell in row] for row in matrix.rows] == [[True, False], [False, True]]
     names = tuple(f"c{k:02d}" for k in range(14))
     crowd, truth = random_crowd(5, n_tasks=200, classes=names)
     many = diagnose(MajorityVote().fit(crowd), truth=truth)
-    mistakes = small_tables.confusion(many)
-    assert isinstance(mistakes, small_tables.SmallTable)
+    mistakes = tables.confusion(many)
+    assert isinstance(mistakes, tables.SmallTable)
     counts = [int(row[1]) for row in mistakes.rows]
     assert counts == sorted(counts, reverse=True)
-    assert small_tables.proportion_table(many) is None
+    assert tables.proportion_table(many) is None
 
 
 def test_steps_reach_the_recall_they_name() -> None:
     found = described()
-    table = small_tables.steps_table(found)
+    table = tables.steps_table(found)
     assert table is not None
     probability = found.items.probabilities[:, found.rare]
     assert found.truth is not None

@@ -10,7 +10,7 @@ import typer
 
 from rarevote.errors import InputError
 from rarevote.page.report import check_page_path, write_example_report
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from tests.command import rarevote
 
 ROWS = "task,worker,label,text\n1,a,yes,one <b>\n1,b,no,\n1,c,no,\n2,a,yes,two\n2,b,yes,\n3,a,no,three\n3,c,no,\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "make_rails.py"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from benchmarks.study_evidence import reproduction_table, write_evidence
 
 from rarevote.errors import InputError
-from rarevote.study.evidence import reproduction_table, write_evidence
 from rarevote.study.paper import run_paper_study
 from tests.study.small_data import read_rows, write_dataset
 

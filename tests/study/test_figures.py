@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks.study_evidence import read_results, write_headline
 from scipy import stats
 
-from rarevote.charts.svg import save, to_svg
-from rarevote.charts.theme import light
+from rarevote.charts.svg import light, save, to_svg
 from rarevote.errors import InputError
-from rarevote.study import figures, intervals
+from rarevote.study import figures, measures
+from rarevote.study.experiment import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.figures import (
     Axis,
     Dot,
@@ -25,8 +26,6 @@ from rarevote.study.figures import (
     line_chart,
     marks_with_intervals,
 )
-from rarevote.study.headline import read_results, write_headline
-from rarevote.study.page import PAGE, Figure, StudySection, build_page, publish
 from rarevote.study.paper import run_paper_study
 from rarevote.study.paper_page import publish_paper
 from rarevote.study.tables import StudyTable, TableCell
@@ -39,29 +38,27 @@ from tests.study.small_data import write_dataset
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_student_quantile(degrees: int, confidence: float) -> None:
     expected = stats.t.ppf((1 + confidence) / 2, degrees)
-    assert intervals.student_quantile(degrees, confidence) == pytest.approx(expected, rel=1e-9)
+    assert measures.student_quantile(degrees, confidence) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mean_interval_is_that_of_scipy_and_leaves_out_what_is_no_number() -> None:
     values = np.random.default_rng(0).normal(0.7, 0.1, 20)
     low, high = stats.t.interval(0.95, 19, loc=values.mean(), scale=stats.sem(values))
-    assert intervals.mean_interval([*values, float("nan")]) == pytest.approx((values.mean(), low, high))
-    assert intervals.mean_interval([0.5]) == (0.5, 0.5, 0.5)
-    assert np.isnan(intervals.mean_interval([float("nan")]).mean)
+    assert measures.mean_interval([*values, float("nan")]) == pytest.approx((values.mean(), low, high))
+    assert measures.mean_interval([0.5]) == (0.5, 0.5, 0.5)
+    assert np.isnan(measures.mean_interval([float("nan")]).mean)
 
 
 @pytest.mark.parametrize(("hits", "total"), [(0, 50), (3, 10), (50, 50), (412, 500)])
 def test_share_interval_is_wilsons(hits: int, total: int) -> None:
     expected = stats.binomtest(hits, total).proportion_ci(method="wilson")
-    assert intervals.share_interval(hits, total) == pytest.approx(
-        (hits / total, expected.low, expected.high), abs=1e-12
-    )
+    assert measures.share_interval(hits, total) == pytest.approx((hits / total, expected.low, expected.high), abs=1e-12)
 
 
 def test_slope_of_a_line() -> None:
     x = np.linspace(0, 0.5, 11)
     y = 0.3 - 0.8 * x + np.random.default_rng(1).normal(0, 0.01, 11)
-    assert intervals.slope(list(x), list(y)) == pytest.approx(stats.linregress(x, y).slope)
+    assert measures.slope(list(x), list(y)) == pytest.approx(stats.linregress(x, y).slope)
 
 
 # ---- charts ---------------------------------------------------------------------------------------------------------

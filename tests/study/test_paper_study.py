@@ -14,8 +14,8 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS as METHODS_BY_NAME
 from rarevote.study.cells import StudyProgress
 from rarevote.study.paper import PaperStudy, choose_datasets, choose_methods, run_paper_study
-from rarevote.study.printed import PAPER_METHODS
 from rarevote.study.results import RESULT_COLUMNS
+from rarevote.study.summaries import PAPER_METHODS
 from tests.benchmark_data import PRINTED
 from tests.command import rarevote
 from tests.study.small_data import read_rows, register_fakes, write_dataset, write_rows

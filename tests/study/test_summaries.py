@@ -4,15 +4,17 @@ import pytest
 
 from rarevote.study.datasets import list_datasets
 from rarevote.study.deviation import deviations, mean_deviations
-from rarevote.study.printed import PAPER_METHODS, printed_results, printed_summaries
 from rarevote.study.results import ResultRow, Results
 from rarevote.study.summaries import (
     BINARY,
     LARGE_SCALE,
     MULTICLASS,
+    PAPER_METHODS,
     SUMMARY_TABLES,
     SummaryTable,
     members,
+    printed_results,
+    printed_summaries,
     regime_mean,
     summary_records,
     summary_rows,

@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 from rarevote.meaning.jury import jury_condition
-from rarevote.study.jury_trials import (
+from rarevote.study.theory import (
     JURIES,
     RARE_SHARE,
     SIZES,
     GrowthTrial,
     SpecialistTrial,
+    TheoryStudy,
     vote_error,
 )
-from rarevote.study.theory import TheoryStudy
 
 
 @pytest.mark.parametrize(("size", "accuracy"), [(1, 0.7), (3, 0.8), (25, 0.55), (101, 0.45)])

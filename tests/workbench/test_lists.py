@@ -10,7 +10,7 @@ import pytest
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.answers import read_review_list
-from rarevote.simulate.example import example_files
+from rarevote.simulate.files import example_files
 from rarevote.workbench.sitting import UNSURE
 from tests.command import rarevote, rows
 from tests.workbench.benches import Bench, answer_round, list_sitting

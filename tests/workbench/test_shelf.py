@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.workbench import keys, shelf
+from rarevote.workbench import app, shelf
 from rarevote.workbench.shelf import Pictures
 from tests.workbench.benches import Bench, list_sitting
 
@@ -102,4 +102,4 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 def test_doctests() -> None:
     assert doctest.testmod(shelf).failed == 0
-    assert doctest.testmod(keys).failed == 0
+    assert doctest.testmod(app).failed == 0

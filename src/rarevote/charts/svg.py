@@ -1,24 +1,217 @@
-"""Charts as files (SVG, PNG; no browser, no network) and as parts of the page: known elements, colours by class.
+"""Charts as files (SVG, PNG; no browser, no network) and as parts of the page, and the dress that both have in common.
 
 For the page, what the renderer writes is taken apart and put together again from a short list of what a chart needs.
 Anything else is left out, so nothing that a task or an annotator is called can act; a colour that is not of the palette
 is an error, because it would stay as it is when the page turns dark.
+
+One table of colours makes the style sheet and the SVG classes. Charts are drawn in the light colours. In the page each
+of them becomes the name of a CSS variable, so that a chart follows the page into the dark. The hues are those of Okabe
+and Ito, which the colour-blind can tell apart; the page's light ones are darkened and its dark ones lightened until
+text-sized marks stand out (a contrast of 3 or more). The last nine are for the series of a study, whose lines also
+differ in mark and dashes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from math import isfinite, log
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import altair as alt
 
-from rarevote.charts.theme import COLOURS
 from rarevote.errors import RarevoteError
 from rarevote.io.write.atomic import replacing
 from rarevote.kernels.memory import require_address_space
+
+
+class Colour(NamedTuple):
+    """A colour on light and on dark ground."""
+
+    light: str
+    dark: str
+
+
+COLOURS: dict[str, Colour] = {
+    "paper": Colour("#ffffff", "#15191e"),
+    "ink": Colour("#1b1f24", "#e9ecef"),
+    "soft": Colour("#57606a", "#a3adb8"),
+    "rule": Colour("#d5dae0", "#39414a"),
+    "grid": Colour("#e7eaee", "#2b323a"),
+    "band": Colour("#f4f6f8", "#1d232a"),
+    "link": Colour("#0a5ea8", "#7cc0f5"),
+    "rare": Colour("#c14f00", "#ff8d47"),
+    "common": Colour("#0068a8", "#5ab4ee"),
+    "vote": Colour("#6a737d", "#98a2ad"),
+    "good": Colour("#00795a", "#3ccf9f"),
+    "odd": Colour("#a8447f", "#e79ac6"),
+    "black": Colour("#000000", "#f5f5f5"),
+    "orange": Colour("#e69f00", "#f0b73a"),
+    "sky": Colour("#56b4e9", "#8fd0f5"),
+    "green": Colour("#009e73", "#2fcf9f"),
+    "blue": Colour("#0072b2", "#5aa9e6"),
+    "vermillion": Colour("#d55e00", "#ff7f33"),
+    "purple": Colour("#cc79a7", "#e0a3c4"),
+    "grey": Colour("#666666", "#a0a0a0"),
+    "olive": Colour("#7a6a00", "#d2c25a"),
+}
+
+
+def light(name: str) -> str:
+    """The colour that charts are drawn in."""
+    return COLOURS[name].light
+
+
+def style_variables() -> str:
+    """CSS: the variables for light, dark and print, and the classes that give an SVG element its colours."""
+    schemes = {
+        "": [f"--{name}: {colour.light};" for name, colour in COLOURS.items()],
+        "@media screen and (prefers-color-scheme: dark)": [
+            f"--{name}: {colour.dark};" for name, colour in COLOURS.items()
+        ],
+    }
+    parts = []
+    for condition, lines in schemes.items():
+        block = ":root { " + " ".join(lines) + " }"
+        parts.append(f"{condition} {{ {block} }}" if condition else block)
+    for name in COLOURS:
+        parts.append(f".fill-{name} {{ fill: var(--{name}); }} .stroke-{name} {{ stroke: var(--{name}); }}")
+    return "\n".join(parts)
+
+
+_FONT = "Helvetica, Arial, sans-serif"
+
+
+def themed(chart: Any, *, legend_columns: int = 2, legend_width: int = 210) -> Any:
+    """The chart in our fonts and colours; ``legend_width`` is that of one of its names in pixels."""
+    return (
+        chart.configure(font=_FONT)
+        .configure_title(fontSize=15, anchor="start", color=light("ink"), offset=10)
+        .configure_axis(
+            labelFontSize=12,
+            titleFontSize=12.5,
+            titleFontWeight="normal",
+            titlePadding=10,
+            labelColor=light("soft"),
+            titleColor=light("ink"),
+            gridColor=light("grid"),
+            domainColor=light("rule"),
+            tickColor=light("rule"),
+        )
+        .configure_legend(
+            title=None,
+            orient="top",
+            direction="horizontal",
+            columns=legend_columns,
+            labelFontSize=12.5,
+            labelColor=light("ink"),
+            labelLimit=legend_width,
+            symbolSize=80,
+            symbolStrokeWidth=2,
+            symbolOpacity=1,
+        )
+        .configure_view(stroke=None)
+    )
+
+
+WIDTH = 400
+_ABILITY_TICKS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A series in the legend.
+
+    Attributes:
+        words: what it is called.
+        colour: its name in the palette.
+        shape: "circle", "square", "diamond", "cross", "wedge", "triangle-" with "up", "down", "left" or "right", "line"
+            or "dashes".
+        dash: pixels on and off along the line of the series; empty for a solid line.
+    """
+
+    words: str
+    colour: str
+    shape: str
+    dash: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with its words.
+
+    Attributes:
+        name: of its files.
+        title: what it shows.
+        caption: how to read it.
+        keys: the legend.
+        spec: the chart itself, without title and ground.
+    """
+
+    name: str
+    title: str
+    caption: str
+    keys: tuple[Key, ...]
+    spec: Any
+
+
+def or_none(value: float) -> float | None:
+    """A value for a chart, in which nothing stands for nan."""
+    return float(value) if isfinite(value) else None
+
+
+def short(name: str, limit: int = 24) -> str:
+    """The name, cut where it would not fit an axis."""
+    return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def percent_axis() -> alt.Axis:
+    """An axis from 0 to 100 percent."""
+    return alt.Axis(format=".0%", tickCount=5)
+
+
+def ability_scale(ends: list[float]) -> dict[str, Any]:
+    """Scale and axis of an ability: spaced in logits, marked in percent."""
+    ticks = [log(share / (1 - share)) for share in _ABILITY_TICKS]
+    inside = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+    words = "round(1000 / (1 + exp(-datum.value))) / 10 + '%'"
+    return {
+        "scale": alt.Scale(domain=ends, nice=False, zero=False),
+        "axis": alt.Axis(values=inside, labelExpr=words, labelOverlap=True),
+    }
+
+
+def colours(field: str, keys: Sequence[Key]) -> Any:
+    """Colour by series."""
+    return scaled(field, keys, [light(key.colour) for key in keys], alt.Color)
+
+
+def shapes(field: str, keys: Sequence[Key]) -> Any:
+    """Shape by series."""
+    return scaled(field, keys, [key.shape for key in keys], alt.Shape)
+
+
+def scaled(field: str, keys: Sequence[Key], looks: Sequence[Any], channel: Any) -> Any:
+    """A channel with one look per series."""
+    return channel(f"{field}:N", scale=alt.Scale(domain=[key.words for key in keys], range=list(looks)))
+
+
+def row_axis() -> alt.Axis:
+    """The axis that names the rows of a chart."""
+    return alt.Axis(ticks=False, domain=False, labelLimit=130, labelFontSize=13, labelPadding=8)
+
+
+def dressed(chart: Any) -> Any:
+    """The chart as the page shows it."""
+    # The same outer width for all, so that the page scales their words alike.
+    size = alt.AutoSizeParams(type="fit-x", contains="padding")
+    return themed(chart.properties(width=WIDTH, autosize=size, background="transparent", padding=2))
+
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = frozenset({"g", "path", "line", "rect", "text", "tspan"})
@@ -37,7 +230,6 @@ def inline_svg(text: str, *, label: str) -> str:
     """The chart for the page.
 
     Args:
-        text: what the renderer wrote.
         label: what the chart shows, for those who cannot see it.
 
     Raises:

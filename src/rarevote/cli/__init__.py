@@ -27,20 +27,18 @@ from rarevote.cli import (
 )
 from rarevote.cli.audit import audit_app
 from rarevote.cli.datasets import datasets_app
+from rarevote.cli.options.common import examples
 from rarevote.cli.show import complain, warn
 from rarevote.cli.study import study_app
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 from rarevote.kernels.memory import available_memory, gigabytes
 
-EXAMPLES = """Examples:
-
-rarevote demo
-
-rarevote aggregate labels.csv --out result.csv
-
-rarevote report labels.csv --out report.html
-
-Every verb explains itself, with examples: rarevote aggregate --help"""
+EXAMPLES = examples(
+    "rarevote demo",
+    "rarevote aggregate labels.csv --out result.csv",
+    "rarevote report labels.csv --out report.html",
+    after="Every verb explains itself, with examples: rarevote aggregate --help",
+)
 
 app = typer.Typer(
     name="rarevote",

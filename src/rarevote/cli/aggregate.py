@@ -1,4 +1,4 @@
-"""``rarevote aggregate``: one label per task."""
+"""``rarevote aggregate``: one label per task, here or on a cluster (``--engine dask``)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ from rarevote.cli.options.common import (
     Json,
     Quiet,
     Rare,
+    Reading,
     ResultFile,
     SpreadsheetSafe,
     Verbose,
     check_result_file,
+    examples,
     takes,
     write_result,
 )
-from rarevote.cli.options.decide import DecisionArguments
-from rarevote.cli.options.fit import CheckpointEvery, CheckpointFolder, EngineName, FitOptions, Scheduler, check_engine
-from rarevote.cli.options.read import Reading
-from rarevote.cli.show import aligned, decision_words, review_words, say, share, told_classes
+from rarevote.cli.options.fit import (
+    CheckpointEvery,
+    CheckpointFolder,
+    DecisionArguments,
+    EngineName,
+    FitOptions,
+    Scheduler,
+    check_engine,
+)
+from rarevote.cli.show import aligned, decision_words, fitting, review_words, say, share, told_classes
 from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -32,19 +40,16 @@ from rarevote.io.platforms.questions import ALL
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
-EXAMPLES = """Examples:
 
-rarevote aggregate labels.csv --out result.csv
-
-rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare defect -o result.xlsx
-
-rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet
-
-rarevote aggregate Batch_42_results.csv --question all --out results/
-
-rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv
-
-zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson"""
+EXAMPLES = examples(
+    "rarevote aggregate labels.csv --out result.csv",
+    "rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare "
+    "defect -o result.xlsx",
+    "rarevote aggregate project-3.json --from label-studio --question quality --out result.parquet",
+    "rarevote aggregate Batch_42_results.csv --question all --out results/",
+    "rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv",
+    "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
+)
 
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
@@ -104,8 +109,6 @@ def aggregate(
     options = decisions.options(has_gold=fit_options.may_have_gold, out=out, calibrate=calibrate)
     estimator = fit_options.make()
     if engine == "dask":
-        from rarevote.cli.engine import aggregate_on_dask, refuse_on_dask
-
         refuse_on_dask(
             truth=truth,
             rare=rare,
@@ -291,3 +294,82 @@ def _tell_scores(scores: dict[str, Any]) -> None:
     say(f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}")
     if scores["truth_without_labels"]:
         say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
+
+
+# What the dask engine follows of how to read; anything else is refused.
+_READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
+
+
+def refuse_on_dask(**options: Any) -> None:
+    """Refuse options of ``aggregate`` that only a single machine follows."""
+    for name, value in options.items():
+        if value:
+            raise ParameterError(f"--{name.replace('_', '-')} is for a single machine, not for --engine dask")
+
+
+def aggregate_on_dask(
+    reading: Reading,
+    estimator: Estimator,
+    *,
+    out: Path | None,
+    gold: str | None = None,
+    scheduler: str | None = None,
+    checkpoint: Path | None = None,
+    every: int = 10,
+    quiet: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Aggregate on dask; returns 3 if the fit did not converge."""
+    from rarevote.cluster import Dask
+
+    if out is None:
+        raise ParameterError("--engine dask writes its results to a folder: say which with --out")
+    if out.suffix or out.is_file():
+        raise ParameterError(f"--engine dask writes its results to a folder, and --out {out} looks like a file")
+    options = reading.options()
+    _refuse_unread(options)
+    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every, only_voted=True)
+    with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
+        followed = {name: options[name] for name in _READ_ON_DASK}
+        result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed)
+    if as_json:
+        typer.echo(json.dumps(result.summary, ensure_ascii=False, default=str))
+    elif not quiet:
+        _tell(result.summary, out)
+    return 0 if result.summary["converged"] else 3
+
+
+def _refuse_unread(options: dict[str, Any]) -> None:
+    from rarevote.io.read.crowd import ReadOptions
+
+    given = ReadOptions(**options)
+    unread = given.given(*(name for name in options if name not in _READ_ON_DASK))
+    if unread is not None:
+        names = {"file_format": "format", "has_header": "no_header", "platform": "from"}
+        option = names.get(unread, unread.replace("_columns", "_column")).replace("_", "-")
+        raise ParameterError(
+            f"--{option} is for a single machine: the dask engine reads Parquet and CSV files with a header "
+            "(rarevote convert makes such files)"
+        )
+
+
+def _tell(summary: dict[str, Any], out: Path) -> None:
+    say(
+        f"{summary['n_annotations']:,} annotations, {summary['n_tasks']:,} tasks, {summary['n_workers']:,} workers, "
+        f"{len(summary['classes'])} classes in {summary['n_shards']:,} shards"
+    )
+    say()
+    classes = summary["classes"]
+    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()})
+    rows = [
+        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
+        for name, one in ((name, classes[name]) for name in told)
+    ]
+    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
+    say(left_out)
+    seconds = summary["seconds"]
+    say(
+        f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "
+        f"encode {seconds['encode']:.1f} s, fit {seconds['fit']:.1f} s"
+    )
+    say(f"wrote {out}/tasks (one row per task), {out}/summary.json and tables of the workers")

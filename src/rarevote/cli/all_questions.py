@@ -14,8 +14,8 @@ from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from rarevote.cli.options.common import Reading
     from rarevote.cli.options.fit import FitOptions
-    from rarevote.cli.options.read import Reading
 
 _ENDING = ".csv"
 
@@ -34,13 +34,6 @@ def aggregate_all(
     """Aggregate the answers to every question; returns whether all fits converged and all crowds can answer.
 
     Args:
-        reading: what the command line says about the labels.
-        fit_options: what it says about the fit.
-        options: how to decide.
-        out: the folder to make.
-        spreadsheet_safe: as for a single result.
-        quiet: no talk.
-        as_json: the summaries on stdout.
         **single: options that are about one question; whichever is given is refused.
     """
     from rarevote.io.read.crowd import read_each

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, one_of, takes
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, SpreadsheetSafe, examples, one_of, takes
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
 from rarevote.errors import ParameterError, warn_user
 
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
 
     from rarevote.meaning.diagnose import Diagnosis
 
-EXAMPLES = """Examples:
-
-rarevote annotators labels.csv
-
-rarevote annotators labels.csv --rare defect --sort votes --top 50
-
-rarevote annotators labels.csv --out annotators.csv --json"""
+EXAMPLES = examples(
+    "rarevote annotators labels.csv",
+    "rarevote annotators labels.csv --rare defect --sort votes --top 50",
+    "rarevote annotators labels.csv --out annotators.csv --json",
+)
 
 _SORTS = ("rare", "votes", "agreement", "name")
 _SHOWN_CLASSES = 4
@@ -55,7 +52,7 @@ def annotators(
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
     from rarevote.io.write.columns import check_output, write_columns
-    from rarevote.meaning.annotator_rows import SORTS, annotator_figures, annotator_order, annotator_rows
+    from rarevote.meaning.workers import SORTS, annotator_figures, annotator_order, annotator_rows
 
     if sort not in SORTS:
         raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
@@ -83,10 +80,8 @@ def annotators(
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
-    from rarevote.meaning.annotator_rows import told_classes
-    from rarevote.meaning.diagnose import Profile
     from rarevote.meaning.jury import jury_sentences
-    from rarevote.meaning.workers import PROFILE_WORDS, profile_meanings
+    from rarevote.meaning.workers import PROFILE_WORDS, Profile, profile_meanings, told_classes
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli import audit_review
-from rarevote.cli.options.common import Json, Quiet, SpreadsheetSafe, examples, one_of, takes
-from rarevote.cli.options.decide import REVIEW_FORMATS, ReviewAs, check_review_file
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import Json, Quiet, Reading, SpreadsheetSafe, WorkbenchOptions, examples, one_of, takes
+from rarevote.cli.options.fit import REVIEW_FORMATS, FitOptions, ReviewAs, check_review_file
 from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.meaning.audit import Audit
+    from rarevote.meaning.audit.journal import Journal
+    from rarevote.workbench.sitting import Sitting
+
 
 audit_app = typer.Typer(
     help="Prove a recall with few reviews by an expert.",
@@ -34,8 +34,6 @@ audit_app = typer.Typer(
     ),
 )
 
-audit_app.command("review", epilog=audit_review.EXAMPLES)(audit_review.review)
-
 _AIMS = ("certificate", "estimate")
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that `rarevote audit start` wrote.")]
@@ -45,6 +43,34 @@ AnswersQuestion = Annotated[
     str | None,
     typer.Option("--question", metavar="NAME", help="Which question of an export, where several were asked."),
 ]
+
+
+@audit_app.command(
+    "review",
+    epilog=examples(
+        "rarevote audit review audit.json",
+        "rarevote audit review audit.json --images photos/ --who anna",
+        "rarevote audit review audit.json --port 8080 --no-browser",
+    ),
+)
+@takes(WorkbenchOptions)
+def review(
+    workbench: WorkbenchOptions,
+    plan: PlanFile,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
+    from rarevote.meaning.audit.journal import writing
+    from rarevote.workbench.audits import AuditSitting, check_plan
+
+    pictures = workbench.pictures()
+    check_plan(plan)
+
+    def sit(journal: Journal) -> Sitting:
+        return AuditSitting(plan, pictures=pictures, journal=journal, who=workbench.who)
+
+    workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
 
 
 @audit_app.command(
@@ -105,7 +131,7 @@ def start(
         target,
         confidence=confidence,
         flag_cost=flag_cost,
-        aim=aim,  # type: ignore[arg-type]
+        aim=aim,
         budget=budget,
         files=files,
         labels_sha256=labels_sha256,
@@ -263,8 +289,8 @@ def repeat(
     as_json: Json = False,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
+    from rarevote.meaning.audit.answers import write_review_list
     from rarevote.meaning.audit.of_fit import all_tasks
-    from rarevote.meaning.audit.review_list import write_review_list
     from rarevote.meaning.audit.source import read_again
     from rarevote.meaning.audit.words import n_contradicted, relative_to
 
@@ -406,8 +432,8 @@ def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None
 
 def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
+    from rarevote.meaning.audit.answers import write_review_list
     from rarevote.meaning.audit.of_fit import all_tasks, summary
-    from rarevote.meaning.audit.review_list import write_review_list
 
     review = audit.round()
     audit.save(plan)

@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, SpreadsheetSafe, Verbose, make_method, names_in, takes
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import (
+    Json,
+    Quiet,
+    Rare,
+    Reading,
+    SpreadsheetSafe,
+    Verbose,
+    examples,
+    make_method,
+    names_in,
+    takes,
+)
 from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.meaning.compare import Comparison, MethodScores
 
-EXAMPLES = """Examples:
-
-rarevote compare labels.csv
-
-rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch
-
-rarevote compare labels.csv --show text --out differences.csv --json"""
+EXAMPLES = examples(
+    "rarevote compare labels.csv",
+    "rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch",
+    "rarevote compare labels.csv --show text --out differences.csv --json",
+)
 
 DEFAULT_METHODS = ("majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch")
 _SHOWN_ITEMS = 5
@@ -58,7 +66,7 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
-    from rarevote.crowd.rare import rare_class
+    from rarevote.crowd.numerics import rare_class
     from rarevote.io.write.columns import check_output, write_columns
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)

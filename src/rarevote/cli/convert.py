@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Show, SpreadsheetSafe, write_result
-from rarevote.cli.options.read import (
+from rarevote.cli.options.common import (
     FreeText,
     From,
     GoldColumn,
     IncludePredictions,
+    Json,
     Multilabel,
     PredictionColumns,
     Question,
+    Quiet,
+    Show,
+    SpreadsheetSafe,
+    examples,
+    write_result,
 )
 from rarevote.cli.show import export_summary, say, tell_export, tell_notes, warn
 from rarevote.errors import InputError
 
-if TYPE_CHECKING:
-    pass
-
-EXAMPLES = """Examples:
-
-rarevote convert project-3.json --out labels.csv
-
-rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv
-
-rarevote convert export.zip --multilabel --out labels.parquet --json"""
+EXAMPLES = examples(
+    "rarevote convert project-3.json --out labels.csv",
+    "rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv",
+    "rarevote convert export.zip --multilabel --out labels.parquet --json",
+)
 
 
 def convert(

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from rarevote.cli.options.common import examples
 from rarevote.cli.show import aligned, share
 from rarevote.crowd.words import percent
 
-EXAMPLES = """Examples:
-
-rarevote demo
-
-rarevote demo --report rails.html"""
+EXAMPLES = examples(
+    "rarevote demo",
+    "rarevote demo --report rails.html",
+)
 
 METHOD_TITLES = {
     "majority-vote": "majority vote",
@@ -33,7 +33,7 @@ def demo(
     """Four methods on simulated rail inspections, where defects are rare: what each finds, and at what price."""
     from rarevote.api import fit, read
     from rarevote.meaning.ranking import flags_needed
-    from rarevote.simulate.example import example_files
+    from rarevote.simulate.files import example_files
 
     files = example_files()
     crowd = read(files.labels)

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, takes
+from rarevote.cli.options.common import Json, Quiet, Reading, examples, takes
 from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
 from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
     from rarevote.meaning.explain import Explanation
 
-EXAMPLES = """Examples:
-
-rarevote explain labels.csv --task rail-17
-
-rarevote explain labels.csv --task rail-17 --task rail-18 --method dawid-skene --json
-
-rarevote explain project-3.json --from label-studio --show image --task 4711"""
+EXAMPLES = examples(
+    "rarevote explain labels.csv --task rail-17",
+    "rarevote explain labels.csv --task rail-17 --task rail-18 --method dawid-skene --json",
+    "rarevote explain project-3.json --from label-studio --show image --task 4711",
+)
 
 
 @takes(Reading, FitOptions)

@@ -6,13 +6,12 @@ import json
 
 import typer
 
-from rarevote.cli.options.common import Json
+from rarevote.cli.options.common import Json, examples
 
-EXAMPLES = """Examples:
-
-rarevote methods
-
-rarevote methods --json"""
+EXAMPLES = examples(
+    "rarevote methods",
+    "rarevote methods --json",
+)
 
 
 def methods(as_json: Json = False) -> None:

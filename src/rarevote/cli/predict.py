@@ -8,17 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, ResultFile, SpreadsheetSafe, check_result_file, takes, write_result
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import (
+    Json,
+    Quiet,
+    Reading,
+    ResultFile,
+    SpreadsheetSafe,
+    check_result_file,
+    examples,
+    takes,
+    write_result,
+)
 from rarevote.cli.show import aligned, say, share, told_classes
 
-EXAMPLES = """Examples:
-
-rarevote aggregate labels.csv --model-out crowd.model --out result.csv
-
-rarevote predict crowd.model new-labels.csv --out new-result.csv
-
-rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson"""
+EXAMPLES = examples(
+    "rarevote aggregate labels.csv --model-out crowd.model --out result.csv",
+    "rarevote predict crowd.model new-labels.csv --out new-result.csv",
+    "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
+)
 
 
 @takes(Reading)
@@ -33,8 +40,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
-    from rarevote.meaning.predict import predict as predict_new
-    from rarevote.methods.saved import load
+    from rarevote.methods.new_tasks import load
+    from rarevote.result import predict as predict_new
 
     check_result_file(out, as_json=as_json)
     fitted = load(model)

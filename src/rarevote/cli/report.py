@@ -8,24 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, takes
-from rarevote.cli.options.decide import DecisionArguments
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.options.read import Reading
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, examples, takes
+from rarevote.cli.options.fit import DecisionArguments, FitOptions
 from rarevote.cli.show import decision_words, say
 from rarevote.errors import InputError
 
-EXAMPLES = """Examples:
-
-rarevote report labels.csv
-
-rarevote report labels.csv --rare defect --show image --truth truth.csv --out rails.html
-
-rarevote report project-3.json --from label-studio --question quality --charts figures/
-
-rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html
-
-rarevote report labels.csv --audit audit.json --out rails.html"""
+EXAMPLES = examples(
+    "rarevote report labels.csv",
+    "rarevote report labels.csv --rare defect --show image --truth truth.csv --out rails.html",
+    "rarevote report project-3.json --from label-studio --question quality --charts figures/",
+    "rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html",
+    "rarevote report labels.csv --audit audit.json --out rails.html",
+)
 
 
 @takes(Reading, FitOptions, DecisionArguments)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, takes
-from rarevote.cli.options.workbench import WorkbenchOptions
+from rarevote.cli.options.common import Json, Quiet, WorkbenchOptions, examples, takes
 from rarevote.cli.show import say
 from rarevote.errors import ParameterError
 
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
     from rarevote.meaning.audit.journal import Journal
     from rarevote.workbench.sitting import Sitting
 
-EXAMPLES = """Examples:
-
-rarevote review review.csv
-
-rarevote review review.csv --images photos/ --who anna --out answers.csv
-
-rarevote review items.csv --class defect --class sound --port 8080 --no-browser"""
+EXAMPLES = examples(
+    "rarevote review review.csv",
+    "rarevote review review.csv --images photos/ --who anna --out answers.csv",
+    "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
+)
 
 
 @takes(WorkbenchOptions)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rarevote.cli.options.common import Columns, Json, Quiet, parse_columns
+from rarevote.cli.options.common import Columns, Json, Quiet, examples, parse_columns
 from rarevote.cli.show import aligned, say, share, tell, told_classes
 
-if TYPE_CHECKING:
-    pass
-
-EXAMPLES = """Examples:
-
-rarevote score result.csv --truth truth.csv
-
-rarevote score result.parquet --truth truth.csv --rare defect --json
-
-rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv"""
+EXAMPLES = examples(
+    "rarevote score result.csv --truth truth.csv",
+    "rarevote score result.parquet --truth truth.csv --rare defect --json",
+    "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
+)
 
 
 def score(
@@ -34,7 +29,7 @@ def score(
     as_json: Json = False,
 ) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
-    from rarevote.meaning.score_result import score_result
+    from rarevote.meaning.compare import score_result
 
     summary = score_result(result, truth, rare=rare, columns=parse_columns(columns))
     if as_json:

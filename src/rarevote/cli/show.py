@@ -85,7 +85,6 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
     """Which classes a table shows: all if they are few, else the rare ones and the ten largest; and what is left out.
 
     Args:
-        sizes: how large each class is, such as its votes.
         rare: the class that matters, which comes first.
     """
     largest = sorted(sizes, key=lambda name: -sizes[name])

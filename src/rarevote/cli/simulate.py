@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rarevote.cli.options.common import Quiet, one_of
+from rarevote.cli.options.common import Quiet, examples, one_of
 from rarevote.cli.show import counting, say
 from rarevote.errors import ParameterError
 
-EXAMPLES = """Examples:
-
-rarevote simulate --out crowd
-
-rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1"""
+EXAMPLES = examples(
+    "rarevote simulate --out crowd",
+    "rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1",
+)
 
 
 def simulate(

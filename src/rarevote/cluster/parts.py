@@ -78,8 +78,6 @@ def find_parts(data: Any, *, columns: Mapping[str, str] | None = None, missing: 
 
     Args:
         data: a Parquet or CSV file, a folder of such files, a list of files, or a dask DataFrame.
-        columns: which column is which, where the usual names do not tell.
-        missing: "error" to refuse rows with a missing id or label, "drop" to leave them out.
     """
     from dask.delayed import delayed
 

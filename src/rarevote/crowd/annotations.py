@@ -25,8 +25,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed, sort_labels, sort_names, unmatched
-from rarevote.crowd.stored_names import StoredNames
+from rarevote.crowd.names import (
+    StoredNames,
+    as_name_array,
+    in_kind,
+    is_missing,
+    listed,
+    sort_labels,
+    sort_names,
+    unmatched,
+)
 from rarevote.errors import InputError, MissingValuesError, ParameterError, how, warn_user
 from rarevote.kernels import plain
 
@@ -290,12 +298,10 @@ class Annotations:
     ) -> Annotations:
         """Build from columns that are already codes with their distinct values (in any order).
 
+        Arguments that are not named here are as in :meth:`from_arrays`.
+
         Args:
             encoded: ``{"task": (codes, values), "worker": ..., "label": ...}``; code -1 marks a missing value.
-            classes: as in :meth:`from_arrays`.
-            abstain: as in :meth:`from_arrays`.
-            keep: as in :meth:`from_arrays`.
-            missing: as in :meth:`from_arrays`.
             ready: columns whose values are sorted text with none missing: nobody has to look at each of them again.
             place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
         """

@@ -1,16 +1,33 @@
-"""Small pieces of numerical code that several methods share: class shares, and from probabilities to classes."""
+"""Classes in numbers: shares, from probabilities to classes, the class that matters, gold as class numbers per task.
+
+The class that matters is the one that is named, else the one with the fewest votes. Fewest votes, not fewest labels or
+expected items: this is the same for every method, every decision and every verb on the same data, and it is known
+before anything is fitted. A class that nobody voted for is never meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import as_name_array, find_name, listed, positions_of, sort_labels
+from rarevote.errors import InputError, ParameterError, warn_user
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
 # Probabilities are kept this far from zero where a logarithm follows.
 TINY = 1e-10
+
+
+def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
+    """``1 / (1 + exp(-log_odds))``, through tanh because that never overflows."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * log_odds))
 
 
 def log_prior_from_mass(mass: NDArray[Any]) -> NDArray[np.float64]:
@@ -154,3 +171,102 @@ class ByBalance:
     def codes(self, reported: NDArray[Any], votes: Callable[[], NDArray[np.float64]]) -> NDArray[np.int64]:
         """Class numbers of tasks."""
         return balanced_codes(reported, votes(), self.cap, shares=self.shares)
+
+
+# Below this part of an equal share a class is called rare.
+_RARE = 0.8
+
+
+def rare_class(crowd: Annotations, wanted: Any = None) -> int:
+    """Number of the class that matters.
+
+    Args:
+        crowd: the votes.
+        wanted: name of the class, as it is or as text (on a command line every class is text); None for the class with
+            the fewest votes among those that have any, the first in sorted order on a tie.
+
+    Raises:
+        ParameterError: no class has that name.
+
+    Example:
+        >>> crowd = Annotations.from_arrays([1, 1, 2], ["ann", "bob", "ann"], ["sound", "defect", "sound"])
+        >>> rare_class(crowd), rare_class(crowd, "sound")
+        (0, 1)
+    """
+    if wanted is not None:
+        number = find_name(wanted, crowd.classes)
+        if number is None:
+            known = listed(crowd.classes.tolist())
+            raise ParameterError(f"rare: no class is called {str(wanted)!r}; the classes are {known}")
+        return number
+    votes = crowd.class_votes
+    return int(np.where(votes > 0, votes, np.iinfo(np.int64).max).argmin())
+
+
+def is_rare(crowd: Annotations, number: int) -> bool:
+    """Whether a class is rare enough to be called so: clearly below an equal share of the votes."""
+    votes = crowd.class_votes
+    voted = int((votes > 0).sum())
+    return bool(voted > 1 and votes[number] < _RARE / voted * crowd.n_annotations)
+
+
+def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annotations, NDArray[np.int32]]:
+    """Gold as class numbers per task, and the crowd with any class that only the gold names.
+
+    Gold for tasks without votes is an error if it names no task of the crowd at all, else a warning: it is mostly a
+    sign of ids that do not match.
+    """
+    if not annotations.n_tasks:
+        return annotations, np.empty(0, dtype=np.int32)  # nothing was voted on, so nothing is known of it
+    known = set(annotations.classes.tolist())
+    extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
+    if extra:
+        warn_user(
+            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
+        )
+        annotations = add_classes(annotations, extra)
+    code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+    gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
+    place = positions_of(annotations.tasks, list(truth))
+    absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
+    if truth and len(absent) == len(truth):
+        raise InputError(
+            f"none of the {len(truth):,} gold tasks is in the annotations (first: {absent[0]!r}, while the tasks "
+            f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
+        )
+    if absent:
+        warn_user(f"gold for {len(absent):,} tasks without annotations is left out (first: {absent[0]!r})")
+    codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
+    gold[place[place >= 0]] = codes[place >= 0]
+    return annotations, gold
+
+
+def gold_codes(annotations: Annotations, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
+    """Known class of each task or -1, (n); tasks that are not in the crowd are passed over."""
+    known = np.full(annotations.n_tasks, -1, dtype=np.int64)
+    if gold:
+        place = positions_of(annotations.tasks, list(gold))
+        code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+        labels = np.array([code[label] for label in gold.values()], dtype=np.int64)
+        known[place[place >= 0]] = labels[place >= 0]
+    return known
+
+
+def add_classes(annotations: Annotations, names: Iterable[Any]) -> Annotations:
+    """The same crowd with further classes, in sorted order."""
+    old = annotations.classes.tolist()
+    classes = sort_labels([*old, *names])
+    rank = {name: k for k, name in enumerate(classes)}
+    renumber = np.array([rank[name] for name in old], dtype=np.uint16)
+    label = renumber[annotations.label].astype(annotations.label.dtype if len(classes) <= 256 else np.uint16)
+    return Annotations(
+        annotations.task_ptr,
+        annotations.worker,
+        label,
+        annotations.tasks,
+        annotations.workers,
+        as_name_array(classes),
+        annotations.abstentions,
+        annotations.unanswered,
+        annotations.n_dropped,
+    )

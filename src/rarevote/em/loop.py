@@ -12,8 +12,8 @@ With the posterior frozen, repeated passes solve the maximisation step to a grad
 otherwise each pass refreshes the posterior and takes one step (generalised EM).
 
 EM creeps where little is known. With ``accelerate=True`` every second step is extrapolated
-(:mod:`rarevote.em.squarem`), or, for a model whose passes solve for the local parameters, every step is a mixture of
-the last ones (:mod:`rarevote.em.anderson`). A jump that lowers the objective is not taken.
+(:mod:`rarevote.em.model`), or, for a model whose passes solve for the local parameters, every step is a mixture of
+the last ones (:mod:`rarevote.em.model`). A jump that lowers the objective is not taken.
 
 A fit can be saved and resumed (``checkpoint=``). It is saved right after an evaluation, and extrapolation restarts
 there, interrupted or not: little state is alive then, and a resumed fit equals an undisturbed one bit for bit.
@@ -27,11 +27,9 @@ from enum import Enum
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Generic, cast
 
-from rarevote.em.anderson import Anderson
 from rarevote.em.checkpoint import LoopState
 from rarevote.em.engine import Engine
-from rarevote.em.model import AcceleratedModel, Local, Model, ProfiledModel, Shared, Stats
-from rarevote.em.squarem import Squarem
+from rarevote.em.model import AcceleratedModel, Anderson, Local, Model, ProfiledModel, Shared, Squarem, Stats
 from rarevote.errors import RarevoteError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.stored_names import StoredNames
+from rarevote.crowd.names import StoredNames
 from rarevote.io.duck import AS_WRITTEN, connection, identifier
 from rarevote.io.write.atomic import lasting_scratch_folder
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.kernels.compile import kernel
-from rarevote.kernels.plain_agreement import ASKED, FOLLOWED, MET, PAIRED_SHARE, SAME, SHARE, VOTES
+from rarevote.kernels.plain import ASKED, FOLLOWED, MET, PAIRED_SHARE, SAME, SHARE, VOTES
 
 
 @kernel

@@ -37,10 +37,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, listed
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read
 from rarevote.io.tables import Table
-from rarevote.kernels.plain_agreement import (
+from rarevote.kernels.plain import (
     ASKED,
     FOLLOWED,
     MET,
@@ -49,11 +50,10 @@ from rarevote.kernels.plain_agreement import (
     SAME,
     SHARE,
     VOTES,
-    counting,
+    comparing,
 )
 
 Level = Literal["nominal", "ordinal", "interval"]
-FloatArray = NDArray[np.float64]
 
 _MAX_GROUPS, _MIN_GROUPS = 2_000, 50
 _MAX_CELLS = 20_000_000  # of all groups together
@@ -158,9 +158,6 @@ def agreement_of(
     """:func:`agreement` of an encoded crowd.
 
     Args:
-        crowd: the votes.
-        level: as in :func:`agreement`.
-        order: as in :func:`agreement`.
         deliver: turns tables into the kind that is wanted.
         most_shared: with more pairs of votes on a task than this, all together, there are no pairs of workers.
     """
@@ -268,7 +265,7 @@ class _Votes:
     def of(cls, crowd: Annotations) -> _Votes:
         task_ptr, worker, label = crowd.task_ptr, crowd.worker, crowd.label
         kept = np.ones(worker.size, dtype=bool)
-        n_repeats = int(counting(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept))
+        n_repeats = int(comparing(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept))
         if n_repeats:
             left = np.concatenate([[0], np.cumsum(kept)])
             task_ptr, worker, label = left[task_ptr], worker[kept], label[kept]
@@ -312,7 +309,7 @@ class _Sums:
         K = votes.n_classes
         sums, tasks = np.zeros((n_groups, N_SUMS, K)), np.zeros((n_groups, 2))
         coincidences = np.zeros((n_groups if level == "ordinal" else 0, K, K))
-        counting(votes.task_ptr, K).task_sums(votes.task_ptr, votes.label, group, sums, tasks, coincidences)
+        comparing(votes.task_ptr, K).task_sums(votes.task_ptr, votes.label, group, sums, tasks, coincidences)
         if level == "ordinal":
             by_rank = np.argsort(places)
             coincidences = coincidences[:, by_rank][:, :, by_rank]
@@ -420,7 +417,7 @@ class _Pairs:
             order = np.lexsort((worker, task))
             worker, label = worker[order], label[order]
         own, worker_ptr = np.empty(worker.size, dtype=np.int64), np.zeros(n_workers + 1, dtype=np.int64)
-        kernels = counting(task_ptr, votes.n_classes)
+        kernels = comparing(task_ptr, votes.n_classes)
         kernels.by_worker(worker, worker_ptr, own)
         later = np.repeat(task_ptr[1:], size) - np.arange(worker.size) - 1
         met = np.bincount(worker, later, minlength=n_workers).astype(np.int64)

@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, listed, unmatched
-from rarevote.crowd.numerics import TINY, normalise_rows
+from rarevote.crowd.numerics import TINY, FloatArray, IntArray, normalise_rows
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.vote_sampler import Votes, VoteSampler
 from rarevote.methods.base import Estimator
 from rarevote.methods.new_tasks import PredictsNewTasks
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
 Abilities = Literal["refitted", "held"]
 
@@ -167,13 +165,11 @@ def calibrate_fit(
     A method that reports calibrated probabilities itself (``reported_``) is taken at its word unless ``sampled``; any
     other method's votes are explained again, or with very many workers and classes its posterior is reweighted.
 
+    Arguments that are not named here are as in :func:`calibrated`.
+
     Args:
-        estimator: the fitted method.
         gold: labels that the fit was given, by task.
-        prevalence: as in :func:`calibrated`.
         sampled: whether draws are wanted, for intervals and recall targets, whatever the method reports.
-        n_sweeps: as in :func:`calibrated`.
-        random_state: as in :func:`calibrated`.
     """
     crowd = estimator.annotations_
     known = _known_classes(gold, crowd, crowd.n_tasks)

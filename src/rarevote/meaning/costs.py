@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, shown
-
-FloatArray = NDArray[np.float64]
 
 #: Text or a file, costs by (true, decided), rows by true class, or an array in the order of the classes.
 Costs = str | Path | Mapping[Any, Any] | Sequence[Sequence[float]] | FloatArray

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.tables import Table
 from rarevote.methods.majority import Answers, MajorityVote
-
-FloatArray = NDArray[np.float64]
 
 # What crowd-kit adds to a sum before it divides by it.
 _AGAINST_ZERO = 1e-6

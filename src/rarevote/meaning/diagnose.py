@@ -16,25 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.rare import rare_class
+from rarevote.crowd.numerics import IntArray, rare_class
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
-from rarevote.meaning.classes import (
-    Classes,
-    Overruled,
-    Point,
-    TradeOff,
-    describe_classes,
-    describe_overruled,
-    expected_trade_off,
-    trade_off,
-)
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.items import Items, describe_items
-from rarevote.meaning.piles import Piles, believed, make_piles
+from rarevote.meaning.items import (
+    Classes,
+    Items,
+    Overruled,
+    Piles,
+    Point,
+    TradeOff,
+    believed,
+    describe_classes,
+    describe_items,
+    describe_overruled,
+    expected_trade_off,
+    make_piles,
+    trade_off,
+)
 from rarevote.meaning.truth import Calibration, TruthCheck, check_truth
 from rarevote.meaning.workers import Profile, Workers, describe_workers
 from rarevote.methods.base import Estimator
@@ -52,9 +55,6 @@ __all__ = [
     "Workers",
     "diagnose",
 ]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
 _MAX_SHARED = 20_000_000
@@ -133,7 +133,7 @@ def diagnose(
         estimator: the fitted method, whose labels these are.
         calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
         labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
-        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.rare`).
+        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.numerics`).
         truth: true labels to check the result against.
         gold: true labels that the fit was given.
         models: names of the workers that are models.
@@ -221,7 +221,7 @@ def _class_to_describe(crowd: Annotations, labels: IntArray, rare: Any) -> tuple
     telling = np.flatnonzero(np.minimum(voted, labelled) >= _MIN_ITEMS)
     if not telling.size:
         return found, False
-    n_votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    n_votes = crowd.class_votes
     rarest = int(telling[n_votes[telling].argmin()])
     return rarest, crowd.n_classes <= _MAX_FEW
 

@@ -22,11 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import count, counted, listed, percent
-from rarevote.kernels.plain_agreement import counting
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.kernels.plain import comparing
 
 # With fewer common items a correlation says nothing.
 _MIN_COMMON = 20
@@ -289,7 +287,7 @@ class _Compared:
         place = np.repeat(crowd.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
         worker, label = crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
         kept = np.ones(len(worker), dtype=bool)
-        if counting(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept):
+        if comparing(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept):
             task_ptr = np.concatenate([[0], np.cumsum(kept)])[task_ptr]
             worker, label = worker[kept], label[kept]
         n_votes = np.bincount(worker, minlength=crowd.n_workers)
@@ -303,7 +301,7 @@ class _Compared:
         slots[self.workers] = np.arange(len(self.workers))
         sums = np.zeros((len(self.workers), len(self.workers), 4))
         votes = self.label if label is None else label
-        counting(self.task_ptr, self.n_classes).pair_errors(
+        comparing(self.task_ptr, self.n_classes).pair_errors(
             self.task_ptr, slots[self.worker], votes, known, self.n_classes, sums
         )
         n, first, second, both = np.moveaxis(sums, 2, 0)

@@ -19,15 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind
-from rarevote.crowd.numerics import first_of_best
-from rarevote.crowd.stored_names import positions_of
+from rarevote.crowd.names import in_kind, positions_of
+from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.methods.base import Estimator
-from rarevote.methods.evidence import WeighsVotes
-
-FloatArray = NDArray[np.float64]
+from rarevote.methods.base import Estimator, WeighsVotes
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9
@@ -103,7 +99,6 @@ def explain(
     """Explain the label of one item.
 
     Args:
-        estimator: the fitted method.
         task: name of the item, as it is in the data.
         gold: labels that the fit was given.
         calibration: probabilities (:func:`rarevote.meaning.calibrate.calibrate_fit`), if they are wanted.

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import listed
-from rarevote.crowd.rare import is_rare
+from rarevote.crowd.numerics import is_rare
 from rarevote.crowd.words import percent
 from rarevote.errors import how
-from rarevote.meaning.recall_targets import RecallTarget
-from rarevote.meaning.rules import Basis, Rule
+from rarevote.meaning.decide import Basis, Rule
+from rarevote.meaning.expect import RecallTarget
 from rarevote.methods.registry import DEFAULT_METHOD
 
 # With so many of the tasks in the hands of one person each, nothing tells who is right.
@@ -92,12 +92,8 @@ def guarded_choice(
     tell who is right, the votes themselves are the labels.
 
     Args:
-        crowd: the votes.
-        rule: how to decide.
         basis: what the rule decides on, with the votes per task and class.
         known: known class of each task or -1, (n).
-        method: its name, for messages.
-        rare: number of the class that matters.
         allow_unvoted: let a label be one that nobody voted for on the task.
     """
     votes = basis.votes
@@ -143,10 +139,8 @@ def doubts(crowd: Annotations, own: NDArray[np.int64], n_unvoted: int, *, method
     """What speaks against a method's own labels, in sentences; nothing for most.
 
     Args:
-        crowd: the votes.
         own: the method's labels before any guard, (n).
         n_unvoted: how many of them nobody voted for on their task.
-        method: its name.
     """
     said = []
     votes_per_task = crowd.n_annotations / max(crowd.n_tasks, 1)
@@ -184,9 +178,7 @@ def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, na
 
     Args:
         votes: votes per item and class, (n, K).
-        rare: number of the class.
         n_labelled: how many items got its label.
-        name: what it is called.
 
     >>> votes = np.array([[3.0, 1.0]] * 40)
     >>> print(disagreement_note(votes, 1, 40, "defect")[:97])

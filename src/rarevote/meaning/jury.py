@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.words import counted, listed, percent, quoted
 from rarevote.errors import InputError
 
 # A crowd that would have to grow beyond this many times its size is not going to.
 _MAX_NEWCOMERS = 10
 _MAX_LACKING = 3
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

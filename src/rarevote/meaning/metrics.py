@@ -19,15 +19,15 @@ from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
 
 #: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, what ``labels_`` gives).
 Labels = Any
-IntArray = NDArray[np.int64]
 
 _MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
 _ROW_SUM_TOLERANCE = 1e-6
@@ -42,7 +42,8 @@ class Scores:
         n_items: number of items compared.
         minority_recall: recall of ``minority_class``.
         balanced_accuracy: mean recall over the classes that occur in the truth.
-        macro_f1: mean F1 over the classes that occur in the truth or in the answers.
+        macro_f1: mean of ``F1_k = 2 TP_k / (2 TP_k + FP_k + FN_k)`` over the classes that occur in the truth or in the
+            answers, so that one that was answered but never occurs counts as 0, as in scikit-learn.
         accuracy: share of items answered correctly.
         recall: recall of every class that occurs in the truth.
         precision: precision of every class that was ever answered; the others have none.
@@ -115,59 +116,6 @@ def minority_class(truth: Labels, classes: Iterable[Hashable] | None = None) -> 
     order = _class_order(classes, labels)
     frequency = Counter(labels)
     return _least_frequent(order, np.array([frequency[name] for name in order], dtype=np.int64))
-
-
-def minority_recall(truth: Labels, predicted: Labels) -> float:
-    """Return the share of the least frequent true class that was answered correctly.
-
-    Example:
-        >>> minority_recall([0, 0, 0, 1, 1], [0, 0, 0, 0, 1])
-        0.5
-    """
-    return score(truth, predicted).minority_recall
-
-
-def recall_per_class(truth: Labels, predicted: Labels) -> dict[Hashable, float]:
-    """Return ``recall_k = #(truth = k, answer = k) / #(truth = k)`` of every true class, in sorted order.
-
-    Example:
-        >>> recall_per_class(["b", "a", "b", "a"], ["b", "a", "c", "a"])
-        {'a': 1.0, 'b': 0.5}
-    """
-    return score(truth, predicted).recall
-
-
-def balanced_accuracy(truth: Labels, predicted: Labels) -> float:
-    """Return the mean recall over the classes that occur in the truth.
-
-    Example:
-        >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
-        0.5
-    """
-    return score(truth, predicted).balanced_accuracy
-
-
-def macro_f1(truth: Labels, predicted: Labels) -> float:
-    """Return the mean over classes of ``F1_k = 2 TP_k / (2 TP_k + FP_k + FN_k)``.
-
-    The mean runs over the union of true and answered classes, so a class that was answered but never occurs
-    counts as 0. This is scikit-learn's ``f1_score(average="macro")``.
-
-    Example:
-        >>> macro_f1([0, 0, 1, 1], [0, 0, 2, 1])
-        0.5555555555555555
-    """
-    return score(truth, predicted).macro_f1
-
-
-def accuracy(truth: Labels, predicted: Labels) -> float:
-    """Return the share of items answered correctly.
-
-    Example:
-        >>> accuracy([0, 0, 1, 1], [0, 0, 0, 1])
-        0.75
-    """
-    return score(truth, predicted).accuracy
 
 
 def confusion_matrix(truth: Labels, predicted: Labels, *, classes: Iterable[Hashable] | None = None) -> IntArray:

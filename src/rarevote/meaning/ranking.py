@@ -4,7 +4,8 @@ A decision is one point on a road that the ranking paves: from the most suspicio
 one more of a class. Whoever compares methods by their labels compares ranking and operating point together; here the
 ranking stands alone. Items of equal score stand in no order: what is said of them is what holds on average over all
 orders (a share of the tied items holds the same share of the class among them), except for :func:`flags_needed`, which
-takes ties whole.
+takes ties whole. ``scores`` are of every item, (n), larger is more suspicious, ``is_class`` tells whether it has the
+class; ``probabilities`` are of every class, (n, K), and ``truth`` are class numbers, (n).
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.crowd.numerics import FloatArray, IntArray
 
 _BINS = 10
 _MIN_PROBABILITY = 1e-6
@@ -47,10 +47,6 @@ class FlagCurve(NamedTuple):
 def flag_curve(scores: ArrayLike, is_class: ArrayLike) -> FlagCurve:
     """The curve of one class.
 
-    Args:
-        scores: of every item, larger is more suspicious, shape ``(n,)``.
-        is_class: whether each item has the class, shape ``(n,)``.
-
     Example:
         >>> curve = flag_curve([0.9, 0.8, 0.8, 0.1], [True, False, True, True])
         >>> curve.flagged.tolist(), curve.found.tolist()
@@ -75,11 +71,6 @@ def flags_needed(scores: ArrayLike, is_class: ArrayLike, recalls: Iterable[float
     """How many of the highest-scored items must be looked at to find these shares of a class.
 
     Items of equal score are looked at together, since nothing says which comes first.
-
-    Args:
-        scores: of every item, larger is more suspicious, shape ``(n,)``.
-        is_class: whether each item has the class, shape ``(n,)``.
-        recalls: the shares to find.
 
     Example:
         >>> flags_needed([0.9, 0.8, 0.8, 0.1], [True, False, True, True], (0.3, 0.6, 1.0))
@@ -109,10 +100,6 @@ def average_precision(scores: ArrayLike, is_class: ArrayLike) -> float:
     is taken to come after ``n t / p`` of the latter. Without ties this is scikit-learn's ``average_precision_score``,
     which gives all tied items the precision at the end of the tie.
 
-    Args:
-        scores: of every item, larger is more suspicious, shape ``(n,)``.
-        is_class: whether each item has the class, shape ``(n,)``.
-
     Returns:
         nan if nothing has the class.
 
@@ -135,10 +122,6 @@ def average_precision(scores: ArrayLike, is_class: ArrayLike) -> float:
 def roc_auc(scores: ArrayLike, is_class: ArrayLike) -> float:
     """Probability that an item of a class has a higher score than one of another, equal scores counting half.
 
-    Args:
-        scores: of every item, larger is more suspicious, shape ``(n,)``.
-        is_class: whether each item has the class, shape ``(n,)``.
-
     Returns:
         nan unless there are items of both kinds.
 
@@ -153,12 +136,7 @@ def roc_auc(scores: ArrayLike, is_class: ArrayLike) -> float:
 
 
 def mean_average_precision(probabilities: NDArray[np.floating], truth: IntArray) -> float:
-    """Mean of :func:`average_precision` over the classes that occur in the truth.
-
-    Args:
-        probabilities: of every class, shape ``(n, K)``.
-        truth: class numbers, shape ``(n,)``.
-    """
+    """Mean of :func:`average_precision` over the classes that occur in the truth."""
     return float(np.mean([average_precision(probabilities[:, k], truth == k) for k in np.unique(truth).tolist()]))
 
 
@@ -167,11 +145,6 @@ def clipped_log_loss(probabilities: NDArray[np.floating], truth: IntArray, lowes
 
     Posteriors of many votes are 0 or 1 in floating point, where the plain mean says more about rounding than about the
     method; a millionth bounds what one such mistake costs.
-
-    Args:
-        probabilities: of every class, shape ``(n, K)``.
-        truth: class numbers, shape ``(n,)``.
-        lowest: the least that counts.
     """
     of_truth = probabilities[np.arange(len(truth)), truth].astype(np.float64)
     return float(-np.log(np.clip(of_truth, lowest, 1.0)).mean())
@@ -181,10 +154,6 @@ def calibration_error(probabilities: NDArray[np.floating], truth: IntArray) -> f
     """Expected calibration error: how far confidence and accuracy of the likeliest class are apart.
 
     ``sum_b (n_b / n) |accuracy_b - confidence_b|`` over ten equal bins of the confidence.
-
-    Args:
-        probabilities: of every class, shape ``(n, K)``.
-        truth: class numbers, shape ``(n,)``.
     """
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
     place = np.minimum((confidence * _BINS).astype(int), _BINS - 1)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
@@ -29,9 +30,6 @@ from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,7 @@ def plan_review(
     """Choose the tasks whose review lowers the expected cost most.
 
     Args:
-        calibrated: the probabilities.
         decision: what was decided, with the costs it was decided by.
-        annotations: the crowd.
         max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
         abilities: ability of every worker per class, (n_workers, n_classes), larger is better; those of
             ``calibrated`` if not given.
@@ -184,7 +180,6 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
     """The list as columns: task, what was shown, decided, doubt, reason, expected_gain, ask.
 
     Args:
-        plan: the list.
         shown: what people were shown, one text per task of the crowd, by name of the column.
     """
     items = plan.items

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.items import Items
 from rarevote.meaning.metrics import Scores, score
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _BINS = 10
 # Stands for no answer: equal to no class, whatever the names in the data.
@@ -89,10 +87,6 @@ def check_truth(
     """Compare the result with the truth.
 
     Args:
-        items: all items.
-        names: of the classes.
-        truth: true labels by item.
-        rare: the class whose probabilities are checked.
         posterior: what the method itself calls its posterior, (n_tasks, n_classes).
 
     Raises:

@@ -28,10 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import TINY, first_of_best, normalise_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.crowd.numerics import TINY, FloatArray, IntArray, first_of_best, normalise_rows, sigmoid
 
 _ROUNDS_PER_SWEEP = 3  # of classes, shares and hardness given the abilities: cheap, and they mix slowest
 _NEWTON_STEPS = 5
@@ -279,7 +276,7 @@ class VoteSampler:
         # The proposal must not depend on where the chain stands, so its mode is sought from the mean.
         mode = np.broadcast_to(self.mean, self.ability.shape)
         for _ in range(_NEWTON_STEPS):
-            p = _sigmoid(self._log_odds(mode))
+            p = sigmoid(self._log_odds(mode))
             gradient = (slope * (right - total * p)).sum(axis=2) - (mode - self.mean) / self.spread**2
             curvature = (slope**2 * total * p * (1 - p)).sum(axis=2) + 1.0 / self.spread**2
             mode = mode + np.clip(gradient / curvature, -1.5, 1.5)
@@ -301,7 +298,7 @@ class VoteSampler:
 
         mode = _HARD_MEAN
         for _ in range(_NEWTON_STEPS):
-            p = _sigmoid(mode @ design)
+            p = sigmoid(mode @ design)
             gradient = design @ (right - total * p) - (mode - _HARD_MEAN) / _HARD_VARIANCE
             curvature = (design * (total * p * (1 - p))) @ design.T + np.diag(1.0 / _HARD_VARIANCE)
             mode = mode + np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
@@ -348,10 +345,6 @@ def are_settled(shares: FloatArray, n_tasks: int) -> bool:
     error = pieces.std(axis=0, ddof=1) / sqrt(_PIECES)
     mean = pieces.mean(axis=0)
     return bool((error <= _ENOUGH * np.sqrt((mean * (1.0 - mean) + 1.0 / n_tasks) / n_tasks)).all())
-
-
-def _sigmoid(log_odds: FloatArray) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * log_odds))
 
 
 def _log_t(squared: Any, dimension: int) -> Any:

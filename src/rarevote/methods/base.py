@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.gold import with_gold
-from rarevote.crowd.notebook import facts_html
-from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.crowd.numerics import Chooser, first_of_best, with_gold
+from rarevote.crowd.words import facts_html
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
@@ -32,7 +31,7 @@ from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, 
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
-from rarevote.methods.memory import Sizes, require_memory
+from rarevote.methods.checks import Sizes, require_memory
 
 FloatArray = NDArray[Any]
 
@@ -147,11 +146,11 @@ class Estimator:
     method_name: ClassVar[str] = ""
     #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
-    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.rules`
+    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.decide`
     own_decision: str = "argmax"
     #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
     on_dask: ClassVar[bool] = False
-    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.memory`
+    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
     holds: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
@@ -436,13 +435,11 @@ class EMEstimator(Estimator):
     ) -> Self:
         """Aggregate the annotations.
 
+        Arguments that are not named here are as in :meth:`Estimator.fit`.
+
         Args:
-            data: as in :meth:`Estimator.fit`.
-            true_labels: as in :meth:`Estimator.fit`.
             checkpoint: a folder that saves the fit now and then; after a crash the same call resumes it.
             checkpoint_every: iterations between two checkpoints.
-            callback: as in :meth:`Estimator.fit`.
-            **options: as in :meth:`Estimator.fit`.
         """
         kept = saved_in(checkpoint, checkpoint_every)
         return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept)
@@ -464,3 +461,71 @@ class EMEstimator(Estimator):
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What speaks for each class of one task.
+
+    Attributes:
+        log_prior: of every class, (n_classes).
+        of_votes: log probability of each vote under each class, (n_votes, n_classes); a constant per vote is free.
+        ability: probability that the worker behind each vote recognises each class, on a task of average difficulty,
+            (n_votes, n_classes).
+        difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None where the
+            method knows none.
+    """
+
+    log_prior: FloatArray
+    of_votes: FloatArray
+    ability: FloatArray
+    difficulty: FloatArray | None = None
+
+
+class WeighsVotes(Estimator):
+    """A method that can say what each vote on a task says about its class.
+
+    Where votes are independent given the class, the posterior of a task is a sum in logs::
+
+        log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
+
+    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.meaning.explain` tells people.
+    """
+
+    def evidence(self, task: int) -> Evidence:
+        """The evidence on the task of that number."""
+        crowd = self.annotations_
+        votes = slice(crowd.task_ptr[task], crowd.task_ptr[task + 1])
+        return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
+
+    @property
+    def item_difficulty_(self) -> FloatArray | None:
+        """How much lower the log odds of an average worker to be right are than on an average task; larger is harder.
+
+        ``(n_tasks)``, or ``(n_tasks, n_classes)`` where it depends on the class; None where the method knows none.
+        """
+        return None
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        """The evidence of these votes; ``worker`` and ``label`` are numbers, (n_votes)."""
+        raise NotImplementedError
+
+
+def right_or_uniform(log_odds: FloatArray, label: NDArray[np.int64]) -> FloatArray:
+    """Log probability of each vote under each class, where errors are uniform over the other classes.
+
+    Args:
+        log_odds: log odds of being right under each class, (n_votes, n_classes).
+        label: class that each vote names, (n_votes).
+    """
+    n_classes = log_odds.shape[1]
+    is_right = label[:, None] == np.arange(n_classes)
+    # log sigmoid(x) = -log(1 + exp(-x)), and of the rest -log(1 + exp(x)): neither can overflow.
+    log_right = -np.logaddexp(0.0, -log_odds)
+    log_wrong = -np.logaddexp(0.0, log_odds) - np.log(max(n_classes - 1, 1))
+    return np.asarray(np.where(is_right, log_right, log_wrong))
+
+
+def recognised(log_odds: Any) -> FloatArray:
+    """Probability of being right from its log odds."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(log_odds, dtype=np.float64))))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rarevote.methods.cc_rasch.estimator import CCRasch, MStep
-from rarevote.methods.cc_rasch.model import Ability, Difficulty
 
 
+@dataclass(eq=False, repr=False)
 class ClassConditional(CCRasch):
     """Dawid–Skene with K numbers a worker in place of a K x K matrix; CC-Rasch with difficulty switched off.
 
@@ -46,37 +47,23 @@ class ClassConditional(CCRasch):
     method_name: ClassVar[str] = "class-conditional"
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 8}
 
-    ability: Ability = "per-class"
-    difficulty: Difficulty = None
+    ability = "per-class"
+    difficulty = None
     # The parent reads these, but without difficulty they have no effect.
-    sigma_beta: Any = 1.0
-    sigma_beta_mu: Any = 1.0
+    sigma_beta = 1.0
+    sigma_beta_mu = 1.0
 
-    def __init__(
-        self,
-        n_iter: int = 300,
-        *,
-        tol: float = 1e-4,
-        sigma_alpha: Any = 0.5,
-        sigma_alpha_mu: Any = 1.0,
-        prior: Any = "uniform",
-        m_step: MStep = "fused",
-        m_step_tol: float = 1e-6,
-        accelerate: bool = True,
-        dtype: str = "float64",
-        n_jobs: int | None = None,
-    ) -> None:
-        # Not the parent's constructor: it would also set the parameters that this class does not have.
-        self.n_iter = n_iter
-        self.tol = tol
-        self.sigma_alpha = sigma_alpha
-        self.sigma_alpha_mu = sigma_alpha_mu
-        self.prior = prior
-        self.m_step = m_step
-        self.m_step_tol = m_step_tol
-        self.accelerate = accelerate
-        self.dtype = dtype
-        self.n_jobs = n_jobs
+    n_iter: int = 300
+    _: KW_ONLY
+    tol: float = 1e-4
+    sigma_alpha: Any = 0.5
+    sigma_alpha_mu: Any = 1.0
+    prior: Any = "uniform"
+    m_step: MStep = "fused"
+    m_step_tol: float = 1e-6
+    accelerate: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
 
     @property
     def skills_(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,16 +11,14 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import find_name
-from rarevote.crowd.numerics import normalise_rows
+from rarevote.crowd.numerics import FloatArray, normalise_rows
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, how
-from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.base import Estimator, Evidence, Fit, Request, WeighsVotes
+from rarevote.methods.checks import check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import check_number
 
-FloatArray = NDArray[np.float64]
 Gold = NDArray[np.int32]
 Toward = Literal["crowd", "uniform"]
 
@@ -44,6 +43,7 @@ def impose_gold(posterior: FloatArray, gold: Gold) -> FloatArray:
     return posterior
 
 
+@dataclass(eq=False, repr=False)
 class GoldMajorityVote(PredictsNewTasks):
     """A vote in which every worker weighs as much as their accuracy on the gold tasks.
 
@@ -75,8 +75,8 @@ class GoldMajorityVote(PredictsNewTasks):
     takes_new_labels: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
-    def __init__(self, *, default_skill: float | None = None) -> None:
-        self.default_skill = default_skill
+    _: KW_ONLY
+    default_skill: float | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         if self.default_skill is not None:
@@ -110,6 +110,7 @@ class GoldMajorityVote(PredictsNewTasks):
         return self._series("worker", self._parameter("skills"), "skill")
 
 
+@dataclass(eq=False, repr=False)
 class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     """Dawid–Skene with confusion matrices and class shares counted on the gold tasks, then kept fixed.
 
@@ -144,9 +145,9 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 
-    def __init__(self, *, smoothing: float = 1.0, toward: Toward = "crowd") -> None:
-        self.smoothing = smoothing
-        self.toward = toward
+    _: KW_ONLY
+    smoothing: float = 1.0
+    toward: Toward = "crowd"
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_number("smoothing", self.smoothing, above=0)

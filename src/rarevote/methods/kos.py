@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.parameters import check_count
-
-FloatArray = NDArray[np.float64]
+from rarevote.methods.checks import check_count
 
 
+@dataclass(eq=False, repr=False)
 class KOS(Estimator):
     """Message passing for two classes: how likely each task is positive, and how far each worker is to be believed.
 
@@ -44,9 +45,8 @@ class KOS(Estimator):
 
     method_name: ClassVar[str] = "kos"
 
-    def __init__(self, n_iter: int = 100, random_state: int | None = 0) -> None:
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_iter: int = 100
+    random_state: int | None = 0
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_count("n_iter", self.n_iter, at_least=0)

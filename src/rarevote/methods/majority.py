@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +54,7 @@ class VoteShares(NamedTuple):
         return (soft_majority(shard, self.n_classes),)
 
 
+@dataclass(eq=False, repr=False)
 class MajorityVote(Estimator):
     """The class with the most votes; ties go to the first class in sorted order.
 
@@ -72,9 +74,8 @@ class MajorityVote(Estimator):
     method_name: ClassVar[str] = "majority-vote"
     on_dask: ClassVar[bool] = True
 
-    def __init__(self, default_skill: float | None = None, on_missing_skill: OnMissingSkill = "error") -> None:
-        self.default_skill = default_skill
-        self.on_missing_skill = on_missing_skill
+    default_skill: float | None = None
+    on_missing_skill: OnMissingSkill = "error"
 
     def fit(  # type: ignore[override]
         self,
@@ -87,12 +88,11 @@ class MajorityVote(Estimator):
     ) -> Self:
         """Aggregate the annotations.
 
+        Arguments that are not named here are as in :meth:`Estimator.fit`.
+
         Args:
-            data: as in :meth:`Estimator.fit`.
             skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
             true_labels: refused: a vote learns nothing.
-            callback: as in :meth:`Estimator.fit`.
-            **options: as in :meth:`Estimator.fit`.
         """
         return self._fit_data(data, true_labels, options, callback=callback, skills=skills)
 

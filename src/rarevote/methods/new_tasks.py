@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from types import UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
-from rarevote.errors import InputError, shown
-from rarevote.io.model_files import SavedModel, write_model
+from rarevote.crowd.numerics import FloatArray
+from rarevote.errors import InputError, ParameterError, shown
+from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
-from rarevote.methods.base import Estimator
+from rarevote.methods.base import Estimator, Fit
+from rarevote.methods.registry import METHODS
 
 _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
 
-FloatArray = NDArray[np.float64]
 
 # With the workers held, tasks settle on their own and quickly: this is close to rounding.
 PREDICT_CHANGE = 1e-9
@@ -173,3 +175,93 @@ def _numbers(names: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each name among the known ones, or -1."""
     position = {name: number for number, name in enumerate(known.tolist())}
     return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+
+# What an array holds, and between which bounds; roundings of a logarithm may lead a little above 0.
+_RANGES = {
+    "": (-np.inf, np.inf),
+    "p": (0.0, 1.0 + 1e-9),
+    "share": (0.0, 1.0 + 1e-9),
+    "log": (-np.inf, 1e-9),
+    "n": (0.0, np.inf),
+}
+
+
+def load(path: str | Path) -> PredictsNewTasks:
+    """The fitted method that ``model.save(path)`` or ``rarevote aggregate --model-out`` wrote.
+
+    It labels new tasks exactly as the saved one did, to the last bit. It knows the workers and the classes, but none of
+    the tasks that it was fitted on: ``labels_`` and ``probas_`` are empty.
+
+    Raises:
+        InputError: the file is absent, damaged, no model, or of a newer version.
+
+    Example:
+        >>> from rarevote import CCRasch
+        >>> import rarevote, tempfile, os
+        >>> votes = ([0, 0, 0, 1, 1, 1], ["ann", "bob", "cy"] * 2, ["yes", "yes", "no", "no", "no", "no"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CCRasch().fit(votes).save(os.path.join(folder, "model"))
+        ...     model = rarevote.load(os.path.join(folder, "model"))
+        >>> model.predict((["new", "new"], ["ann", "bob"], ["no", "no"])).to_dict()
+        {'new': 'no'}
+    """
+    saved = read_model(path)
+    entry = METHODS.get(saved.method)
+    kind = None if entry is None else entry.load()
+    if kind is None or not issubclass(kind, PredictsNewTasks):
+        raise InputError(
+            f"{path}: a model of {saved.method!r}, which is no method of this rarevote that labels new tasks"
+        )
+    try:
+        notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
+        fit = Fit(np.empty((0, len(saved.classes))), _checked(saved, kind), **notes)
+        hints = get_type_hints(kind.__init__)
+        for name, value in saved.parameters.items():
+            if name in hints and not _is_of(value, hints[name]):
+                raise ValueError(f"parameter {name} cannot be {value!r:.60}")
+        model = kind().set_params(**saved.parameters)._about_workers(saved.workers, saved.classes, fit)
+        model._validate(model.annotations_)
+    except ParameterError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, str(error)) from None
+    return model
+
+
+def _checked(saved: SavedModel, kind: type[PredictsNewTasks]) -> dict[str, NDArray[np.float64]]:
+    """The arrays that the method needs, each of the right shape and without anything that is no number."""
+    size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
+    arrays = {}
+    for name, declared in kind.remembers.items():
+        if name not in saved.arrays:
+            raise ValueError(f"{name} is missing")
+        array = saved.arrays[name]
+        axes, _, holds = declared.partition(":")
+        fits = array.ndim == len(axes) and all(n in size[axis] for n, axis in zip(array.shape, axes, strict=True))
+        if not fits or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise ValueError(f"{name} is not what {saved.method} has")
+        low, high = _RANGES[holds]
+        if array.size and not (low <= array.min() and array.max() <= high):
+            raise ValueError(f"{name} is out of range")
+        if holds == "share" and np.abs(array.sum(axis=-1) - 1.0).max(initial=0.0) > _SUM_TOLERANCE:
+            raise ValueError(f"{name} are shares, and do not sum to 1")
+        arrays[name] = array
+    return arrays
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a parameter from a file is of the type that the constructor declares."""
+    if hint is Any:
+        return True
+    origin, options = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, option) for option in options)
+    if origin is Literal:
+        return value in options
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    kind = origin or hint
+    return not isinstance(kind, type) or isinstance(value, kind)

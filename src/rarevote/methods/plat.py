@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit, Request, fitted_result
-
-FloatArray = NDArray[np.float64]
 
 # Shares this close are one share: 1/3 and 2/6 must fall into the same bin.
 _SAME_SHARE = 1e-5

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.cc_rasch.model import CCRaschModel
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.checks import check_number
 from rarevote.methods.gold import impose_gold, require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import check_number
-
-FloatArray = NDArray[np.float64]
 
 _RIGHT = 0
 _GAIN_PER_ANNOTATION = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """Ability of workers and difficulty of tasks from answers that are known to be right or wrong.
 
@@ -68,24 +67,14 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
-    def __init__(
-        self,
-        n_iter: int = 20,
-        *,
-        tol: float = 1e-6,
-        sigma_theta: float = 1.0,
-        sigma_beta: float = 1.0,
-        sigma_theta_mu: float = 1.0,
-        sigma_beta_mu: float = 1.0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.sigma_theta = sigma_theta
-        self.sigma_beta = sigma_beta
-        self.sigma_theta_mu = sigma_theta_mu
-        self.sigma_beta_mu = sigma_beta_mu
-        self.n_jobs = n_jobs
+    n_iter: int = 20
+    _: KW_ONLY
+    tol: float = 1e-6
+    sigma_theta: float = 1.0
+    sigma_beta: float = 1.0
+    sigma_theta_mu: float = 1.0
+    sigma_beta_mu: float = 1.0
+    n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("tol", "sigma_theta", "sigma_beta", "sigma_theta_mu", "sigma_beta_mu"):

@@ -13,12 +13,13 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from rarevote.charts.parts import (
+from rarevote.charts.svg import (
     Chart,
     Key,
     ability_scale,
     colours,
     dressed,
+    light,
     or_none,
     percent_axis,
     row_axis,
@@ -26,10 +27,11 @@ from rarevote.charts.parts import (
     shapes,
     short,
 )
-from rarevote.charts.theme import light
 from rarevote.crowd.words import count, percent, short_names
-from rarevote.meaning.diagnose import Calibration, Diagnosis, Profile, TradeOff
-from rarevote.meaning.workers import PROFILE_WORDS, logit
+from rarevote.meaning.diagnose import Diagnosis
+from rarevote.meaning.items import TradeOff
+from rarevote.meaning.truth import Calibration
+from rarevote.meaning.workers import PROFILE_WORDS, Profile, logit
 
 _MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.

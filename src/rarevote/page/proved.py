@@ -16,18 +16,15 @@ from pathlib import Path
 import altair as alt
 
 from rarevote import __version__
-from rarevote.charts.parts import Chart, Key, dressed, scaled
-from rarevote.charts.theme import light
+from rarevote.charts.svg import Chart, Key, dressed, light, scaled
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.estimates import Estimate, Interval
-from rarevote.meaning.audit.progress import Step
+from rarevote.meaning.audit.planning import Step
 from rarevote.meaning.audit.words import certified_words, contradiction_words, relative_to
-from rarevote.page.build import plain_page, write_page
-from rarevote.page.report import check_page_path
-from rarevote.page.sections import Section
+from rarevote.page.report import Section, check_page_path, plain_page, write_page
 from rarevote.page.sentences import About
-from rarevote.page.small_tables import SmallTable
+from rarevote.page.tables import SmallTable
 
 _SO_FAR, _AHEAD, _HERE = (
     Key("certified so far", "good", "line"),
@@ -38,11 +35,6 @@ _SO_FAR, _AHEAD, _HERE = (
 
 def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your data") -> Path:
     """Write a page with this section alone; :func:`rarevote.page.report.write_report` takes it as ``extra``.
-
-    Args:
-        audit: at any stage.
-        path: where to write; ends in ``.html``.
-        source: what the page calls the data.
 
     Raises:
         InputError: the file cannot be written.

@@ -1,33 +1,308 @@
 """One page for a person who decides: from a fitted method to a single HTML file, and its charts as files.
 
 >>> from rarevote import CCRasch                                                            # doctest: +SKIP
->>> from rarevote.page.report import write_report                                                # doctest: +SKIP
+>>> from rarevote.page.report import write_report                                           # doctest: +SKIP
 >>> write_report(CCRasch().fit("labels.csv"), "report.html", source="labels.csv")           # doctest: +SKIP
+
+The file needs nothing else: style, script, charts and lists are all inside. A content-security policy allows the one
+style sheet and the one script by their hashes and forbids everything else, so that even a name that slipped through as
+markup could neither run nor load anything. Names reach the page in two ways: escaped by the template, or as JSON in a
+block that no browser runs and that the script shows as text.
+
+Each section is a template of its own with its values, charts and lists. To add one, write
+``templates/sections/NAME.html.j2``, which holds one ``<section id="NAME">`` and may import what ``parts.html.j2``
+offers, and a function that makes its :class:`Section`: here if it says something about every fit, or elsewhere to be
+handed to :func:`write_report`.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from rarevote import __version__
+from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
+from rarevote.crowd.words import percent
 from rarevote.errors import InputError
 from rarevote.io.read.detect import refuse_address
+from rarevote.io.write.atomic import replacing
 from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.diagnose import diagnose
-from rarevote.meaning.rules import parse_rule
+from rarevote.meaning.decide import parse_rule
+from rarevote.meaning.diagnose import Diagnosis, diagnose
+from rarevote.meaning.items import MISSED, SURE
+from rarevote.meaning.jury import jury_sentences
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
-from rarevote.page.build import build_page, export_charts, write_page
-from rarevote.page.sections import Section, page_sections
+from rarevote.page import charts, sentences, tables
 from rarevote.page.sentences import About, headline
-from rarevote.page.tables import Shown
+from rarevote.page.tables import ListTable, Matrix, Shown, class_list, item_list, worker_list
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section before any markup.
+
+    Attributes:
+        name: of its template and of its element.
+        link: what the navigation calls it.
+        values: what its template asks for by name, beside ``charts`` and ``lists``.
+        charts: in the order in which they are to be seen.
+        lists: what the script sorts, filters and pages.
+    """
+
+    name: str
+    link: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    charts: Sequence[Chart] = ()
+    lists: Sequence[ListTable] = ()
+
+
+def page_sections(
+    found: Diagnosis, about: About, *, shown: Shown | None = None, extra: Sequence[Section] = ()
+) -> list[Section]:
+    """All sections of a page in their order.
+
+    Args:
+        extra: further sections, which stand before how it was computed.
+    """
+    return [
+        *_piles(found),
+        _lost(found),
+        _annotators(found),
+        _agreement(found),
+        _trade_off(found),
+        _look(found, shown or {}),
+        _classes(found),
+        *_truth(found),
+        *extra,
+        Section("fit", "The fit", {"facts": sentences.facts(found, about)}, _drawn(charts.convergence(found))),
+    ]
+
+
+def _drawn(*made: Chart | None) -> list[Chart]:
+    """Those charts that there is something to draw for."""
+    return [chart for chart in made if chart is not None]
+
+
+def _piles(found: Diagnosis) -> list[Section]:
+    """What to take as it is and what to look at, of the class that leads."""
+    if found.leading is None or len(found.classes.names) < 2:
+        return []
+    name = str(found.classes.names[found.rare])
+    values = {"name": name, "piles": sentences.piles(found), "sure": percent(SURE), "missed": percent(MISSED)}
+    return [Section("piles", "Three piles", values)]
+
+
+def _lost(found: Diagnosis) -> Section:
+    values = {"losses": sentences.losses(found), "moves": tables.moves_table(found)}
+    return Section("lost", "Majority vote", values, _drawn(charts.rescued(found)))
+
+
+def _annotators(found: Diagnosis) -> Section:
+    values = {
+        "profiles": tables.profile_table(found),
+        "jury": jury_sentences(found.classes.jury, found.classes.names),
+    }
+    return Section("annotators", "Annotators", values, _drawn(charts.ability_map(found)), [worker_list(found)])
+
+
+def _agreement(found: Diagnosis) -> Section:
+    return Section("agreement", "Agreement", tables.agreement_values(found))
+
+
+def _trade_off(found: Diagnosis) -> Section:
+    true = {curve.class_code: curve for curve in found.true_trade_offs}
+    curves = [charts.trade_off_chart(found, curve, true.get(curve.class_code)) for curve in found.trade_offs]
+    values = {"rates": tables.trade_off_table(found), "steps": tables.steps_table(found)}
+    return Section("trade-off", "Finding more", values, _drawn(*curves))
+
+
+def _look(found: Diagnosis, shown: Shown) -> Section:
+    return Section("look", "Items to look at", lists=[item_list(found, shown)])
+
+
+def _classes(found: Diagnosis) -> Section:
+    proportions = tables.proportion_table(found)
+    lists = [class_list(found)] if proportions is None else []
+    return Section("classes", "Classes", {"proportions": proportions}, _drawn(charts.class_counts(found)), lists)
+
+
+def _truth(found: Diagnosis) -> list[Section]:
+    """What the truth says, where there is any."""
+    if found.truth is None:
+        return []
+    confusion = tables.confusion(found)
+    values = {
+        "scores": tables.score_table(found),
+        "matrix": confusion if isinstance(confusion, Matrix) else None,
+        "mistakes": None if isinstance(confusion, Matrix) else confusion,
+    }
+    check = found.truth
+    drawn = _drawn(charts.calibration_chart(found, check.calibration, check.posterior_calibration))
+    return [Section("truth", "Truth", values, drawn)]
+
+
+# The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
+_KEY_PATHS = {
+    "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z",
+    "square": "M-4.5 -4.5h9v9h-9Z",
+    "diamond": "M0 -6L5 0L0 6L-5 0Z",
+    "triangle-up": "M-5.5 4.5L0 -5.5L5.5 4.5Z",
+    "triangle-down": "M-5.5 -4.5L0 5.5L5.5 -4.5Z",
+    "cross": "M-2 -6h4v4h4v4h-4v4h-4v-4h-4v-4h4Z",
+    "line": "M-8 0H8",
+    "dashes": "M-8 0H-2M2 0H8",
+}
+
+
+def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> str:
+    """The whole page as text."""
+    return _assembled(
+        about,
+        sections,
+        headline=sentences.headline(found),
+        lead=sentences.lead(found),
+        tiles=sentences.tiles(found),
+        n_classes=len(found.classes.names),
+        leads=found.leading is not None,
+        cautions=[*sentences.cautions(found), *found.alike.warnings, *about.cautions],
+        classes=[str(name) for name in found.classes.names.tolist()],
+        rare=found.rare,
+    )
+
+
+def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
+    """A page that is about no fit: a headline and sections.
+
+    Args:
+        sections: what the page consists of; without lists of items or annotators.
+    """
+    cautions = list(about.cautions)
+    return _assembled(
+        about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=cautions, classes=[], rare=0
+    )
+
+
+def _assembled(about: About, sections: Sequence[Section], *, classes: list[str], rare: int, **head: Any) -> str:
+    style = f"\n{page_style()}"
+    script = f"\n{asset('rarevote.page', 'report.js')}"
+    return template("rarevote.page", "report.html.j2").render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        data=Markup(_as_script_data(classes, rare, sections)),
+        sections=[{"name": section.name, "link": section.link, "html": _html(section)} for section in sections],
+        about=about,
+        **head,
+    )
+
+
+def _html(section: Section) -> Markup:
+    made = template("rarevote.page", f"sections/{section.name}.html.j2").render(
+        **section.values,
+        charts=section.charts,
+        lists={entry.name: entry for entry in section.lists},
+        svg=_svg,
+        key_path=_KEY_PATHS,
+    )
+    return Markup(made)  # escaped by its own template
+
+
+def write_page(path: Path, page: str) -> Path:
+    """Write the page, whole or not at all."""
+    with replacing(path) as temporary:
+        # Newlines as they are: the hashes of the policy are those of this very text.
+        temporary.write_text(page, encoding="utf-8", newline="\n")
+    return path
+
+
+def export_charts(folder: Path, sections: Sequence[Section]) -> list[Path]:
+    """Write every chart as ``NAME.svg`` and ``NAME.png``, in light colours with its title; returns the files.
+
+    Raises:
+        InputError: the folder cannot be made or written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
+    written = []
+    for chart in (chart for section in sections for chart in section.charts):
+        save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / chart.name)
+        written += [folder / f"{chart.name}.svg", folder / f"{chart.name}.png"]
+    return written
+
+
+def _svg(chart: Chart) -> Markup:
+    """The chart in the page, whose legend is HTML."""
+    return Markup(
+        inline_svg(to_svg(chart.spec.configure_legend(disable=True)), label=f"{chart.title}. {chart.caption}")
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """A policy under which nothing but this style sheet and this script counts."""
+    rules = {
+        "default-src": "'none'",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _as_script_data(classes: list[str], rare: int, sections: Sequence[Section]) -> str:
+    """The lists as JSON that no parser can take for the end of its element, or for markup."""
+    data = {
+        "classes": classes,
+        "rare": rare,
+        "lists": {entry.name: entry.as_json() for section in sections for entry in section.lists},
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def page_style() -> str:
+    """CSS: colours for light, dark and print, then everything that a page of ours is made of."""
+    return f"{style_variables()}\n{asset('rarevote.page', 'report.css')}"
+
+
+def asset(package: str, name: str) -> str:
+    """The text of a file among the templates of a package."""
+    return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment(package: str) -> Environment:
+    loader = PackageLoader(package)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+def template(package: str, name: str) -> Template:
+    """The template of that name in a package; a value that it asks for and does not get is an error."""
+    return _environment(package).get_template(name)
+
 
 __all__ = ["Report", "check_page_path", "write_example_report", "write_report"]
 
@@ -140,7 +415,7 @@ def write_example_report(path: str | Path) -> Path:
     """Write the page of the example that comes with the package: simulated rail inspections, checked against truth."""
     from rarevote.io.read.frames import read_truth
     from rarevote.methods.cc_rasch.estimator import CCRasch
-    from rarevote.simulate.example import example_files
+    from rarevote.simulate.files import example_files
 
     files = example_files()
     made = write_report(

@@ -9,9 +9,9 @@ import numpy as np
 
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.meaning.decide import ABSTAINED
-from rarevote.meaning.diagnose import Diagnosis, TradeOff
+from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.expect import ONLY_AN_AUDIT, Expected
-from rarevote.meaning.piles import Pile
+from rarevote.meaning.items import Pile, TradeOff
 
 _MAX_TILES = 6
 

@@ -15,10 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import ParameterError
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 BLOCK_TASKS = 10_000
 MAX_CLASSES = 65_535

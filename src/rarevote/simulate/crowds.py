@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray, sigmoid
 from rarevote.errors import ParameterError
 from rarevote.simulate.blocks import (
     BLOCK_TASKS,
@@ -30,8 +31,6 @@ from rarevote.simulate.blocks import (
     require_whole,
     rounded_counts,
 )
-
-FloatArray = NDArray[np.float64]
 
 WORKER_TYPES = ("good", "majority", "minority", "bad")
 
@@ -162,23 +161,8 @@ def simulate_crowd(
         >>> crowd.n_tasks, crowd.n_workers, int((crowd.truth == 1).sum())
         (200, 20, 20)
     """
-    (crowd,) = simulate_chunks(
-        n_tasks,
-        n_workers,
-        n_classes=n_classes,
-        imbalance=imbalance,
-        votes_per_task=votes_per_task,
-        p_good=p_good,
-        p_majority=p_majority,
-        p_minority=p_minority,
-        p_bad=p_bad,
-        accuracies=accuracies,
-        hard_share=hard_share,
-        hard_penalty=hard_penalty,
-        exact_counts=exact_counts,
-        random_state=random_state,
-        chunk_tasks=n_tasks,
-    )
+    given: dict[str, Any] = locals()
+    (crowd,) = simulate_chunks(**given, chunk_tasks=n_tasks)
     return crowd
 
 
@@ -314,12 +298,12 @@ def simulate_cc_rasch(
     abilities = mean_alpha + spread_alpha * _centred(stream.standard_normal((n_workers, n_classes)))
     stream = plan.stream(Stream.DIFFICULTIES)
     difficulties = mean_beta + spread_beta * _centred(stream.standard_normal((n_tasks, n_classes)))
-    accuracy = _sigmoid(abilities - mean_beta)
+    accuracy = sigmoid(abilities - mean_beta)
 
     def label(block: TaskBlock) -> SimulatedCrowd:
         of_block = difficulties[block.first_task :][: len(block.truth)]
         true_class = block.truth[block.row]
-        chance = _sigmoid(abilities[block.worker, true_class] - of_block[block.row, true_class])
+        chance = sigmoid(abilities[block.worker, true_class] - of_block[block.row, true_class])
         labels = block.answers(chance, n_classes)
         return SimulatedCrowd(
             *(block.task, block.worker, labels, block.truth, accuracy),
@@ -360,11 +344,6 @@ def _centred(draws: FloatArray) -> FloatArray:
     """Subtract column means: independent normal draws become draws given that each column sums to zero."""
     means: FloatArray = draws.mean(axis=0)
     return draws - means
-
-
-def _sigmoid(logit: FloatArray) -> FloatArray:
-    """Return ``1 / (1 + exp(-logit))``, through tanh because that never overflows."""
-    return 0.5 + 0.5 * np.tanh(0.5 * logit)
 
 
 def _chunks(blocks: Iterator[SimulatedCrowd], blocks_per_chunk: int) -> Iterator[SimulatedCrowd]:

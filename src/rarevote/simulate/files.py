@@ -11,8 +11,9 @@ import contextlib
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,3 +222,27 @@ def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:
             }
             database.execute(f"COPY (SELECT * FROM {rows}) TO $target (FORMAT parquet, USE_TMP_FILE false)", given)
             source.unlink()
+
+
+class ExampleFiles(NamedTuple):
+    """Paths of the two files of the example.
+
+    Attributes:
+        labels: CSV with the columns ``task``, ``worker`` and ``label``, one row a label.
+        truth: CSV with the columns ``task`` and ``label``, one row a task.
+    """
+
+    labels: Path
+    truth: Path
+
+
+def example_files() -> ExampleFiles:
+    """Return where the example's labels and truth are installed.
+
+    Example:
+        >>> files = example_files()
+        >>> files.labels.read_text().splitlines()[:2]
+        ['task,worker,label', 'rail-0001.jpg,inspector-01,sound']
+    """
+    folder = resources.files("rarevote") / "data" / "rails"
+    return ExampleFiles(labels=Path(str(folder / "labels.csv")), truth=Path(str(folder / "truth.csv")))

@@ -21,10 +21,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.simulate.blocks import CrowdPlan, Stream, require
 from rarevote.simulate.crowds import SimulatedCrowd
-
-FloatArray = NDArray[np.float64]
 
 How = Literal["share", "copy"]
 

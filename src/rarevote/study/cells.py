@@ -26,8 +26,8 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import find_method
+from rarevote.study.measures import score_fit
 from rarevote.study.pool import run_jobs
-from rarevote.study.scoring import score_fit
 
 Status = Literal["done", "not applicable", "failed"]
 
@@ -180,10 +180,7 @@ def run_cells(
     """Run every variant on every problem, except for what is in ``folder`` already.
 
     Args:
-        problems: the datasets.
         variants: the methods; two that come to the same parameters share their cells.
-        folder: where finished cells are kept.
-        n_seeds: seeds per cell for methods that are random.
         n_jobs: processes side by side; None for all cores. Results do not depend on it.
         report: called at the start and after every cell.
 

@@ -194,7 +194,6 @@ def load_dataset(
     """Labels and truth of a dataset, all of it text, in crowd-kit's layout.
 
     Args:
-        name: its name, here or in the paper.
         data: a folder of datasets.
         cache: where downloads are kept.
         progress: called with bytes so far and bytes in all while it is downloaded.
@@ -351,8 +350,6 @@ def fetch(
     The folder appears with both files or not at all. Several processes may fetch the same dataset.
 
     Args:
-        name: its name, here or in the paper.
-        cache: the folder of the cache.
         base_url: a mirror that serves ``{repository}/{commit}/{path}``, else ``RAREVOTE_MIRROR``, else the public host.
         progress: called with bytes so far and bytes in all.
         timeout: seconds to wait for the server to say something.

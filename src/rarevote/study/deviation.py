@@ -9,9 +9,16 @@ from typing import Literal
 
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
-from rarevote.study.printed import DOUBTFUL_ROWS, dataset_title, printed_results, printed_summaries
 from rarevote.study.results import Results
-from rarevote.study.summaries import SUMMARY_TABLES, members, regime_mean
+from rarevote.study.summaries import (
+    DOUBTFUL_ROWS,
+    SUMMARY_TABLES,
+    dataset_title,
+    members,
+    printed_results,
+    printed_summaries,
+    regime_mean,
+)
 from rarevote.study.tables import StudyTable, signed
 
 #: what the paper prints per dataset; balanced accuracy is in its summary tables only

@@ -12,10 +12,9 @@ from typing import Any
 
 import altair as alt
 
-from rarevote.charts.parts import Key, colours, shapes
-from rarevote.charts.theme import light, themed
+from rarevote.charts.svg import Key, colours, light, shapes, themed
 from rarevote.methods.registry import method_title
-from rarevote.study.intervals import mean_interval
+from rarevote.study.measures import mean_interval
 
 # Pixels between neighbouring series.
 _SHIFT = 2.0

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import InputError, ParameterError
@@ -26,7 +26,7 @@ from rarevote.meaning.metrics import minority_class, score
 from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_quietly
 from rarevote.study.figures import Axis, Mark, line_chart, look, marks_with_intervals
-from rarevote.study.intervals import MeanInterval, mean_interval
+from rarevote.study.measures import MeanInterval, mean_interval
 from rarevote.study.tables import StudyTable, ranked
 
 SHARES = (0.01, 0.02, 0.05, 0.10, 0.20, 0.50)

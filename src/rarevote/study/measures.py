@@ -1,8 +1,23 @@
-"""What methods are marked by in the study: names of the columns, headings, and which way is better."""
+"""What methods are marked by in the study: measures and which way is better, a fit against the truth, intervals.
+
+Means have intervals by Student's t, shares by Wilson's score.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import cos, nan, pi, sin, sqrt, tan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rarevote.crowd.names import sort_labels
+from rarevote.crowd.numerics import balanced_codes
+from rarevote.meaning import ranking
+from rarevote.meaning.metrics import score
+from rarevote.meaning.truth import wilson
+from rarevote.methods.base import Estimator
 
 
 class Measure(NamedTuple):
@@ -56,3 +71,146 @@ MEASURE_NOTES = (
     "Log loss counts probabilities below 0.000001 as that. ECE: expected calibration error of the likeliest class, ten "
     "bins. Anchored Rasch is judged by the probabilities that it reports, all others by their posterior.",
 )
+
+
+#: figures of a decision
+SCORES = ("minority_recall", "minority_precision", "balanced_accuracy", "macro_f1", "accuracy")
+#: figures of probabilities
+RANKS = (
+    *("average_precision", "mean_average_precision", "roc_auc", "log_loss", "ece"),
+    *("r_precision", "flags_90", "flags_95"),
+)
+
+
+def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
+    """Everything that a cell keeps of a fit, on the tasks with truth.
+
+    A true class that nobody voted for is a class: its probability is 0, and its items count as missed. Where nothing
+    got the rarest class, its precision counts as 0.
+
+    Returns:
+        The :data:`SCORES` of the method's own labels; ``balanced``, the same of the balanced rule on its
+        probabilities; the :data:`RANKS`; ``minority_items``, how many items have the rarest true class; ``flagged``,
+        how many got it; and ``curve``, the corners of flags against found of the rarest class.
+    """
+    crowd = fitted.annotations_
+    names = crowd.classes.tolist()
+    probabilities = np.asarray(getattr(fitted, "reported_", fitted.posterior_), dtype=np.float64)
+    even = balanced_codes(probabilities, crowd.votes())
+    place = {task: number for number, task in enumerate(crowd.tasks.tolist())}
+    items = [place[task] for task in truth if task in place]
+    true = [label for task, label in truth.items() if task in place]
+    own = _decided(true, [names[code] for code in fitted.label_codes()[items]])
+
+    classes = [*names, *sort_labels(set(true).difference(names))]
+    number = {name: code for code, name in enumerate(classes)}
+    codes = np.array([number[label] for label in true])
+    p = np.zeros((len(items), len(classes)))
+    p[:, : len(names)] = probabilities[items]
+    rare = number[own.pop("minority_class")]
+    curve = ranking.flag_curve(p[:, rare], codes == rare)
+    needed = ranking.flags_needed(p[:, rare], codes == rare, (0.9, 0.95))
+    balanced = _decided(true, [names[code] for code in even[items]])
+    return {
+        **own,
+        "balanced": {name: balanced[name] for name in (*SCORES, "flagged")},
+        "minority_items": curve.total,
+        "average_precision": ranking.average_precision(p[:, rare], codes == rare),
+        "mean_average_precision": ranking.mean_average_precision(p, codes),
+        "roc_auc": _or_none(ranking.roc_auc(p[:, rare], codes == rare)),
+        "log_loss": ranking.clipped_log_loss(p, codes),
+        "ece": ranking.calibration_error(p, codes),
+        "r_precision": float(curve.recall_at(curve.total)),
+        "flags_90": needed[0],
+        "flags_95": needed[1],
+        "curve": [curve.flagged.tolist(), curve.found.tolist()],
+    }
+
+
+def _decided(true: list[Any], labels: list[Any]) -> dict[str, Any]:
+    found = score(true, labels)
+    rare = found.minority_class
+    return {
+        "minority_class": rare,
+        "minority_recall": found.minority_recall,
+        "minority_precision": found.precision.get(rare, 0.0),
+        "balanced_accuracy": found.balanced_accuracy,
+        "macro_f1": found.macro_f1,
+        "accuracy": found.accuracy,
+        "flagged": labels.count(rare),
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+CONFIDENCE = 0.95
+
+
+class MeanInterval(NamedTuple):
+    """A mean and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> MeanInterval:
+    """The mean with its t interval, ``mean ± t_{n-1} s / sqrt(n)``.
+
+    Values that are not a number (a score that could not be computed) are left out. A single value has no spread: its
+    interval is the value itself, which is honest only for a method without chance on data without chance.
+
+    Example:
+        >>> [round(value, 4) for value in mean_interval([0.0, 1.0, 2.0])]
+        [1.0, -1.4841, 3.4841]
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    sample = sample[~np.isnan(sample)]
+    if not sample.size:
+        return MeanInterval(nan, nan, nan)
+    mean = float(sample.mean())
+    if sample.size == 1:
+        return MeanInterval(mean, mean, mean)
+    half = student_quantile(sample.size - 1, confidence) * float(sample.std(ddof=1)) / sqrt(sample.size)
+    return MeanInterval(mean, mean - half, mean + half)
+
+
+def share_interval(hits: int, total: int) -> MeanInterval:
+    """A share ``hits / total`` with Wilson's 95% score interval, which also works at 0 and at 1."""
+    low, high = wilson(np.array(hits / total), np.array(total))
+    return MeanInterval(hits / total, float(low), float(high))
+
+
+@lru_cache(maxsize=256)
+def student_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
+    """The ``t`` with ``P(|T| <= t) = confidence`` for Student's T with that many degrees of freedom.
+
+    For whole degrees the probability is a finite sum of powers of ``cos(atan(t / sqrt(degrees)))``, so that bisection
+    on the angle needs no library of special functions.
+    """
+    low, high = 0.0, pi / 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        if _within(middle, degrees) < confidence:
+            low = middle
+        else:
+            high = middle
+    return sqrt(degrees) * tan(low)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """``P(|T| <= sqrt(degrees) tan(angle))``."""
+    odd = degrees % 2 == 1
+    term = cos(angle) if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for power in range(3 if odd else 2, degrees - 1, 2):
+        term *= cos(angle) ** 2 * (power - 1) / power
+        total += term
+    return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Slope of the least-squares line of ``y`` on ``x``."""
+    return float(np.polynomial.polynomial.polyfit(np.asarray(x), np.asarray(y), 1)[1])

@@ -13,7 +13,7 @@ from math import floor
 from statistics import fmean
 from typing import Literal
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.figures import Axis, Track, track_chart

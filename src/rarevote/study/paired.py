@@ -75,12 +75,6 @@ def bootstrap_interval(
 
     A draw takes as many groups as there are; its mean is over all the datasets in them, so that a group weighs as
     much as it has datasets.
-
-    Args:
-        differences: one per dataset.
-        groups: the group of every dataset.
-        n_draws: number of draws.
-        seed: seed of the draws.
     """
     names, group = np.unique(np.asarray(groups), return_inverse=True)
     total = np.bincount(group, weights=np.asarray(differences, dtype=np.float64))

@@ -24,11 +24,12 @@ from rarevote.study.deviation import ROW_METRICS, Deviation, MeanDeviation, devi
 from rarevote.study.experiment import make_folder
 from rarevote.study.operating_points import OperatingPoint, operating_points
 from rarevote.study.paired import JUDGED, Paired, paired_differences, paired_texts
-from rarevote.study.printed import PAPER_METHODS, dataset_title
 from rarevote.study.results import RESULT_COLUMNS, ResultRow, Results, put_together
 from rarevote.study.summaries import (
+    PAPER_METHODS,
     RANKING_TABLE,
     SUMMARY_TABLES,
+    dataset_title,
     ranking_texts,
     summary_records,
     summary_rows,

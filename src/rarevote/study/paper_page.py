@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import ceil, floor
 from pathlib import Path
+from typing import Any
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart, Key
 from rarevote.methods.registry import method_title
-from rarevote.study.experiment import Account, publish_account
-from rarevote.study.headline import HEADLINE, headline_chart
+from rarevote.study.experiment import METRICS, Account, StudySection, publish_account
+from rarevote.study.figures import Axis, Dot, dot_chart
 from rarevote.study.operating_points import operating_chart
-from rarevote.study.page import StudySection
 from rarevote.study.paper import PaperStudy
-from rarevote.study.summaries import SUMMARY_TABLES, n_at_hand, summary_rows
-from rarevote.study.tables import signed
+from rarevote.study.summaries import (
+    BINARY,
+    SUMMARY_TABLES,
+    SummaryRow,
+    SummaryTable,
+    mean_columns,
+    n_at_hand,
+    summary_rows,
+)
+from rarevote.study.tables import StudyTable, signed
+
+_KEYS = (Key("Minority recall", "vermillion", "circle"), Key("Balanced accuracy", "blue", "diamond"))
+#: of the paper's table of binary datasets, all of them and those in which one class is rare
+HEADLINE = SummaryTable("headline", BINARY.caption, tuple(METRICS), BINARY.regimes[:2])
+
+
+def _titles(counts: dict[str, int]) -> dict[str, str]:
+    return {"all": f"All {counts['all']} binary datasets", "imb3": f"The {counts['imb3']} with imbalance ≥ 3"}
+
+
+def _best_first(rows: Sequence[SummaryRow]) -> list[SummaryRow]:
+    return sorted(rows, key=lambda row: -(mean.mean if (mean := row.means["all", "minority_recall"]) else 0.0))
+
+
+def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
+    """Mean minority recall and balanced accuracy of every method, on all binary datasets and on the imbalanced."""
+    dots = [
+        Dot(title, method_title(row.method), metric_title, mean.mean)
+        for key, title in _titles(counts).items()
+        for row in _best_first(rows)
+        for metric, metric_title in METRICS.items()
+        if (mean := row.means[key, metric])
+    ]
+    # Whole twentieths around the data.
+    first, last = floor(20 * min(dot.value for dot in dots)), ceil(20 * max(dot.value for dot in dots))
+    x = Axis(
+        "mean over datasets",
+        ticks=[step / 20 for step in range(first, last + 1)],
+        format=".2f",
+        domain=(first / 20, last / 20),
+    )
+    return dot_chart(dots, title="How much of the rare class is found", x=x, keys=_KEYS)
+
+
+def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> StudyTable:
+    """The numbers of the chart."""
+    ordered = _best_first(rows)
+    columns = mean_columns(HEADLINE, ordered)
+    return StudyTable(
+        ["Method", *(title for _ in HEADLINE.regimes for title in METRICS.values())],
+        [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(ordered)],
+        groups=[(title, len(METRICS)) for title in _titles(counts).values()],
+    )
 
 
 def publish_paper(study: PaperStudy, out: Path, *, command: str, begin: float) -> StudySection:

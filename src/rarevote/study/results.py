@@ -11,7 +11,7 @@ import numpy as np
 
 from rarevote.meaning.ranking import FlagCurve
 from rarevote.study.cells import CellOutcome
-from rarevote.study.scoring import RANKS, SCORES
+from rarevote.study.measures import RANKS, SCORES
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,6 @@ def put_together(
     """The seeds of one dataset and method as one result; one failed seed spoils it.
 
     Args:
-        dataset: slug of the dataset.
-        method: name of the method.
-        outcomes: one per seed.
         reference: outcomes of the method whose number of flags is the yardstick (Dawid–Skene).
     """
     for outcome in outcomes:

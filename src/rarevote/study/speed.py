@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rarevote.charts.parts import Chart, Key
+from rarevote.charts.svg import Chart, Key
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD, method_title
 from rarevote.simulate.crowds import simulate_crowd

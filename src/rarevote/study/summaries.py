@@ -6,16 +6,83 @@ deviations from the per-dataset rows: all 22 two-class sets, all 11 others, and 
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from importlib import resources
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.measures import CALIBRATION, DECISION, MEASURE_NOTES, MEASURES, RANKING
-from rarevote.study.printed import dataset_title
 from rarevote.study.results import Results
 from rarevote.study.tables import StudyTable, TableCell, mean_and_sd, ranked
+
+#: the paper's methods in the order of its summary tables
+PAPER_METHODS = ("majority-vote", "dawid-skene", "glad", "crowdfm", "plat", "cc-rasch")
+
+#: rows that cannot be compared, and why; by the paper's name of the dataset and the method
+DOUBTFUL_ROWS = {
+    ("bird", "plat"): "the paper's row has the imbalance and the scores of Bird, so it belongs to the other release",
+}
+
+
+def dataset_title(info: DatasetInfo) -> str:
+    """The paper's name of a dataset, or the slug of one that the paper has not."""
+    return info.paper_name or info.slug
+
+
+class PrintedRow(NamedTuple):
+    """A row of the paper's per-dataset table."""
+
+    imbalance: float
+    annotations_per_item: float
+    minority_recall: float
+    minority_recall_sd: float
+    macro_f1: float
+    macro_f1_sd: float
+
+
+class PrintedMean(NamedTuple):
+    """A cell of the paper's summary tables: mean and sample standard deviation over datasets."""
+
+    mean: float
+    sd: float
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (resources.files("rarevote") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@cache
+def printed_results() -> dict[tuple[str, str], PrintedRow]:
+    """The per-dataset table, by the paper's name of the dataset and our name of the method, in printed order.
+
+    Example:
+        >>> printed_results()["CF", "cc-rasch"].minority_recall
+        0.667
+    """
+    return {
+        (row["dataset"], row["method"]): PrintedRow(*(float(row[name]) for name in PrintedRow._fields))
+        for row in _rows("paper_results.csv")
+    }
+
+
+@cache
+def printed_summaries() -> dict[tuple[str, str, str, str], PrintedMean]:
+    """The summary tables, by table, regime, method and metric.
+
+    Example:
+        >>> printed_summaries()["binary", "all", "cc-rasch", "balanced_accuracy"]
+        PrintedMean(mean=0.847, sd=0.127)
+    """
+    return {
+        (row["table"], row["regime"], row["method"], row["metric"]): PrintedMean(float(row["mean"]), float(row["sd"]))
+        for row in _rows("paper_summaries.csv")
+    }
+
 
 LARGE_ANNOTATIONS = 20_000
 LARGE_ITEMS = 4_000
@@ -155,14 +222,7 @@ def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bo
 def summary_text(
     table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Collection[str]
 ) -> StudyTable:
-    """A summary table in the paper's layout, with a note on what is absent from it.
-
-    Args:
-        table: which of the tables.
-        rows: from :func:`summary_rows`.
-        sets: the datasets of the study, absent ones included.
-        absent: slugs of those that are not at hand.
-    """
+    """A summary table in the paper's layout, with a note on what is absent from it."""
     columns = mean_columns(table, rows, with_sd=True)
     counts = [
         f"{regime.title}: {n_at_hand(regime, sets, absent)} of {len(members(regime, sets))}" for regime in table.regimes

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from math import floor
 from typing import ClassVar
 
-from rarevote.charts.parts import Chart
+from rarevote.charts.svg import Chart
 from rarevote.crowd.words import percent
 from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_simulated
 from rarevote.study.figures import Axis, Mark, line_chart, marks_with_intervals
-from rarevote.study.intervals import MeanInterval, mean_interval, slope
+from rarevote.study.measures import MeanInterval, mean_interval, slope
 from rarevote.study.tables import StudyTable
 
 RARE, FREQUENT = 1, 0

@@ -17,7 +17,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -31,9 +32,8 @@ from starlette.routing import Route
 
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
-from rarevote.page.assets import asset, page_style, template
+from rarevote.page.report import asset, page_style, template
 from rarevote.workbench.guard import HOSTS, Guard, Headers
-from rarevote.workbench.keys import CLAIMS_KEY, UNDO_KEY, UNSURE_KEY, class_keys
 from rarevote.workbench.shelf import PICTURE_TYPES
 from rarevote.workbench.sitting import UNSURE, OvertakenError, Sitting, SittingProgress
 
@@ -345,3 +345,22 @@ def _pace(progress: SittingProgress) -> tuple[str, str]:
     minutes = round(left / 60)
     words = f"about {counted(minutes, 'minute')} left" if minutes else "under a minute left"
     return (f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "), words
+
+
+UNSURE_KEY, UNDO_KEY, CLAIMS_KEY = "u", "z", "p"
+_RESERVED = {UNSURE_KEY, UNDO_KEY, CLAIMS_KEY}
+_KEYS = [key for key in "1234567890" + ascii_lowercase + ascii_uppercase if key.lower() not in _RESERVED]
+
+
+def class_keys(names: Sequence[str]) -> list[str]:
+    """A key for each class: its own name if that is one key, else the next digit, letter or capital; empty if none is
+    left.
+
+    >>> class_keys(["defect", "sound"]), class_keys(["0", "1", "other"])
+    (['1', '2'], ['0', '1', '2'])
+    >>> class_keys([f"class {i}" for i in range(60)])[-5:]
+    ['Y', '', '', '', '']
+    """
+    own = {name for name in names if name in _KEYS}
+    rest = iter([key for key in _KEYS if key not in own])
+    return [name if name in own else next(rest, "") for name in names]

@@ -54,10 +54,7 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
     """Serve until Ctrl-C, which is the way to end it.
 
     Args:
-        sitting: what is answered.
-        opened: made by :func:`listen`.
         tell: is given the address, with its token, once it can be opened.
-        browser: whether to open it.
     """
     import uvicorn
 

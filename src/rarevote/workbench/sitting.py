@@ -223,10 +223,7 @@ class Sitting:
         self._tick()
 
     def undo(self, number: int) -> None:
-        """Take the last answer back.
-
-        Args:
-            number: the item that was last when the expert looked.
+        """Take the last answer back, of the item that was last when the expert looked.
 
         Raises:
             OvertakenError: another answer is the last one now.

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rarevote.errors import InputError
-from rarevote.meaning.audit.draws import Urn, whole_weights
-from rarevote.meaning.audit.strata import build_strata, cuts
+from rarevote.meaning.audit.strata import Urn, build_strata, cuts, whole_weights
 
 
 def test_a_draw_is_what_the_text_says() -> None:

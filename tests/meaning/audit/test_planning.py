@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from rarevote.meaning.audit.estimates import Estimates
+from rarevote.meaning.audit.estimates import Estimates, base_logits, recalibrate
 from rarevote.meaning.audit.planning import _GAMMAS, _candidate_weights, _kelly, estimate_phase, plan_certificate
-from rarevote.meaning.audit.recalibration import base_logits, recalibrate
 from rarevote.meaning.audit.strata import Strata
 from rarevote.meaning.audit.wealth import Wealth
 from tests.meaning.audit.worlds import finished, started

@@ -10,10 +10,9 @@ import pytest
 
 import rarevote.meaning.audit.answers
 import rarevote.meaning.audit.audit
-import rarevote.meaning.audit.draws
 import rarevote.meaning.audit.journal
 import rarevote.meaning.audit.strata
-import rarevote.meaning.floor
+import rarevote.meaning.expect
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.words import (
     advice_words,
@@ -108,10 +107,9 @@ def test_expert_and_crowd_disagree() -> None:
     [
         rarevote.meaning.audit.answers,
         rarevote.meaning.audit.audit,
-        rarevote.meaning.audit.draws,
-        rarevote.meaning.floor,
-        rarevote.meaning.audit.journal,
         rarevote.meaning.audit.strata,
+        rarevote.meaning.expect,
+        rarevote.meaning.audit.journal,
     ],
 )
 def test_examples(module: object) -> None:

@@ -1,8 +1,8 @@
-"""Options that several verbs share, how their text becomes values, and where rows go.
+"""Options that several verbs share, how their text becomes values, what they read, and where rows go.
 
 Options that belong together are one frozen record whose fields say how each looks on the command line. A verb that
 wants such records is decorated with :func:`takes` and gets one of each as its first arguments; its command line gets
-their options. So an option is declared once, whoever uses it.
+their options. So an option is declared once, whoever uses it. Verbs that read labels take a :class:`Reading`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,28 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import typer
 from typer.models import ArgumentInfo
 
-from rarevote.cli.show import say
+from rarevote.cli.show import export_summary, reading_files, say, tell_export, tell_notes
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms import PLATFORMS
 
 if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
+    from rarevote.meaning.audit.journal import Journal
     from rarevote.methods.base import Estimator
+    from rarevote.workbench.shelf import Pictures
+    from rarevote.workbench.sitting import Sitting
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -248,15 +257,7 @@ def check_result_file(out: Path | None, *, as_json: bool) -> None:
 def write_result(
     rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, quiet: bool, example: str = "result.csv"
 ) -> None:
-    """Rows to the file, or to standard output; a terminal, where they would bury the summary, is told how to get them.
-
-    Args:
-        rows: the columns by name.
-        out: the file.
-        spreadsheet_safe: whether formulas are made harmless.
-        quiet: whether only data are wanted, so that a terminal gets them too.
-        example: the name of a file, for the advice.
-    """
+    """Rows to the file or to standard output; a terminal, where they would bury the summary, hears how to get them."""
     from rarevote.io.write.columns import write_columns, write_rows
 
     if out is None and sys.stdout.isatty() and not quiet:
@@ -265,3 +266,195 @@ def write_result(
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)
     else:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
+
+
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="NAME",
+        help=f"The platform: {', '.join(PLATFORMS)}. Detected if not given.",
+        autocompletion=one_of(*PLATFORMS),
+    ),
+]
+Question = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Which question, if several were asked; with aggregate, all answers every one of them."
+    ),
+]
+FreeText = Annotated[
+    bool, typer.Option("--free-text", help="Take a question although its answers are free text, each a class.")
+]
+Multilabel = Annotated[
+    bool, typer.Option("--multilabel", help="Several choices per answer: make one yes/no problem per choice.")
+]
+IncludePredictions = Annotated[
+    bool,
+    typer.Option("--include-predictions", help="Take models' predictions in as further workers (model:<version>)."),
+]
+PredictionColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prediction-column",
+        metavar="COLUMN",
+        help="A column that holds what a model says, such as an LLM judge: a further worker of an export, marked as a "
+        "model in a wide table. Repeatable.",
+    ),
+]
+GoldColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the command line says about the labels."""
+
+    PANEL: ClassVar[str] = "What the labels are"
+
+    labels: LabelsFiles
+    columns: Columns = None
+    show: Show = None
+    keep: Keep = "all"
+    missing: Missing = "error"
+    abstain: Abstain = None
+    classes: Classes = None
+    wide: Wide = False
+    file_format: FileFormat = None
+    has_header: HasHeader = True
+    sheet: Sheet = None
+    platform: From = None
+    question: Question = None
+    multilabel: Multilabel = False
+    include_predictions: IncludePredictions = False
+    prediction_columns: PredictionColumns = None
+    gold_column: GoldColumn = None
+    free_text: FreeText = False
+
+    @property
+    def title(self) -> str:
+        """What messages call the input."""
+        first = "standard input" if self.labels[0] == "-" else self.labels[0]
+        return first + (f" and {len(self.labels) - 1} more" if len(self.labels) > 1 else "")
+
+    @property
+    def columns_by_role(self) -> dict[str, str] | None:
+        """Which column is which."""
+        return parse_columns(self.columns)
+
+    def options(self) -> dict[str, Any]:
+        """The options as :func:`rarevote.read` takes them."""
+        return {
+            "columns": self.columns_by_role,
+            "show": tuple(self.show or ()),
+            "keep": self.keep,
+            "missing": self.missing,
+            "abstain": tuple(self.abstain or ()),
+            "classes": self.classes,
+            "wide": self.wide,
+            "file_format": self.file_format,
+            "has_header": self.has_header,
+            "sheet": self.sheet,
+            "platform": self.platform,
+            "question": self.question,
+            "multilabel": self.multilabel,
+            "include_predictions": self.include_predictions,
+            "prediction_columns": tuple(self.prediction_columns or ()),
+            "gold_column": self.gold_column,
+            "free_text": self.free_text,
+        }
+
+    def read(self, *, quiet: bool = False) -> Crowd:
+        """Read the votes, and say what was read."""
+        from rarevote.io.read.crowd import read
+
+        with reading_files(self.title, quiet=quiet):
+            crowd = read(list(self.labels), **self.options())
+        if not quiet:
+            tell_crowd(crowd)
+        return crowd
+
+
+def tell_crowd(crowd: Crowd) -> None:
+    """Say what was read."""
+    votes = crowd.annotations
+    if crowd.export is not None:
+        tell_export(export_summary(crowd.export))
+        say()
+    tell_notes(crowd.notes)
+    say(
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+    )
+    if votes.n_dropped:
+        say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")
+    if votes.abstentions:
+        say(f"{sum(votes.abstentions.values()):,} abstentions by {len(votes.abstentions):,} workers")
+    if len(votes.unanswered):
+        first = votes.unanswered[0]
+        say(f"{len(votes.unanswered):,} tasks got abstentions only and have no result (first: {first})")
+
+
+Images = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FOLDER", help="Show image files from here and from below, and no others. Repeatable."),
+]
+ImagesFrom = Annotated[
+    list[str] | None,
+    typer.Option(metavar="HOST", help="Show images from this host, over https. Repeatable."),
+]
+Who = Annotated[str | None, typer.Option(metavar="NAME", help="Who answers; kept with every answer.")]
+Port = Annotated[int, typer.Option(metavar="N", help="The port on 127.0.0.1; 0 is any that is free.")]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")]
+
+
+@dataclass(frozen=True)
+class WorkbenchOptions:
+    """How the workbench runs, and what it may show."""
+
+    images: Images = None
+    images_from: ImagesFrom = None
+    who: Who = None
+    port: Port = 0
+    no_browser: NoBrowser = False
+
+    def pictures(self) -> Pictures:
+        """Which texts are pictures."""
+        from rarevote.workbench.serve import need_server
+        from rarevote.workbench.shelf import Pictures
+
+        need_server()
+        if not 0 <= self.port < 65_536:
+            raise ParameterError(f"--port must lie between 0 and 65535, got {self.port}")
+        return Pictures(self.images or [], self.images_from or [])
+
+    def run(
+        self,
+        sit: Callable[[Journal], Sitting],
+        writing: AbstractContextManager[Journal],
+        *,
+        quiet: bool,
+        as_json: bool,
+    ) -> Sitting:
+        """Serve until it is ended; the journal is ours as long."""
+        from rarevote.workbench.serve import listen, serve
+
+        with writing as journal, listen(self.port) as opened:
+            sitting = sit(journal)
+
+            def tell(address: str) -> None:
+                say(f"The workbench is open, on this machine only: {address}")
+                if not quiet:
+                    say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
+
+            serve(sitting, opened, tell=tell, browser=not self.no_browser)
+            progress = sitting.progress
+        figures = {"answered": progress.done, "unsure": progress.unsure, "asked": progress.total,
+                   "journal": str(journal.path)}  # fmt: skip
+        if as_json:
+            typer.echo(json.dumps(figures, ensure_ascii=False))
+        if not quiet:
+            say(f"{progress.done:,} of {progress.total:,} answered in this {sitting.noun}; all are in {journal.path}")
+        return sitting

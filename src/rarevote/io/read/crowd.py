@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, Keep, Missing
-from rarevote.crowd.names import in_kind, listed, unmatched
-from rarevote.crowd.notebook import facts_html
-from rarevote.crowd.stored_names import positions_of
+from rarevote.crowd.names import in_kind, listed, positions_of, unmatched
+from rarevote.crowd.words import facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, look

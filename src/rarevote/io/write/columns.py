@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.stored_names import StoredNames
+from rarevote.crowd.names import StoredNames
 from rarevote.errors import InputError
 from rarevote.io.arrow_files import need_pyarrow, write_arrow
 from rarevote.io.duck import OF_THE_DISK, connection, first_line, identifier

@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError
-from rarevote.meaning.audit.certificate import certificate
-from rarevote.meaning.audit.draws import shuffle_key
-from rarevote.meaning.audit.estimates import Estimate, Estimates
+from rarevote.meaning.audit.estimates import Estimate, Estimates, Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.journal import Journal, journal_path, read_journal, standing, writing
 from rarevote.meaning.audit.opening import check_whole, now, open_plan
 from rarevote.meaning.audit.plan_file import (
@@ -29,12 +27,21 @@ from rarevote.meaning.audit.plan_file import (
     to_text,
     write_plan,
 )
-from rarevote.meaning.audit.planning import Forecast, estimate_phase, forecasts, plan_certificate, plan_estimate
-from rarevote.meaning.audit.progress import Step, step_of, to_be_bought
-from rarevote.meaning.audit.recalibration import Recalibration, base_logits, recalibrate
+from rarevote.meaning.audit.planning import (
+    Forecast,
+    Step,
+    estimate_phase,
+    forecasts,
+    plan_certificate,
+    plan_estimate,
+    step_of,
+    to_be_bought,
+)
 from rarevote.meaning.audit.replay import Replay
+from rarevote.meaning.audit.strata import shuffle_key
 from rarevote.meaning.audit.wealth import Stakes, Wealth
-from rarevote.meaning.floor import Share, floor_reviews, most_positives
+from rarevote.meaning.audit.words import certificate
+from rarevote.meaning.expect import Share, floor_reviews, most_positives
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
@@ -152,7 +159,6 @@ class Audit:
         """Write the plan, whole or not at all.
 
         Args:
-            path: the file.
             journal: the journal beside it, if it is the caller who writes there.
 
         Raises:

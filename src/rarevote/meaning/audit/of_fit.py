@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import as_name_array, find_name, listed
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.plan_file import Aim, plain_name
+from rarevote.meaning.audit.plan_file import plain_name
 from rarevote.meaning.calibrate import calibrate_fit
-from rarevote.meaning.floor import Share
+from rarevote.meaning.expect import Share
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -29,17 +29,10 @@ def audit_of_fit(
     name: Any,
     target: Share,
     *,
-    confidence: Share = 0.95,
-    flag_cost: float = 1.0,
-    aim: Aim = "certificate",
-    budget: int | None = None,
-    seed: int | None = None,
     files: Mapping[str, Any] | None = None,
-    labels_sha256: str | None = None,
-    gold_sha256: str | None = None,
-    earlier: Sequence[Audit] = (),
+    **options: Any,
 ) -> Audit:
-    """Start an audit of one class; see :meth:`Audit.start` for what is not said here.
+    """Start an audit of one class.
 
     Tasks that got abstentions only are part of the population and take the mean score.
 
@@ -47,15 +40,8 @@ def audit_of_fit(
         fitted: the fit. Its gold leaves the population, and positives among it count as found.
         name: the class, as it is in the data or as a person types it.
         target: the recall to prove.
-        confidence: of the certificate.
-        flag_cost: what a flagged item costs, in reviews.
-        aim: "certificate" or "estimate".
-        budget: the most reviews to ask for.
-        seed: for tests only.
         files: what the plan is to remember of the files, beside every task's best other class.
-        labels_sha256: SHA-256 of the labels.
-        gold_sha256: SHA-256 of the gold.
-        earlier: earlier audits of the same labels.
+        **options: as in :meth:`Audit.start`.
 
     Raises:
         ParameterError: no class has that name, or a parameter is out of range.
@@ -71,17 +57,10 @@ def audit_of_fit(
         np.concatenate([score, np.full(len(votes.unanswered), score.mean())]),
         name=classes[k],
         target=target,
-        confidence=confidence,
-        flag_cost=flag_cost,
-        aim=aim,
-        budget=budget,
         gold=fitted.gold,
         classes=classes,
-        seed=seed,
-        labels_sha256=labels_sha256,
-        gold_sha256=gold_sha256,
         source={**(files or {}), **_best_others(votes, fitted.calibrate().posterior, k)},
-        earlier=earlier,
+        **options,
     )
 
 

@@ -16,7 +16,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit.answers import ExpertWords
 from rarevote.meaning.audit.plan_file import Aim, Plan, plain_name
 from rarevote.meaning.audit.strata import build_strata
-from rarevote.meaning.floor import Share, exact_share
+from rarevote.meaning.expect import Share, exact_share
 
 
 def open_plan(

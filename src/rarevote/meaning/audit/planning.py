@@ -8,17 +8,15 @@ false. For a candidate set ``F_j`` the expected growth of its log wealth at the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rarevote.meaning.audit.draws import whole_weights
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.meaning.audit.strata import whole_weights
 from rarevote.meaning.audit.wealth import Stakes, Wealth
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _GAMMAS = np.array([0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
 _TAUS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, inf])
@@ -186,3 +184,35 @@ def _best_growth(
     ends = [(chances * np.log1p(-_GAMMAS[end][:, None] * share)).sum(axis=(0, 2)) for end in (low, high)]
     growth = np.where(won, inf, np.maximum(*ends))
     return growth, _GAMMAS[np.where(ends[1] > ends[0], high, low)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point of the curve.
+
+    Attributes:
+        reviews: items that the expert answered.
+        flagged: items of the certified set that nobody has looked at.
+    """
+
+    reviews: int
+    flagged: int
+
+
+def step_of(wealth: Wealth) -> Step:
+    """Where an audit stands."""
+    return Step(int(wealth.reviewed.sum()), wealth.unreviewed(wealth.certified))
+
+
+def to_be_bought(here: Step, forecasts: Iterable[Forecast]) -> list[Step]:
+    """From here on: fewer flagged items for more reviews, as far as they are expected to become fewer.
+
+    >>> ahead = [Forecast(3, 80.0, 500, 0.0, 0.0), Forecast(2, 60.0, 400, 0.0, 0.0), Forecast(1, 900.0, 90, 0.0, 0.0)]
+    >>> [(step.reviews, step.flagged) for step in to_be_bought(Step(100, 700), ahead)]
+    [(100, 700), (160, 400), (1000, 90)]
+    """
+    kept = [here]
+    for forecast in sorted(forecasts, key=lambda one: (one.reviews, one.flagged)):
+        if forecast.flagged < kept[-1].flagged:
+            kept.append(Step(here.reviews + round(forecast.reviews), forecast.flagged))
+    return kept

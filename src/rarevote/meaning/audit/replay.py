@@ -9,9 +9,9 @@ import numpy as np
 
 from rarevote.errors import InputError
 from rarevote.meaning.audit.answers import ExpertWords
-from rarevote.meaning.audit.draws import Urn
 from rarevote.meaning.audit.plan_file import Answer, Plan, Round, first_different
-from rarevote.meaning.audit.progress import step_of
+from rarevote.meaning.audit.planning import step_of
+from rarevote.meaning.audit.strata import Urn
 from rarevote.meaning.audit.wealth import Stakes, Wealth
 
 # So many bets are decided in one go, which bounds memory.

@@ -1,18 +1,109 @@
-"""The frozen ranking, cut into strata: what an audit may flag, from the first stratum downwards."""
+"""The frozen ranking, cut into strata: what an audit may flag, from the first stratum downwards.
+
+Draws come from SHA-256: the same on every machine and for ever, whatever happens to random generators.
+
+Draw ``index`` (from 0) of round ``round`` (from 1) under a seed of 64 bits hashes the ASCII text ``seed:round:index``,
+the seed as 16 hexadecimal digits, the others in decimal. The first 16 bytes of the digest, read as a big-endian whole
+number ``A``, choose the stratum, the last 16, ``B``, the item:
+
+- weights ``w_b`` are whole numbers and ``R_b`` items of stratum ``b`` are left, ``Omega = sum w_b R_b``. The stratum is
+  the first ``b`` with ``sum_{a <= b} w_a R_a > floor(A Omega / 2^128)``;
+- the items left of a stratum stand in a row, at first in the order of the plan. The one at position
+  ``floor(B R_b / 2^128)`` (from 0) is drawn, and the last of the row takes its place.
+
+So every item left of stratum ``b`` has probability ``w_b / Omega``. Whole numbers leave nothing to rounding, and a draw
+costs as little among a million items as among ten: only places that differ from the original row are kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError
-from rarevote.meaning.audit.draws import shuffle_key
 
-FloatArray = NDArray[np.float64]
+# The largest weight of a round: small enough for exact sums of 64-bit integers over millions of items.
+_MAX_WEIGHT = 2**32
+
+
+def digest(seed: int, *parts: object) -> bytes:
+    """SHA-256 of seed and parts, with colons between.
+
+    >>> digest(1, 2, 3) == sha256(b"0000000000000001:2:3").digest()
+    True
+    """
+    return sha256(":".join([f"{seed:016x}", *map(str, parts)]).encode()).digest()
+
+
+def shuffle_key(seed: int, *parts: object) -> Callable[[object], bytes]:
+    """A key that sorts names into a random order: SHA-256 of seed, parts and the name as Python writes it.
+
+    >>> shuffle_key(1, "tie")("a") == sha256(b"0000000000000001:tie:'a'").digest()
+    True
+    """
+    prefix = ":".join([f"{seed:016x}", *map(str, parts), ""])
+    return lambda name: sha256(f"{prefix}{name!r}".encode()).digest()
+
+
+def whole_weights(weights: ArrayLike) -> list[int]:
+    """Weights as whole numbers of at least 1, the largest 2^32.
+
+    >>> whole_weights([1.0, 0.25, 0.0])
+    [4294967296, 1073741824, 1]
+    """
+    w: NDArray[np.float64] = np.asarray(weights, dtype=np.float64)
+    return [max(1, round(x)) for x in (w / w.max() * _MAX_WEIGHT).tolist()]
+
+
+class Urn:
+    """What is left of every stratum, and the next item to be drawn.
+
+    Args:
+        sizes: items of each stratum, ``N_b``.
+
+    Example:
+        >>> urn = Urn([2, 3])
+        >>> drawn = [urn.draw(7, 1, index, [1, 1]) for index in range(5)]
+        >>> sorted(drawn)
+        [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+    """
+
+    def __init__(self, sizes: Iterable[int]) -> None:
+        self.left = list(sizes)
+        self._moved: list[dict[int, int]] = [{} for _ in self.left]
+        self._weights: list[int] = []
+        self._masses: list[int] = []
+        self._total = 0
+
+    def draw(self, seed: int, round_number: int, index: int, weights: list[int]) -> tuple[int, int]:
+        """Draw an item: its stratum and its place in the stratum's original row."""
+        hashed = digest(seed, round_number, index)
+        if weights != self._weights:
+            self._weights = list(weights)
+            self._masses = [w * left for w, left in zip(weights, self.left, strict=True)]
+            self._total = sum(self._masses)
+        masses = self._masses
+        point = int.from_bytes(hashed[:16], "big") * self._total >> 128
+        stratum = 0
+        while point >= masses[stratum]:
+            point -= masses[stratum]
+            stratum += 1
+        place = int.from_bytes(hashed[16:], "big") * self.left[stratum] >> 128
+        moved = self._moved[stratum]
+        self.left[stratum] -= 1
+        masses[stratum] -= weights[stratum]
+        self._total -= weights[stratum]
+        last = self.left[stratum]
+        item = moved.get(place, place)
+        moved[place] = moved.pop(last, last)
+        return stratum, item
+
 
 _MIN_EXPECTED = 5.0
 _FIRST_SHARE, _MIN_FIRST = 0.6, 3.0
@@ -71,7 +162,6 @@ def build_strata(tasks: Sequence[Any], scores: ArrayLike, seed: int) -> Strata:
     Args:
         tasks: the population, (N); text or numbers, each once.
         scores: calibrated probability of the class, (N).
-        seed: seed of the audit.
 
     Raises:
         InputError: no tasks, lengths that differ, a score that is no probability, or no score at all.

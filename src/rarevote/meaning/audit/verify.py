@@ -15,8 +15,8 @@ from typing import Any
 from rarevote.errors import InputError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.certificate import FORMAT, VERSION
 from rarevote.meaning.audit.plan_file import read_text
+from rarevote.meaning.audit.words import FORMAT, VERSION
 
 # Logarithms differ in the last place between machines.
 _TOLERANCE = 1e-9
@@ -54,8 +54,6 @@ def verify(plan: str | Audit, claimed: str | Mapping[str, Any], *, labels_sha256
     """Reasons why a certificate does not follow from a plan; empty if it does.
 
     Args:
-        plan: the plan file's text, or an audit.
-        claimed: the certificate, as text or record.
         labels_sha256: SHA-256 of the labels at hand, to check that the audit was about them.
     """
     try:

@@ -21,10 +21,8 @@ from fractions import Fraction
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from rarevote.crowd.numerics import FloatArray, IntArray
 
 # A top_j within this share of the terms it is made of is decided in rational numbers.
 _ROUNDING = 1e-9

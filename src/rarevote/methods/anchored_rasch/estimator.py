@@ -10,27 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import ByBalance
+from rarevote.crowd.numerics import ByBalance, FloatArray
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.tables import Table
-from rarevote.methods.anchored_rasch.anchors import AnchorCount, Anchors, AnchorSmoothing, AnchorSums, anchors_from
 from rarevote.methods.anchored_rasch.model import (
+    AnchorCount,
     AnchoredModel,
     AnchoredReport,
     AnchoredShared,
+    Anchors,
+    AnchorSmoothing,
+    AnchorSums,
     ReportShared,
     ReportSums,
+    anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, recognised
+from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.methods.parameters import check_count, check_number
-
-FloatArray = NDArray[np.float64]
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8

@@ -52,7 +52,7 @@ def _count_shares(
     counts: Floats,  # (m, K, K), added to: worker, label, class
     class_mass: Floats,  # (K), added to: sum of the vote shares
 ) -> None:
-    """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
+    """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.model`."""
     K = class_mass.shape[0]
     share = np.empty(K)
     for task in range(task_ptr.shape[0] - 1):

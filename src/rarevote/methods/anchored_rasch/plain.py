@@ -19,7 +19,7 @@ def count_shares(
     counts: Floats,  # (m, K, K), added to: worker, label, class
     class_mass: Floats,  # (K), added to: sum of the vote shares
 ) -> None:
-    """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.anchors`."""
+    """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.model`."""
     K, gold = class_mass.size, shard.gold
     rows = shard.rows
     n_votes = np.diff(shard.task_ptr)[:, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +16,7 @@ from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, WeightsError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.parameters import check_count
+from rarevote.methods.checks import check_count
 
 if TYPE_CHECKING:
     from rarevote.methods.crowdfm.network import CrowdFMWeights
@@ -30,6 +31,7 @@ _HOW_TO_GET_WEIGHTS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class CrowdFM(Estimator):
     """A graph network over the annotation graph: workers, tasks and options exchange messages in ten layers.
 
@@ -48,18 +50,11 @@ class CrowdFM(Estimator):
 
     method_name: ClassVar[str] = "crowdfm"
 
-    def __init__(
-        self,
-        n_seeds: int = 4,
-        *,
-        random_state: int = 0,
-        weights: str | os.PathLike[str] | None = None,
-        option_vectors: Any = None,
-    ) -> None:
-        self.n_seeds = n_seeds
-        self.random_state = random_state
-        self.weights = weights
-        self.option_vectors = option_vectors
+    n_seeds: int = 4
+    _: KW_ONLY
+    random_state: int = 0
+    weights: str | os.PathLike[str] | None = None
+    option_vectors: Any = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_count("n_seeds", self.n_seeds)

@@ -1,5 +1,5 @@
 """Dawid–Skene: a confusion matrix per annotator."""
 
-from rarevote.methods.dawid_skene.estimator import DawidSkene
+from rarevote.methods.dawid_skene.estimator import DawidSkene, OneCoinDawidSkene
 
-__all__ = ["DawidSkene"]
+__all__ = ["DawidSkene", "OneCoinDawidSkene"]

@@ -1,9 +1,9 @@
-"""Dawid–Skene for users: a full confusion matrix per annotator, fitted by EM."""
+"""Dawid–Skene for users: a full confusion matrix per annotator, or one accuracy, fitted by EM."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,11 +15,10 @@ from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
-from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError
-from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, saved_in
+from rarevote.methods.checks import resolve_prior
+from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import resolve_prior
 
 Strategy = Literal["assign", "addition"] | None
 
@@ -119,6 +118,7 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         return list(self._result.parameters.get("objective_history", []))
 
 
+@dataclass(eq=False, repr=False)
 class DawidSkene(ConfusionEstimator):
     """Dawid–Skene: every annotator has a confusion matrix, the class prior is learned.
 
@@ -161,24 +161,14 @@ class DawidSkene(ConfusionEstimator):
     method_name: ClassVar[str] = "dawid-skene"
     worker_table: ClassVar[str | None] = "errors_"
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        tol: float = 1e-5,
-        initial_error_strategy: Strategy = None,
-        *,
-        smoothing: float = 0.0,
-        prior: Any = "estimate",
-        bound: Bound = "crowd-kit",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.initial_error_strategy = initial_error_strategy
-        self.smoothing = smoothing
-        self.prior = prior
-        self.bound = bound
-        self.n_jobs = n_jobs
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Strategy = None
+    _: KW_ONLY
+    smoothing: float = 0.0
+    prior: Any = "estimate"
+    bound: Bound = "crowd-kit"
+    n_jobs: int | None = None
 
     def fit(
         self,
@@ -193,18 +183,14 @@ class DawidSkene(ConfusionEstimator):
     ) -> Self:
         """Aggregate the annotations.
 
+        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
+
         Args:
-            data: as in :meth:`Estimator.fit`.
-            true_labels: as in :meth:`Estimator.fit`.
             initial_error: what is known of the workers, in the layout of :attr:`errors_`: a pandas frame indexed by
                 (worker, label) with a column per true class, or any other frame with columns worker, label and one
                 per class. To "assign", every label that a worker uses needs a row, and values are either counts or
                 probabilities that sum to one per worker and column; for "addition", values are counts, and whatever
                 is left out counts as 0.
-            checkpoint: as in :meth:`EMEstimator.fit`.
-            checkpoint_every: as in :meth:`EMEstimator.fit`.
-            callback: as in :meth:`Estimator.fit`.
-            **options: as in :meth:`Estimator.fit`.
         """
         asked = {"checkpoint": saved_in(checkpoint, checkpoint_every), "initial_error": initial_error}
         return self._fit_data(data, true_labels, options, callback=callback, **asked)
@@ -367,3 +353,53 @@ def _split_layout(data: Any, classes: list[Any]) -> tuple[list[Any], list[Any], 
         if isinstance(error, InputError):
             raise
         raise InputError(f"initial_error must be a frame of numbers in the layout of errors_: {error}") from None
+
+
+@dataclass(eq=False, repr=False)
+class OneCoinDawidSkene(ConfusionEstimator):
+    """Dawid–Skene with one accuracy per annotator, whatever the class; errors are uniform over the other classes.
+
+    ::
+
+        P(worker r says l | the truth is k) = s_r if l = k, else (1 - s_r)/(K - 1)
+
+    The class prior is learned. Results are those of crowd-kit's class of this name, its start (the soft majority
+    vote) and stopping rule included: see :class:`~rarevote.DawidSkene`. Unlike there, gold can be
+    given.
+
+    Args:
+        n_iter: the most EM iterations.
+        tol: stop when crowd-kit's bound, per annotation, gains less than this.
+        initial_error_strategy: accepted for crowd-kit's sake; without effect, there as here.
+        n_jobs: threads; None or -1 for all cores. The result does not depend on it.
+
+    Example:
+        >>> from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene
+        >>> task = [0, 0, 0, 1, 1, 1]
+        >>> worker = ["ann", "bob", "cy", "ann", "bob", "cy"]
+        >>> label = ["yes", "yes", "no", "no", "no", "no"]
+        >>> model = OneCoinDawidSkene().fit((task, worker, label))
+        >>> model.labels_.to_dict()
+        {0: 'yes', 1: 'no'}
+    """
+
+    method_name: ClassVar[str] = "one-coin"
+    worker_table: ClassVar[str | None] = "skills_"
+
+    n_iter: int = 100
+    tol: float = 1e-5
+    initial_error_strategy: Strategy = None
+    _: KW_ONLY
+    n_jobs: int | None = None
+
+    def _model(self, request: Request) -> OneCoinModel:
+        crowd = request.crowd
+        log_prior, estimate = resolve_prior("estimate", crowd.classes)
+        return OneCoinModel(crowd.n_workers, crowd.n_classes, crowd.n_annotations, log_prior, estimate)
+
+    @property
+    def skills_(self) -> Any:
+        """Accuracy of every annotator after the last iteration."""
+        log_confusion = self._parameter("log_confusion")
+        accuracy = np.exp(log_confusion[:, 0, 0]) if log_confusion.ndim == 3 else np.empty(0)
+        return self._series("worker", accuracy, "skill")

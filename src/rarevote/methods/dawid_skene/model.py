@@ -22,12 +22,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import TINY, log_prior_from_mass
+from rarevote.crowd.numerics import TINY, FloatArray, log_prior_from_mass
 from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
-
-FloatArray = NDArray[np.float64]
 
 Bound = Literal["crowd-kit", "exact"]
 

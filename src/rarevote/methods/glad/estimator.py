@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.glad.model import FloatArray, GLADModel, HeldWorkers
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.checks import resolve_prior
+from rarevote.methods.glad.model import GLADModel, HeldWorkers
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
-from rarevote.methods.parameters import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
 
 
+@dataclass(eq=False, repr=False)
 class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     """GLAD (Whitehill et al., 2009): an ability per annotator and an easiness per item, any number of classes.
 
@@ -74,30 +76,17 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
 
-    def __init__(
-        self,
-        n_iter: int = 1000,
-        tol: float = 1e-9,
-        silent: bool = True,
-        labels_priors: Any = None,
-        alphas_priors_mean: Any = None,
-        betas_priors_mean: Any = None,
-        m_step_max_iter: int = 25,
-        m_step_tol: float = 1e-2,
-        *,
-        prior: Any = "uniform",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.silent = silent
-        self.labels_priors = labels_priors
-        self.alphas_priors_mean = alphas_priors_mean
-        self.betas_priors_mean = betas_priors_mean
-        self.m_step_max_iter = m_step_max_iter
-        self.m_step_tol = m_step_tol
-        self.prior = prior
-        self.n_jobs = n_jobs
+    n_iter: int = 1000
+    tol: float = 1e-9
+    silent: bool = True
+    labels_priors: Any = None
+    alphas_priors_mean: Any = None
+    betas_priors_mean: Any = None
+    m_step_max_iter: int = 25
+    m_step_tol: float = 1e-2
+    _: KW_ONLY
+    prior: Any = "uniform"
+    n_jobs: int | None = None
 
     def fit(self, data: Any, true_labels: Any = None, *, classes: Sequence[Any] | None = None, **options: Any) -> Self:
         """Aggregate the annotations; arguments as in :meth:`Estimator.fit`."""

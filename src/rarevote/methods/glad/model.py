@@ -23,11 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import log_prior_from_mass
+from rarevote.crowd.numerics import FloatArray, log_prior_from_mass
 from rarevote.em.model import Shard
 from rarevote.methods.glad import plain
-
-FloatArray = NDArray[np.float64]
 
 _MAX_SCALE_STEPS = 50
 _SCALE_TOLERANCE = 1e-14

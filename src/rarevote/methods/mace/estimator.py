@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.evidence import Evidence, WeighsVotes
+from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes
+from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import check_count, check_number
 
-FloatArray = NDArray[np.float64]
 Start = Literal["crowd-kit", "votes"]
 
 # A restart must beat an earlier one by this much, relative to the objective: rounding must not choose.
@@ -30,6 +29,7 @@ _CLEARLY_BETTER = 1e-9
 _GAIN_PER_ANNOTATION = 1e-7
 
 
+@dataclass(eq=False, repr=False)
 class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """Multi-annotator competence estimation: tells workers who know from workers who spam.
 
@@ -81,34 +81,19 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
     remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
-    def __init__(
-        self,
-        n_restarts: int = 10,
-        n_iter: int = 50,
-        method: MaceMethod = "vb",
-        smoothing: float = 0.1,
-        default_noise: float = 0.5,
-        alpha: float = 0.5,
-        beta: float = 0.5,
-        random_state: int | None = 0,
-        verbose: int = 0,
-        *,
-        strategy_prior: float = 10.0,
-        start: Start = "crowd-kit",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_restarts = n_restarts
-        self.n_iter = n_iter
-        self.method = method
-        self.smoothing = smoothing
-        self.default_noise = default_noise
-        self.alpha = alpha
-        self.beta = beta
-        self.random_state = random_state
-        self.verbose = verbose
-        self.strategy_prior = strategy_prior
-        self.start = start
-        self.n_jobs = n_jobs
+    n_restarts: int = 10
+    n_iter: int = 50
+    method: MaceMethod = "vb"
+    smoothing: float = 0.1
+    default_noise: float = 0.5
+    alpha: float = 0.5
+    beta: float = 0.5
+    random_state: int | None = 0
+    verbose: int = 0
+    _: KW_ONLY
+    strategy_prior: float = 10.0
+    start: Start = "crowd-kit"
+    n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         if self.method not in ("vb", "em"):

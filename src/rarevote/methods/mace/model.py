@@ -27,14 +27,11 @@ from types import ModuleType
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import normalise_rows
+from rarevote.crowd.numerics import FloatArray, normalise_rows
 from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.special import digamma, log_gamma
 from rarevote.methods.mace import plain
-
-FloatArray = NDArray[np.float64]
 
 MaceMethod = Literal["vb", "em"]
 

@@ -1,8 +1,9 @@
-"""Zero-based skill: a weighted vote and the workers' agreement with it, in turns, with a falling step size."""
+"""Votes weighed by how far workers agree with the result: once (Wawa), or in turns with a falling step size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,15 +14,66 @@ from rarevote.crowd.numerics import first_of_best, normalise_rows
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
+from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.methods.parameters import check_count, check_number
 
 # Scores closer than this are a tie: sums of equal skills must not be told apart by their rounding.
 _DECIMALS_OF_TIES = 10
 
 
-class ZeroBasedSkill(PredictsNewTasks):
+class WeightedVote(PredictsNewTasks):
+    """A vote in which every worker has a weight, their skill."""
+
+    takes_new_labels: ClassVar[bool] = True
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
+
+    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+        return _shares(annotations, self._parameter("skills")[worker])
+
+    @property
+    def skills_(self) -> Any:
+        """The skill of every worker: how far their answers equal the result, between 0 and 1."""
+        return self._series("worker", self._parameter("skills"), "skill")
+
+
+def _shares(annotations: Annotations, skills: NDArray[np.float64]) -> NDArray[np.float64]:
+    return normalise_rows(annotations.votes(skills[annotations.worker]))
+
+
+class Wawa(WeightedVote):
+    """Weights every vote by the worker's agreement with the plain majority vote.
+
+    ::
+
+        skill_r = share of r's answers that equal the majority vote of their task
+        score of class k for a task = sum of the skills of those who voted k
+
+    ``probas_`` are the scores divided by their sum; where every voter of a task has skill 0 they are uniform. Ties of
+    the majority vote go to the first class in sorted order, so on tied tasks the skills depend on the order of the
+    class names.
+
+    Example:
+        >>> from rarevote.methods.weighted import Wawa
+        >>> task, worker = [0, 0, 0, 1, 1], ["ann", "bob", "cy", "ann", "bob"]
+        >>> model = Wawa().fit((task, worker, ["yes", "no", "yes", "no", "no"]))
+        >>> model.skills_.to_dict()
+        {'ann': 1.0, 'bob': 0.5, 'cy': 1.0}
+        >>> model.predict(([7, 7], ["bob", "cy"], ["no", "yes"])).to_dict()
+        {7: 'yes'}
+    """
+
+    method_name: ClassVar[str] = "wawa"
+    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:p"}
+
+    def _fit(self, request: Request) -> Fit:
+        annotations = request.annotations
+        skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))
+        return Fit(_shares(annotations, skills), {"skills": skills})
+
+
+@dataclass(eq=False, repr=False)
+class ZeroBasedSkill(WeightedVote):
     """Weights every vote by a skill that follows the worker's agreement with the weighted vote.
 
     All workers start with the skill ``1/K + eps``. Each iteration labels the tasks by the vote weighted with the
@@ -42,7 +94,7 @@ class ZeroBasedSkill(PredictsNewTasks):
         eps: added to the first skill, at least 0.
 
     Example:
-        >>> from rarevote.methods.zero_based_skill import ZeroBasedSkill
+        >>> from rarevote.methods.weighted import ZeroBasedSkill
         >>> task, worker = [0, 0, 0, 1, 1], ["ann", "bob", "cy", "ann", "bob"]
         >>> model = ZeroBasedSkill().fit((task, worker, ["yes", "no", "yes", "no", "no"]))
         >>> {name: round(skill, 6) for name, skill in model.skills_.to_dict().items()}
@@ -50,22 +102,12 @@ class ZeroBasedSkill(PredictsNewTasks):
     """
 
     method_name: ClassVar[str] = "zero-based-skill"
-    takes_new_labels: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
-    def __init__(
-        self,
-        n_iter: int = 100,
-        lr_init: float = 1.0,
-        lr_steps_to_reduce: int = 20,
-        lr_reduce_factor: float = 0.5,
-        eps: float = 1e-5,
-    ) -> None:
-        self.n_iter = n_iter
-        self.lr_init = lr_init
-        self.lr_steps_to_reduce = lr_steps_to_reduce
-        self.lr_reduce_factor = lr_reduce_factor
-        self.eps = eps
+    n_iter: int = 100
+    lr_init: float = 1.0
+    lr_steps_to_reduce: int = 20
+    lr_reduce_factor: float = 0.5
+    eps: float = 1e-5
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_count("n_iter", self.n_iter, at_least=0)
@@ -93,14 +135,4 @@ class ZeroBasedSkill(PredictsNewTasks):
                 request.callback(Progress(iteration, self.n_iter, -float(((agreed - skills) ** 2).sum()), change))
             if change == 0.0:
                 break  # the labels, hence every later iteration, would be the same
-        posterior = normalise_rows(annotations.votes(skills[annotations.worker]))
-        return Fit(posterior, {"skills": skills}, n_iter=iteration, n_passes=iteration)
-
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
-        skills = self._parameter("skills")[worker]
-        return normalise_rows(annotations.votes(skills[annotations.worker]))
-
-    @property
-    def skills_(self) -> Any:
-        """The skill of every worker, between 0 and 1 (the start value included while it lasts)."""
-        return self._series("worker", self._parameter("skills"), "skill")
+        return Fit(_shares(annotations, skills), {"skills": skills}, n_iter=iteration, n_passes=iteration)

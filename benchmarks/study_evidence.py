@@ -11,16 +11,29 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill
-from typing import Literal
+from typing import Any, Literal
 
 from rarevote.charts.svg import to_svg
 from rarevote.errors import InputError
+from rarevote.io.json_text import parse_json
 from rarevote.methods.registry import method_title
-from rarevote.study.headline import write_headline
+from rarevote.study.datasets import list_datasets
+from rarevote.study.experiment import as_code, today
 from rarevote.study.measures import CALIBRATION, MEASURES, RANKING
 from rarevote.study.operating_points import OperatingPoint, operating_chart
-from rarevote.study.printed import PAPER_METHODS
-from rarevote.study.tables import ABSENT, StudyTable, TableCell, ranked, signed, to_markdown, write_text
+from rarevote.study.paper_page import HEADLINE, headline_chart, headline_table
+from rarevote.study.results import ResultRow, Results
+from rarevote.study.summaries import PAPER_METHODS, n_at_hand, summary_rows
+from rarevote.study.tables import (
+    ABSENT,
+    StudyTable,
+    TableCell,
+    escape_markdown,
+    ranked,
+    signed,
+    to_markdown,
+    write_text,
+)
 
 # The paper prints three decimals; a hair more than half of the last one counts as equal.
 _PRINTED = 6e-4
@@ -84,6 +97,70 @@ def write_evidence(study: Path, figures: Path, *, command: str | None = None, da
             headline,
         ]
     )
+
+
+def read_results(path: Path) -> Results:
+    """The results of a study from its ``results.csv``.
+
+    The file has no status: a dataset without figures of any method is absent, and a method that alone lacks a figure
+    does not apply.
+
+    Raises:
+        InputError: the file is not there or is no such file.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as handle:
+            rows = list(csv.DictReader(handle))
+        has_figures = {row["dataset"] for row in rows if row["minority_recall"]}
+        return {(row["dataset"], row["method"]): _result(row, has_figures) for row in rows}
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path}: is no results.csv of a study ({error}); run rarevote study paper first") from None
+
+
+def _result(row: dict[str, str], has_figures: set[str]) -> ResultRow:
+    if not row["minority_recall"]:
+        status: Any = "not applicable" if row["dataset"] in has_figures else "absent"
+        return ResultRow(row["dataset"], row["method"], status)
+    return ResultRow(
+        row["dataset"],
+        row["method"],
+        "done",
+        seeds=int(row["seeds"]),
+        minority_recall=float(row["minority_recall"]),
+        balanced_accuracy=float(row["balanced_accuracy"]),
+    )
+
+
+def write_headline(study: Path, svg: Path, *, command: str | None = None, date: str | None = None) -> str:
+    """Write the figure to ``svg`` and return the table as Markdown, with the date and the command below it.
+
+    Args:
+        study: output folder of ``rarevote study paper``.
+        svg: where the figure goes.
+        command: how the study was run; by default what the study itself recorded.
+        date: when, likewise.
+    """
+    results = read_results(study / "results.csv")
+    recorded = _recorded(study / "paper.section.json")
+    sets = [info for info in list_datasets() if any(slug == info.slug for slug, _ in results)]
+    methods = list(dict.fromkeys(method for _, method in results))
+    rows = summary_rows(HEADLINE, results, sets, methods)
+    if not rows:
+        raise InputError(f"{study / 'results.csv'}: has no method with figures for all binary datasets at hand")
+    present = {slug for (slug, _), result in results.items() if result.status != "absent"}
+    absent = {one.slug for one in sets} - present
+    counts = {regime.key: n_at_hand(regime, sets, absent) for regime in HEADLINE.regimes}
+    write_text(svg, to_svg(headline_chart(rows, counts)))
+    when, how = date or recorded.get("date") or today(), command or recorded.get("command") or "rarevote study paper"
+    return f"{to_markdown(headline_table(rows, counts))}\nMade on {escape_markdown(when)} by {as_code(how)}.\n"
+
+
+def _recorded(path: Path) -> dict[str, str]:
+    try:
+        kept = parse_json(path.read_text(encoding="utf-8"))
+        return {name: str(kept[name]) for name in ("date", "command")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _read(path: Path) -> list[Row]:
