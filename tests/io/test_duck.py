@@ -65,6 +65,18 @@ def test_a_packed_table_that_would_fill_the_memory_is_refused(tmp_path: Path, mo
     monkeypatch.setattr(duck, "_started", None)
 
 
+def test_a_complaint_that_quotes_half_a_letter(tmp_path: Path) -> None:
+    """DuckDB cuts what it quotes by bytes; Python's binding failed over the message and hid what was wrong."""
+    path = tmp_path / "votes.ndjson"
+    for length in range(12):  # some of which cut a letter of two bytes
+        again = f'{{"task":"t1","worker":"w","label":"a","n":"{"x" * length}üüüü","label":"b"}}'
+        path.write_text(f'{{"task":"t0","worker":"w","label":"a"}}\n{again}\n', encoding="utf-8")
+        with pytest.raises(
+            InputError, match=r'votes\.ndjson: not the JSON of a table \(Object .*duplicate key "label"'
+        ):
+            read(path)
+
+
 def test_threads_have_their_own() -> None:
     found: list[int] = []
 

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,32 @@ def connection(*, on_disk: bool = False, limited: bool = False) -> Iterator[Any]
     """
     with _limited_database(on_disk=on_disk) if on_disk or limited else _small_database() as database:
         try:
-            yield database
+            yield _Guarded(database)
         except RuntimeError as error:
             # So DuckDB reports that Ctrl-C was pressed while it was at work.
             if "Query interrupted" in str(error):
                 raise KeyboardInterrupt from None
             raise
+
+
+class _Guarded:
+    """A DuckDB whose errors are its own: where it quotes half a letter of a file, Python fails over the message."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._database, name)
+        return partial(self._called, found) if callable(found) else found
+
+    def _called(self, method: Any, *given: Any, **named: Any) -> Any:
+        try:
+            result = method(*given, **named)
+        except UnicodeDecodeError as error:
+            import duckdb
+
+            raise duckdb.Error(bytes(error.object).decode("utf-8", "replace")) from None
+        return self if result is self._database else result
 
 
 @contextmanager
