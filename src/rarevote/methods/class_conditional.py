@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rarevote.methods.cc_rasch.estimator import CCRasch, MStep
+from rarevote.methods.cc_rasch.estimator import CCRasch
+from rarevote.methods.cc_rasch.model import Ability, Difficulty
 
 
 @dataclass(eq=False, repr=False)
@@ -47,23 +48,11 @@ class ClassConditional(CCRasch):
     method_name: ClassVar[str] = "class-conditional"
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 8}
 
-    ability = "per-class"
-    difficulty = None
-    # The parent reads these, but without difficulty they have no effect.
-    sigma_beta = 1.0
-    sigma_beta_mu = 1.0
-
-    n_iter: int = 300
-    _: KW_ONLY
-    tol: float = 1e-4
-    sigma_alpha: Any = 0.5
-    sigma_alpha_mu: Any = 1.0
-    prior: Any = "uniform"
-    m_step: MStep = "fused"
-    m_step_tol: float = 1e-6
-    accelerate: bool = True
-    dtype: str = "float64"
-    n_jobs: int | None = None
+    # No parameters here; the spreads of difficulties are read by the parent, but have no effect without any.
+    ability: Ability = field(default="per-class", init=False)
+    difficulty: Difficulty = field(default=None, init=False)
+    sigma_beta: Any = field(default=1.0, init=False)
+    sigma_beta_mu: Any = field(default=1.0, init=False)
 
     @property
     def skills_(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +41,7 @@ _NO_PRIOR = 1e-300
 _MAX_TABLE_BYTES = 4e9
 
 
+@dataclass(eq=False, repr=False)
 class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """Class-conditional abilities around anchors: probabilities that mean something, and few false alarms.
 
@@ -102,42 +103,23 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         "shares": "k:share",
     }
 
-    def __init__(
-        self,
-        n_iter: int = 300,
-        *,
-        tol: float = 1e-4,
-        sigma: float = 0.6,
-        spread: float | None = None,
-        tau: float = 8.0,
-        n_nodes: int = 5,
-        rho: float = 0.2,
-        lapse: float = 0.05,
-        cap: float = 10.0,
-        anchor_accuracy: float = 0.7,
-        anchor_weight: float = 1.0,
-        anchor_errors: float = 2.0,
-        rho_a: float = 0.05,
-        accelerate: bool = True,
-        dtype: str = "float64",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.sigma = sigma
-        self.spread = spread
-        self.tau = tau
-        self.n_nodes = n_nodes
-        self.rho = rho
-        self.lapse = lapse
-        self.cap = cap
-        self.anchor_accuracy = anchor_accuracy
-        self.anchor_weight = anchor_weight
-        self.anchor_errors = anchor_errors
-        self.rho_a = rho_a
-        self.accelerate = accelerate
-        self.dtype = dtype
-        self.n_jobs = n_jobs
+    n_iter: int = 300
+    _: KW_ONLY
+    tol: float = 1e-4
+    sigma: float = 0.6
+    spread: float | None = None
+    tau: float = 8.0
+    n_nodes: int = 5
+    rho: float = 0.2
+    lapse: float = 0.05
+    cap: float = 10.0
+    anchor_accuracy: float = 0.7
+    anchor_weight: float = 1.0
+    anchor_errors: float = 2.0
+    rho_a: float = 0.05
+    accelerate: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         for name in ("sigma", "tau", "anchor_weight", "anchor_errors"):

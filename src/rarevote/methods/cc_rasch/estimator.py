@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ _GAIN_PER_ANNOTATION = 1e-8
 _MAX_UNPROFILED_VOTES = 100_000
 
 
+@dataclass(eq=False, repr=False)
 class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """Class-conditional Rasch model: finds the rare class that a majority vote loses.
 
@@ -92,38 +94,21 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         "n_tasks": ":n",
     }
 
-    def __init__(
-        self,
-        n_iter: int = 300,
-        *,
-        tol: float = 1e-4,
-        sigma_alpha: Any = 0.5,
-        sigma_beta: Any = 0.5,
-        sigma_alpha_mu: Any = 1.0,
-        sigma_beta_mu: Any = 1.0,
-        prior: Any = "uniform",
-        ability: Ability = "per-class",
-        difficulty: Difficulty = "per-class",
-        m_step: MStep = "fused",
-        m_step_tol: float = 1e-6,
-        accelerate: bool = True,
-        dtype: str = "float64",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.sigma_alpha = sigma_alpha
-        self.sigma_beta = sigma_beta
-        self.sigma_alpha_mu = sigma_alpha_mu
-        self.sigma_beta_mu = sigma_beta_mu
-        self.prior = prior
-        self.ability = ability
-        self.difficulty = difficulty
-        self.m_step = m_step
-        self.m_step_tol = m_step_tol
-        self.accelerate = accelerate
-        self.dtype = dtype
-        self.n_jobs = n_jobs
+    n_iter: int = 300
+    _: KW_ONLY
+    tol: float = 1e-4
+    sigma_alpha: Any = 0.5
+    sigma_beta: Any = 0.5
+    sigma_alpha_mu: Any = 1.0
+    sigma_beta_mu: Any = 1.0
+    prior: Any = "uniform"
+    ability: Ability = "per-class"
+    difficulty: Difficulty = "per-class"
+    m_step: MStep = "fused"
+    m_step_tol: float = 1e-6
+    accelerate: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
         if self.ability not in ("per-class", "shared"):
