@@ -10,12 +10,12 @@ from __future__ import annotations
 import getpass
 import glob
 import hashlib
+import io
 import os
-import pickle
 import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,20 +62,21 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
         found = super().load(key)
         return found[1] if found is not None and found[0] == key else None
 
-    def _dump(self, obj: Any) -> bytes:
-        content: bytes = super()._dump(obj)
-        return content + _sum(content)
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        content = io.BytesIO()
+        with super()._open_for_write(filepath) as file:
+            yield content
+            file.write(content.getvalue() + _sum(content.getvalue()))
 
     def _load_index(self) -> Any:
-        with suppress(FileNotFoundError), Path(self._index_path).open("rb") as file:
-            if pickle.load(file) == self._version:
-                _require_sum(file.read())
+        with suppress(FileNotFoundError):
+            _require_sum(Path(self._index_path).read_bytes())
         return super()._load_index()
 
     def _load_data(self, name: str) -> Any:
-        content = Path(self._data_path(name)).read_bytes()
-        _require_sum(content)
-        return pickle.loads(content)
+        _require_sum(Path(self._data_path(name)).read_bytes())
+        return super()._load_data(name)
 
 
 def _sum(content: bytes) -> bytes:
