@@ -12,6 +12,7 @@ from rarevote.methods.dawid_skene.estimator import DawidSkene
 from tests.benchmark_data import PRINTED, datasets, load, paper_row, scores
 
 
+@pytest.mark.filterwarnings("ignore:.* votes of .* are few for")  # so they are, on one dataset
 @pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.prove)])
 def test_dawid_skene_gives_every_printed_row(shared_folder: Path, small: bool) -> None:
     assert len(datasets(shared_folder)) == 31

@@ -216,7 +216,7 @@ def load(path: str | Path) -> PredictsNewTasks:
     try:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
         fit = Fit(np.empty((0, len(saved.classes))), _checked(saved, kind), **notes)
-        hints = get_type_hints(kind.__init__)
+        hints = get_type_hints(kind)
         for name, value in saved.parameters.items():
             if name in hints and not _is_of(value, hints[name]):
                 raise ValueError(f"parameter {name} cannot be {value!r:.60}")
