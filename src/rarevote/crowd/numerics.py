@@ -53,6 +53,23 @@ def first_of_best(scores: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(scores.argmax(axis=1))
 
 
+# Cells at a time: the work arrays stay in the cache, whatever the number of tasks.
+_CELLS = 1 << 16
+
+
+def picked(table: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
+    """``table[i, columns[i]]`` for every row i; the rows are numbered a part at a time, not all at once.
+
+    >>> picked(np.array([[1, 2], [3, 4]]), np.array([1, 0])).tolist()
+    [2, 3]
+    """
+    found = np.empty(len(columns), dtype=table.dtype)
+    for begin in range(0, len(columns), _CELLS):
+        part = columns[begin : begin + _CELLS]
+        found[begin : begin + _CELLS] = table[np.arange(begin, begin + len(part)), part]
+    return found
+
+
 class Chooser(Protocol):
     """From the probabilities of some tasks to their classes."""
 
@@ -90,8 +107,6 @@ def best_by_votes(
 
 # Scores this near to each other, relative to the best, are equal.
 _TIE = 1e-12
-# Cells at a time: the work arrays stay in the cache, whatever the number of tasks.
-_CELLS = 1 << 16
 
 
 def balanced_codes(

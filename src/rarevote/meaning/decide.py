@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, IntArray, balanced_codes, first_of_best
+from rarevote.crowd.numerics import FloatArray, IntArray, balanced_codes, first_of_best, picked
 from rarevote.errors import ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.costs import Costs, cost_matrix
@@ -140,9 +140,10 @@ class Argmax(Rule):
         codes = (basis.own if basis.likeliest is None else basis.likeliest).copy()
         if allowed is None:
             return Chosen(codes)
-        refused = np.flatnonzero(~allowed[np.arange(len(codes)), codes])
+        refused = np.flatnonzero(~picked(allowed, codes))
         if refused.size:
-            codes[refused] = best_allowed(basis.probabilities, basis)[refused]
+            votes = None if basis.votes is None else basis.votes[refused]
+            codes[refused] = best_allowed(basis.probabilities[refused], replace(basis, votes=votes))
         return Chosen(codes)
 
 
@@ -266,7 +267,7 @@ class AbstainBelow(Rule):
     def choose(self, basis: Basis) -> Chosen:
         """The other rule's answer where it is probable enough."""
         codes, target = self.rule.choose(basis)
-        probability = basis.calibration.posterior[np.arange(len(codes)), codes]
+        probability = picked(basis.calibration.posterior, codes)
         return Chosen(np.where(probability < self.below, ABSTAINED, codes), target)
 
 
@@ -411,14 +412,14 @@ def decide(
 
 def confidence_of(probabilities: FloatArray, codes: IntArray) -> FloatArray:
     """Probability of each task's decided class, of the likeliest where there is no answer, (n)."""
-    own = probabilities[np.arange(len(codes)), codes]
+    own = picked(probabilities, codes)
     return np.asarray(np.where(codes == ABSTAINED, probabilities.max(axis=1, initial=0.0), own))
 
 
 def expected_costs(calibrated: CalibratedPosterior, codes: IntArray, costs: FloatArray) -> FloatArray:
     """Expected cost of each task's decision, (n); without an answer, that of the best there is."""
     table = calibrated.posterior @ costs
-    own = table[np.arange(len(codes)), codes]
+    own = picked(table, codes)
     return np.asarray(np.where(codes == ABSTAINED, table.min(axis=1, initial=np.inf), own))
 
 

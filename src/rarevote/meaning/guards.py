@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import listed
-from rarevote.crowd.numerics import is_rare
+from rarevote.crowd.numerics import is_rare, picked
 from rarevote.crowd.words import percent
 from rarevote.errors import how
 from rarevote.meaning.decide import Basis, Rule
@@ -100,8 +100,8 @@ def guarded_choice(
     assert votes is not None
     warnings: list[str] = []
     target, n_guarded = None, 0
-    rows = np.arange(crowd.n_tasks)
     reason = why_no_answer(crowd)
+    is_known = known >= 0
     if reason is not None:
         codes, words = votes.argmax(axis=1), "the votes themselves"
         warnings.append(
@@ -109,9 +109,9 @@ def guarded_choice(
             "annotator on the same items, or gold, would help"
         )
     else:
-        chosen = rule.choose(basis)
-        codes, words, target = chosen.codes, rule.words, chosen.target
-        unvoted = (codes >= 0) & (votes[rows, codes] == 0) & (known < 0)
+        (codes, target), words = rule.choose(basis), rule.words
+        voted_for = votes > 0
+        unvoted = (codes >= 0) & ~picked(voted_for, codes) & ~is_known
         if target is not None and target.promised and unvoted.any():
             warnings.append(
                 f"nobody voted {target.name} on {int(unvoted.sum()):,} of the items flagged for its recall: the "
@@ -119,19 +119,21 @@ def guarded_choice(
             )
         elif not allow_unvoted and unvoted.any():
             n_guarded = int(unvoted.sum())
-            voted = rule.choose(replace(basis, only_voted=True))
+            had_target = target is not None
+            voted, target = rule.choose(replace(basis, only_voted=True))
             # What comes of a recall target depends on all tasks that may be flagged.
-            codes = np.where(unvoted, voted.codes, codes) if target is None else voted.codes
-            target = voted.target
-        own = np.where(known >= 0, known, basis.own)
-        n_unvoted = int(((votes[rows, own] == 0) & (known < 0)).sum())
+            where = slice(None) if had_target else unvoted
+            codes[where] = voted[where]
+            del voted  # a number for every task
+        own = np.where(is_known, known, basis.own) if is_known.any() else basis.own
+        n_unvoted = int((~picked(voted_for, own) & ~is_known).sum())
         warnings += doubts(crowd, own, n_unvoted, method=method)
         if rare is not None and is_rare(crowd, rare):
-            note = disagreement_note(votes, rare, int(((codes == rare) & (known < 0)).sum()), crowd.classes[rare])
+            note = disagreement_note(votes, rare, int(((codes == rare) & ~is_known).sum()), crowd.classes[rare])
             warnings += [] if note is None else [note]
     if (note := silence_note(crowd.classes)) is not None:
         warnings.append(note)
-    codes = np.where(known >= 0, known, codes).astype(np.int64)
+    codes = (np.where(is_known, known, codes) if is_known.any() else codes).astype(np.int64, copy=False)
     return Guarded(codes, words, target, n_guarded, tuple(warnings), reason is not None)
 
 
@@ -186,12 +188,12 @@ def disagreement_note(votes: NDArray[np.float64], rare: int, n_labelled: int, na
     >>> disagreement_note(np.array([[0.0, 4.0], [4.0, 0.0]] * 20), 1, 20, "defect") is None
     True
     """
-    mine, all_votes = votes[:, rare], votes.sum(axis=1)
-    pairs = float((mine * (all_votes - 1)).sum())
+    mine = votes[:, rare]
+    pairs = float(sum(mine @ votes[:, k] for k in range(votes.shape[1])) - mine.sum())  # whole numbers: exact
     if n_labelled < _MIN_LABELLED or not pairs:
         return None
-    share = float(mine.sum() / all_votes.sum())
-    joined = float((mine * (mine - 1)).sum()) / pairs
+    share = float(mine.sum() / votes.sum())
+    joined = float(mine @ mine - mine.sum()) / pairs
     if joined - share >= _LITTLE_AGREEMENT * (1.0 - share):
         return None
     return (
