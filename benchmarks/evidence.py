@@ -23,8 +23,14 @@ def commit() -> str:
     return described.stdout.strip() or "unknown"
 
 
-def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command."""
+def write(name: str, rows: Iterable[Mapping[str, Any]], *, by: str | None = None) -> Path:
+    """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command.
+
+    Args:
+        name: of the file.
+        rows: what was measured.
+        by: the column that names a row: rows of before with other names stay as they were measured.
+    """
     # A path says something about one machine only.
     words = ["..." if os.sep in word else word for word in sys.argv[1:]]
     script = Path(sys.argv[0])
@@ -34,6 +40,11 @@ def write(name: str, rows: Iterable[Mapping[str, Any]]) -> Path:
     full = [{**row, **stamp} for row in rows]
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     path = EVIDENCE / f"{name}.csv"
+    if by is not None and path.exists():
+        with path.open(newline="", encoding="utf-8") as handle:
+            before = list(csv.DictReader(handle))
+        now = {str(row[by]): row for row in full}
+        full = [now.pop(row[by], row) for row in before] + list(now.values())
     with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, fieldnames=list(full[0]), lineterminator="\n")
         writer.writeheader()

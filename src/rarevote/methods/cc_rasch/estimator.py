@@ -68,7 +68,8 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         accelerate: extrapolate every second step of the fused iteration (SQUAREM) where that raises the likelihood:
             about half the passes, the same optimum. From more than 100 000 votes, slow tasks are solved within a pass
             and the abilities mixed from the last steps (Anderson): with three classes or more about half as many again.
-        dtype: "float64", or "float32" for the state of the tasks: about half the memory, posteriors within ``tol``.
+        dtype: "float64", or "float32" for the state of the tasks and within a pass: half their memory, posteriors
+            within about ``tol``.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.
 
     Example:
