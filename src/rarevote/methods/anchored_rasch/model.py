@@ -335,7 +335,7 @@ class AnchoredModel:
 
     def gradient_norm(self, shared: AnchoredShared, stats: AnchoredStats) -> float:
         """Norm of the gradient in the abilities; the errors are at their maximum after every step."""
-        return float(np.linalg.norm(self._slopes(shared, stats)[0]))
+        return float(np.sqrt((self._slopes(shared, stats)[0] ** 2).sum()))
 
     def update(self, shared: AnchoredShared, stats: AnchoredStats, damping: float) -> AnchoredShared:
         """A clipped Newton step in the abilities, halved with every damping; errors in closed form."""

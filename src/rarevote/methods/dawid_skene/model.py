@@ -161,7 +161,8 @@ class DawidSkeneModel:
         if self.bound == "exact":
             return objective / self.n_annotations
         counts = stats.counts
-        value = np.vdot(counts, updated.log_confusion) + counts.sum(axis=(0, 1)) @ updated.log_prior
+        # Not by BLAS: its threads go on spinning beside the next pass, and their number would show in the last bits.
+        value = np.einsum("rlk,rlk->", counts, updated.log_confusion) + counts.sum(axis=(0, 1)) @ updated.log_prior
         return float(value + stats.scalars[1] + self._log_smoothing(updated)) / self.n_annotations
 
     # -- new tasks ---------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ class DawidSkeneModel:
         confusion = np.exp(shared.log_confusion)
         if not self._fills_all_labels:
             confusion[votes == 0] = 0.0
-        return np.log(np.maximum(np.tensordot(votes.sum(axis=1) / votes.sum(), confusion, axes=1), TINY))
+        return np.log(np.maximum(np.einsum("r,rlk->lk", votes.sum(axis=1) / votes.sum(), confusion), TINY))
 
     # -- the maximisation step ---------------------------------------------------------------------------------------
 
