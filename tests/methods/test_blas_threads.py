@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from benchmarks.evidence import REPOSITORY
 
 # Tables of workers x classes x classes that BLAS would share out, in a crowd that is fitted in NumPy.
