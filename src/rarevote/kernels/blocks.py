@@ -64,24 +64,17 @@ def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.uint32], block_p
         most = 0
         for task in range(begin, end):
             most = max(most, task_ptr[task + 1] - task_ptr[task])
-        if most < _WINDOW:
-            # A counting sort: place[c] is where the next task with most - c votes goes.
-            place = np.zeros(most + 2, np.int64)
-            for task in range(begin, end):
-                place[most - (task_ptr[task + 1] - task_ptr[task]) + 1] += 1
-            for votes in range(most + 1):
-                place[votes + 1] += place[votes]
-            for task in range(begin, end):
-                column = most - (task_ptr[task + 1] - task_ptr[task])
-                order[begin + place[column]] = task
-                place[column] += 1
-        else:
-            fewest = np.empty(end - begin, np.int64)
-            for task in range(begin, end):
-                fewest[task - begin] = task_ptr[task] - task_ptr[task + 1]
-            sorted_tasks = np.argsort(fewest, kind="mergesort")
-            for place_in_window in range(end - begin):
-                order[begin + place_in_window] = begin + sorted_tasks[place_in_window]
+        # A counting sort: place[c] is where the next task with most - c votes goes. Its numbers are below the size of a
+        # window, and it is no longer than the votes of one task.
+        place = np.zeros(most + 2, np.int16)
+        for task in range(begin, end):
+            place[most - (task_ptr[task + 1] - task_ptr[task]) + 1] += 1
+        for votes in range(most + 1):
+            place[votes + 1] += place[votes]
+        for task in range(begin, end):
+            column = most - (task_ptr[task + 1] - task_ptr[task])
+            order[begin + place[column]] = task
+            place[column] += 1
     for block in range(block_ptr.shape[0] - 1):
         first = order[block * LANES]
         block_ptr[block + 1] = block_ptr[block] + task_ptr[first + 1] - task_ptr[first]
