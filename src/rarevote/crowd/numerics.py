@@ -30,6 +30,15 @@ def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * log_odds))
 
 
+def dot(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """The sum of the products of two arrays (broadcast against each other), without BLAS.
+
+    BLAS splits long sums over as many threads as there are cores, which shows in the last bits; and those threads go on
+    spinning for a while, beside whatever is computed next.
+    """
+    return float((one * other).sum())
+
+
 def log_prior_from_mass(mass: NDArray[Any]) -> NDArray[np.float64]:
     """Log of class shares estimated from summed posteriors, kept away from zero."""
     share = np.maximum(mass / max(float(mass.sum()), TINY), TINY)

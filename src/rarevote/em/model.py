@@ -17,6 +17,7 @@ objective is taken back by taking the plain step instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, c
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import normalise_rows
+from rarevote.crowd.numerics import dot, normalise_rows
 from rarevote.kernels import plain
 
 if TYPE_CHECKING:
@@ -186,6 +187,19 @@ class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
         self, points: tuple[Shared, Shared, Shared], length: float, local_means: tuple[FloatArray, ...]
     ) -> Shared:
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
+
+
+def squared_differences(
+    first: Iterable[FloatArray], second: Iterable[FloatArray], third: Iterable[FloatArray]
+) -> tuple[float, float]:
+    """Squared norms of ``second - first`` and of ``third - 2 second + first`` over all arrays."""
+    near = far = 0.0
+    for t0, t1, t2 in zip(first, second, third, strict=True):
+        r = t1 - t0
+        v = (t2 - t1) - r
+        near += dot(r, r)
+        far += dot(v, v)
+    return near, far
 
 
 class ProfiledModel(Model[Shared, Local, Stats], Protocol):

@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray
-from rarevote.em.model import Shard, soft_majority
+from rarevote.em.model import Shard, soft_majority, squared_differences
 from rarevote.methods.anchored_rasch import plain
 
 _SMALLEST_SHARE = 1e-6
@@ -369,13 +369,7 @@ class AnchoredModel:
         self, first: AnchoredShared, second: AnchoredShared, third: AnchoredShared
     ) -> tuple[float, float]:
         """Squared norms of the first and second differences over abilities and log errors."""
-        near = far = 0.0
-        for t0, t1, t2 in zip(first, second, third, strict=True):
-            r = (t1 - t0).ravel()
-            v = (t2 - t1).ravel() - r
-            near += float(r @ r)
-            far += float(v @ v)
-        return near, far
+        return squared_differences(first, second, third)
 
     def extrapolate(
         self,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import log_prior_from_mass
-from rarevote.em.model import Shard, soft_majority
+from rarevote.em.model import Shard, soft_majority, squared_differences
 from rarevote.methods.cc_rasch import plain
 
 FloatArray = NDArray[np.float64]
@@ -315,12 +315,12 @@ class CCRaschModel:
             border = scaled.sum(0)
             corner = (1.0 / diagonal).sum()
             pulled = (toward_ability / diagonal).sum()
-            matrix = np.diag(curvature.sum(0)) + precision - curvature.T @ scaled
+            matrix = np.diag(curvature.sum(0)) + precision - np.einsum("rk,rl->kl", curvature, scaled)
             matrix += np.outer(border, border) / corner
-            right = toward_intercept - scaled.T @ toward_ability + border * (pulled / corner)
+            right = toward_intercept - (scaled * toward_ability[:, None]).sum(0) + border * (pulled / corner)
             step = np.linalg.solve(matrix, right)
             multiplier = (pulled - border @ step) / corner
-            ability_step = ((toward_ability - curvature @ step - multiplier) / diagonal)[:, None]
+            ability_step = ((toward_ability - (curvature * step).sum(1) - multiplier) / diagonal)[:, None]
         ability = shared.ability + ability_step
         drift = ability.mean(0)  # rounding only
         log_prior = shared.log_prior
@@ -361,14 +361,8 @@ class CCRaschModel:
         self, first: CCRaschShared, second: CCRaschShared, third: CCRaschShared
     ) -> tuple[float, float]:
         """Squared norms of the first and second differences over intercepts, abilities and class prior."""
-        near = far = 0.0
-        for name in ("intercept", "ability", "log_prior"):
-            t0, t1, t2 = (getattr(point, name).ravel() for point in (first, second, third))
-            r = t1 - t0
-            v = (t2 - t1) - r
-            near += float(r @ r)
-            far += float(v @ v)
-        return near, far
+        points = ((point.intercept, point.ability, point.log_prior) for point in (first, second, third))
+        return squared_differences(*points)
 
     def extrapolate(
         self,

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import TINY, FloatArray, log_prior_from_mass
+from rarevote.crowd.numerics import TINY, FloatArray, dot, log_prior_from_mass
 from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
@@ -144,7 +144,7 @@ class DawidSkeneModel:
         if damping > 0.0:
             gain = ((stats.counts + self.smoothing) * (log_confusion - shared.log_confusion)).sum(axis=(1, 2))
             log_confusion = np.where((gain >= 0.0)[:, None, None], log_confusion, shared.log_confusion)
-            if stats.class_mass @ (log_prior - shared.log_prior) < 0.0:
+            if dot(stats.class_mass, log_prior - shared.log_prior) < 0.0:
                 log_prior = shared.log_prior
         return DawidSkeneShared(log_confusion, log_prior, False)
 
@@ -161,8 +161,7 @@ class DawidSkeneModel:
         if self.bound == "exact":
             return objective / self.n_annotations
         counts = stats.counts
-        # Not by BLAS: its threads go on spinning beside the next pass, and their number would show in the last bits.
-        value = np.einsum("rlk,rlk->", counts, updated.log_confusion) + counts.sum(axis=(0, 1)) @ updated.log_prior
+        value = dot(counts, updated.log_confusion) + dot(counts.sum(axis=(0, 1)), updated.log_prior)
         return float(value + stats.scalars[1] + self._log_smoothing(updated)) / self.n_annotations
 
     # -- new tasks ---------------------------------------------------------------------------------------------------
@@ -182,7 +181,8 @@ class DawidSkeneModel:
         confusion = np.exp(shared.log_confusion)
         if not self._fills_all_labels:
             confusion[votes == 0] = 0.0
-        return np.log(np.maximum(np.einsum("r,rlk->lk", votes.sum(axis=1) / votes.sum(), confusion), TINY))
+        average = np.einsum("r,rlk->lk", votes.sum(axis=1) / votes.sum(), confusion)
+        return np.asarray(np.log(np.maximum(average, TINY)))
 
     # -- the maximisation step ---------------------------------------------------------------------------------------
 

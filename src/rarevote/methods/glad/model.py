@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, log_prior_from_mass
+from rarevote.crowd.numerics import FloatArray, dot, log_prior_from_mass
 from rarevote.em.model import Shard
 from rarevote.methods.glad import plain
 
@@ -133,21 +133,21 @@ class GLADModel:
     def objective(self, shared: GLADShared, stats: GLADStats) -> float:
         """``F``, normalising constants of the priors left out."""
         deviation = shared.alpha - self.alpha_mean
-        return float(stats.scalars[0] - 0.5 * stats.scalars[2] - 0.5 * (deviation @ deviation))
+        return float(stats.scalars[0] - 0.5 * stats.scalars[2] - 0.5 * dot(deviation, deviation))
 
     def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
         """Newton step in every ability, then the scale move."""
         del damping  # a damped pass has summed bounds in place of curvatures
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         alpha = shared.alpha + slope / (stats.curvature + 1.0)
-        scale = best_scale(float(alpha @ alpha), float(alpha @ self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
+        scale = best_scale(dot(alpha, alpha), dot(alpha, self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
         log_prior = log_prior_from_mass(stats.class_mass) if self.estimate_prior else shared.log_prior
         return GLADShared(alpha * exp(scale), -scale, log_prior)
 
     def gradient_norm(self, shared: GLADShared, stats: GLADStats) -> float:
         """Norm of the gradient over all ``b`` as they came in and all ``alpha`` after the step in ``b``."""
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
-        return float(np.sqrt(slope @ slope + stats.scalars[1]))
+        return float(np.sqrt(dot(slope, slope) + stats.scalars[1]))
 
     def stopping_value(self, shared: GLADShared, updated: GLADShared, stats: GLADStats, objective: float) -> float:
         """The objective itself."""

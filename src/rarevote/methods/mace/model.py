@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rarevote.crowd.numerics import FloatArray, normalise_rows
+from rarevote.crowd.numerics import FloatArray, dot, normalise_rows
 from rarevote.em.model import Shard, soft_majority
 from rarevote.kernels.special import digamma, log_gamma
 from rarevote.methods.mace import plain
@@ -154,7 +154,7 @@ class MaceModel:
         if not shared.state.any():
             return _LOWEST  # shares that follow from no counts: there is no bound, and any step is one up
         if self.method == "em":
-            penalty = (shared.log_state @ self.state_prior).sum() + self.strategy_prior * shared.log_strategy.sum()
+            penalty = dot(shared.log_state, self.state_prior) + self.strategy_prior * shared.log_strategy.sum()
             return bound + float(penalty)
         strategy_prior = np.full(self.n_classes, self.strategy_prior)
         return (
