@@ -117,6 +117,7 @@ class DaskRunner(Runner):
         """Two passes; the dask workers write what the second gives."""
         with DaskEngine(self._client, model, self._crowd) as engine:
             second, chooser = then(engine.run(shared, refresh=True, damping=0.0)[0])
+            engine.advance()
             engine.run(second, refresh=True, damping=0.0)
             self._finish(engine, chooser, calibrated=True)
         posterior: FloatArray = model.start_local(_no_tasks(gold))[0]

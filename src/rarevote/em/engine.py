@@ -108,7 +108,10 @@ class Runner(ABC):
         shared: Any,
         then: Callable[[Any], tuple[Any, Chooser]],
     ) -> FloatArray:
-        """Two passes: the sums of the first give parameters of the second, and how its result is decided."""
+        """Two passes: the sums of the first give parameters of the second, and how its result is decided.
+
+        The second begins with what the first has written.
+        """
 
     @abstractmethod
     def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:

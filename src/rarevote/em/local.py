@@ -128,8 +128,9 @@ class LocalRunner(Runner):
         then: Callable[[Any], tuple[Any, Chooser]],
     ) -> FloatArray:
         """Two passes; what the second writes, (n_tasks, n_classes)."""
-        with self._engine(model, crowd, gold) as engine:
+        with self._engine(model, crowd, gold, one_posterior=True) as engine:
             second, _ = then(engine.run(shared, refresh=True, damping=0.0)[0])
+            engine.advance()
             engine.run(second, refresh=True, damping=0.0)
             return engine.posterior()
 

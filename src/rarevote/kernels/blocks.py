@@ -107,3 +107,21 @@ def _place_votes(
                 label_out[position] = label_in[vote]
                 position += 1
             level_ptr[level + 1] = position
+
+
+@kernel
+def sum_of(values: NDArray[np.float64]) -> float:
+    """The sum, in order. numba's own handle every kind of array, and take a compiler half a second."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
+
+
+@kernel
+def largest_of(values: NDArray[np.float64]) -> float:
+    """The largest of some numbers that are not below 0."""
+    largest = 0.0
+    for i in range(values.shape[0]):
+        largest = max(largest, values[i])
+    return largest

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import ByBalance, FloatArray
-from rarevote.em.local import LocalEngine
+from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError
@@ -180,7 +180,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             return ReportShared(shared, shares), ByBalance(float(self.cap), shares)
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
-        reported = runner.report(report, crowd, gold, ReportShared(shared, np.zeros(model.n_classes)), then)
+        reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
         fit = Fit.of(
             replace(run, posterior=_widened(run.posterior, kept, n_classes)),
             {
@@ -253,11 +253,13 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         no_gold = np.empty(0, dtype=np.int32)
         crowd, _ = _restricted(annotations, no_gold, kept)
         model, shared = self._held(kept, worker)
-        report: Any = AnchoredReport(model, float(self.rho), float(self.lapse))
-        engine: LocalEngine[Any, Any, Any]
-        with LocalEngine(report, crowd, no_gold, self.n_jobs) as engine:
-            engine.run(ReportShared(shared, self._parameter("shares")[kept]), refresh=True, damping=0.0)
-            return _widened(engine.posterior(), kept, annotations.n_classes)
+        report = AnchoredReport(model, float(self.rho), float(self.lapse))
+        shares = self._parameter("shares")[kept]
+        then = ReportShared(shared, shares), ByBalance(float(self.cap), shares)
+        reported = LocalRunner(self.n_jobs).report(
+            report, crowd, no_gold, ReportShared(shared, np.empty(0)), lambda _: then
+        )
+        return _widened(reported, kept, annotations.n_classes)
 
     @property
     def own_decision(self) -> str:  # type: ignore[override]

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.blocks import LANES, MAX_UNROLLED
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED, largest_of, sum_of
 from rarevote.kernels.compile import inlined, kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
@@ -119,9 +119,14 @@ def scores_of_block(
 
 def em_pass(shard: Shard, log_wrong: Floats, of_vote: Floats, *rest: Any) -> float:
     """The compiled EM step. See ``pass_over_blocks`` below for its arguments."""
+    return _em_pass(_unrolled(log_wrong, of_vote))(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
+
+
+def _unrolled(log_wrong: Floats, of_vote: Floats) -> int:
+    """The number of classes, if it and the number of nodes are compiled in; else 0."""
     n_classes = of_vote.shape[1]
     known = 2 <= n_classes <= MAX_UNROLLED and log_wrong.shape[1] == n_classes * _USUAL_NODES
-    return _em_pass(n_classes if known else 0)(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
+    return n_classes if known else 0
 
 
 @cache
@@ -236,79 +241,111 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
                     for k in range(K):
                         counts[r, y, k] += q[i, k]
 
-        scalars[0] += loglik.sum()
-        return change.max()
+        scalars[0] += sum_of(loglik)
+        return largest_of(change.reshape(-1))
 
     return pass_over_blocks
 
 
-def report_pass(shard: Shard, *rest: Any) -> None:
-    """The compiled report. See ``_report_blocks`` below for its arguments."""
-    _report_blocks(*shard.blocks, shard.gold, *rest)
+def report_pass(shard: Shard, log_wrong: Floats, of_vote: Floats, *rest: Any) -> None:
+    """The compiled report. See ``report_blocks`` below for its arguments."""
+    _report_pass(_unrolled(log_wrong, of_vote))(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
 
 
-@kernel
-def _report_blocks(
-    order: NDArray[np.uint32],  # these five: the votes in blocks
-    block_ptr: NDArray[np.int64],
-    level_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
-    log_wrong: Floats,  # these and the next four as for the EM step
-    of_vote: Floats,
-    log_prior: Floats,
-    weights: Floats,
-    nodes: Floats,
-    discount: float,  # rho
-    lapse: float,  # weight of the shares in what is written
-    shares: Floats,  # (K), f
-    reported: NDArray[Any],  # (n, K), written
-    class_mass: Floats,  # (K), added to: sum of p before the lapse
-) -> None:
-    """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
-    K = log_prior.shape[0]
-    G = weights.shape[0]
-    n = order.shape[0]
-    start = np.empty(K * G)
-    for k in range(K):
-        for g in range(G):
-            start[k * G + g] = log(weights[g])
-    score = np.empty((LANES, K * G))
-    said = np.empty((LANES, K))
-    count = np.empty((LANES, K))
-    p = np.empty(K)
-    for block in range(block_ptr.shape[0] - 1):
-        places = order[block * LANES : min((block + 1) * LANES, n)]
-        scores_of_block(
-            block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
-        )
-        for i in range(places.shape[0]):
-            task = places[i]
-            known = gold[task] if gold.shape[0] > 0 else -1
-            if known >= 0:
+@cache
+def _report_pass(unrolled: int) -> Callable[..., None]:
+    @kernel
+    def report_blocks(  # type: ignore[no-untyped-def]
+        order,  # these five: the votes in blocks
+        block_ptr,
+        level_ptr,
+        worker,
+        label,
+        gold,
+        log_wrong,  # these and the next four as for the EM step
+        of_vote,
+        log_prior,
+        weights,
+        nodes,
+        discount,  # rho
+        reported,  # (n, K), written
+        class_mass,  # (K), added to: sum of what is written
+    ):
+        """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
+        K = unrolled if unrolled > 0 else log_prior.shape[0]
+        G = _USUAL_NODES if unrolled > 0 else weights.shape[0]
+        n = order.shape[0]
+        start = np.empty(K * G)
+        for k in range(K):
+            for g in range(G):
+                start[k * G + g] = log(weights[g])
+        score = np.empty((LANES, K * G))
+        cells = score.reshape(-1)
+        said = np.empty((LANES, K))
+        count = np.empty((LANES, K))
+        top = np.empty((LANES, K))
+        p = np.empty((LANES, K))
+        shares = p.reshape(-1)
+        mass = np.zeros(K)
+        for block in range(block_ptr.shape[0] - 1):
+            places = order[block * LANES : min((block + 1) * LANES, n)]
+            size = places.shape[0]
+            scores_of_block(
+                block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
+            )
+            # The evidence of the votes for each class, over its nodes.
+            for i in range(size):
                 for k in range(K):
-                    reported[task, k] = 1.0 if k == known else 0.0
-                class_mass[known] += 1.0
-                continue
-            votes = 0.0
-            for k in range(K):
-                votes += count[i, k]
-            power = 1.0 / (1.0 + discount * (votes - 1.0))
-            for k in range(K):
-                highest = score[i, k * G]
-                for g in range(1, G):
-                    highest = max(highest, score[i, k * G + g])
-                mass = 0.0
-                for g in range(G):
-                    mass += exp(score[i, k * G + g] - highest)
-                p[k] = log_prior[k] + power * (highest + log(mass))
-            highest = p.max()
-            total = 0.0
-            for k in range(K):
-                p[k] = exp(p[k] - highest)
-                total += p[k]
-            for k in range(K):
-                p[k] /= total
-                class_mass[k] += p[k]
-                reported[task, k] = (1.0 - lapse) * p[k] + lapse * shares[k]
+                    highest = score[i, k * G]
+                    for g in range(1, G):
+                        highest = max(highest, score[i, k * G + g])
+                    top[i, k] = highest
+                    for g in range(G):
+                        score[i, k * G + g] -= highest
+            for cell in range(size * K * G):
+                cells[cell] = exp_fast(cells[cell])
+            for i in range(size):
+                for k in range(K):
+                    total = 0.0
+                    for g in range(G):
+                        total += score[i, k * G + g]
+                    p[i, k] = total
+            for cell in range(size * K):
+                shares[cell] = log_fast(shares[cell])
+            # Tempered by how far votes repeat each other.
+            for i in range(size):
+                votes = 0.0
+                for k in range(K):
+                    votes += count[i, k]
+                power = 1.0 / (1.0 + discount * (votes - 1.0))
+                for k in range(K):
+                    p[i, k] = log_prior[k] + power * (top[i, k] + p[i, k])
+                highest = p[i, 0]
+                for k in range(1, K):
+                    highest = max(highest, p[i, k])
+                for k in range(K):
+                    p[i, k] -= highest
+            for cell in range(size * K):
+                shares[cell] = exp_fast(shares[cell])
+            for i in range(size):
+                total = 0.0
+                for k in range(K):
+                    total += p[i, k]
+                scale = 1.0 / total
+                for k in range(K):
+                    p[i, k] *= scale
+            if gold.shape[0] > 0:
+                for i in range(size):
+                    known = gold[places[i]]
+                    if known >= 0:
+                        for k in range(K):
+                            p[i, k] = 1.0 if k == known else 0.0
+            for i in range(size):
+                task = places[i]
+                for k in range(K):
+                    reported[task, k] = p[i, k]
+                    mass[k] += p[i, k]
+        for k in range(K):
+            class_mass[k] += mass[k]
+
+    return report_blocks

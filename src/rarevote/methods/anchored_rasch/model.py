@@ -406,19 +406,22 @@ def log_off_diagonal(errors: FloatArray) -> FloatArray:
 class ReportSums(NamedTuple):
     """Sums over tasks."""
 
-    class_mass: FloatArray  # (K): sum of p
+    class_mass: FloatArray  # (K): sum of p, before the lapse
 
 
 class ReportShared(NamedTuple):
     """What every task sees."""
 
     fitted: AnchoredShared
-    shares: FloatArray  # (K): f
+    shares: FloatArray  # (K): f; or of size 0 while it is being counted
 
 
 @dataclass(frozen=True)
 class AnchoredReport:
-    """The reporting pass as an engine sees it: its local state is the reported probability.
+    """The two passes of the report as an engine sees them; the local state is the reported probability.
+
+    The first weighs the votes, and its sums tell the shares of the classes. The second, with these shares, allows for a
+    lapse in what the first has written.
 
     Attributes:
         model: that was fitted.
@@ -449,8 +452,14 @@ class AnchoredReport:
         refresh: bool,
         damping: float,
     ) -> float:
-        """Write the probabilities of a shard, and add up what they are before the lapse."""
-        del local, refresh, damping
+        """Write the probabilities of a shard: from its votes, or from those before and the shares."""
+        del refresh, damping
+        if shared.shares.size:
+            reported = (1.0 - self.lapse) * local.posterior + self.lapse * shared.shares
+            known = np.flatnonzero(shard.gold >= 0)
+            reported[known] = local.posterior[known]
+            out.posterior[...] = reported
+            return 0.0
         model = self.model
         passes_for(shard).report_pass(
             shard,
@@ -459,8 +468,6 @@ class AnchoredReport:
             model.weights,
             model.nodes,
             self.discount,
-            self.lapse,
-            shared.shares,
             out.posterior,
             *stats,
         )

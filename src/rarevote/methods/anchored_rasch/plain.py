@@ -98,20 +98,14 @@ def report_pass(
     weights: Floats,
     nodes: Floats,
     discount: float,  # rho
-    lapse: float,  # weight of the shares in what is written
-    shares: Floats,  # (K), f
     reported: NDArray[Any],  # (n, K), written
-    class_mass: Floats,  # (K), added to: sum of p before the lapse
+    class_mass: Floats,  # (K), added to: sum of what is written
 ) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
-    gold = shard.gold
     score = _scores(shard, log_wrong, of_vote, weights, nodes)
     top = score.max(axis=2, keepdims=True)
     evidence = (top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0]
     power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
-    p, _ = posterior_of_rows(log_prior + power * evidence, gold)
+    p, _ = posterior_of_rows(log_prior + power * evidence, shard.gold)
     class_mass += p.sum(axis=0)
-    written = (1.0 - lapse) * p + lapse * shares
-    if gold.size:
-        written = np.where((gold >= 0)[:, None], p, written)
-    reported[...] = written
+    reported[...] = p

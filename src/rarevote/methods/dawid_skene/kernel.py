@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.blocks import LANES, MAX_UNROLLED
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED, largest_of, sum_of
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
 
@@ -145,11 +145,11 @@ def _confusion_pass(unrolled: int) -> Callable[..., float]:
         for cell in range(LANES * K):
             class_mass[cell % K] += mass[cell]
         if refresh:
-            scalars[0] += loglik.sum()
-            scalars[1] += entropy.sum() + cell_sum.sum()
+            scalars[0] += sum_of(loglik)
+            scalars[1] += sum_of(entropy) + sum_of(cell_sum)
         else:
-            scalars[0] += cell_sum.sum()
-        return change.max()
+            scalars[0] += sum_of(cell_sum)
+        return largest_of(change)
 
     return pass_over_blocks
 
