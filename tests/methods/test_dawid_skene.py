@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from itertools import product
 from math import exp, inf, log
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -448,3 +449,25 @@ def test_a_class_that_nobody_voted_for_gets_no_task() -> None:
     label = [("a", "b", "c")[number % 3] for number in range(12) for _ in "xyz"] + ["a", "b", "c"]
     model = DawidSkene().fit((task, ["x", "y", "z"] * 13, label), classes=["a", "b", "c", "none"])
     assert model.posterior_[:, 3].max() < 1e-12
+
+
+def test_one_posterior_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a checkpoint three are kept, without one alone: not a bit of the result tells."""
+    monkeypatch.setattr(local_engine, "_ANNOTATIONS_PER_SHARD", 30)
+    data = columns(random_crowd(5, n_tasks=80))
+    alone = DawidSkene(40, 0).fit(data)
+    saved = DawidSkene(40, 0).fit(data, checkpoint=tmp_path / "fit", checkpoint_every=3)
+    assert alone.posterior_.tobytes() == saved.posterior_.tobytes()
+    assert alone.loss_history_ == saved.loss_history_
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("kind", [DawidSkene, OneCoinDawidSkene])
+def test_single_precision_is_near(kind: type[DawidSkene]) -> None:
+    data = columns(random_crowd(6, n_tasks=200))
+    double, single = kind(30, 0).fit(data), kind(30, 0, dtype="float32").fit(data)
+    assert single.posterior_.dtype == np.float32
+    np.testing.assert_allclose(single.posterior_, double.posterior_, atol=1e-5)
+    assert single.labels_.to_dict() == double.labels_.to_dict()
+    with pytest.raises(ParameterError, match=r"dtype must be .* got 'float16'"):
+        kind(dtype="float16").fit(data)

@@ -77,9 +77,10 @@ def anchored(crowd: Annotations, n_nodes: int = 5, dtype: str = "float64") -> An
     return AnchoredModel(crowd.n_workers, anchors, 1.0, 0.4, 8.0, n_nodes, np.dtype(dtype))
 
 
-def dawid_skene(crowd: Annotations) -> DawidSkeneModel:
+def dawid_skene(crowd: Annotations, **parameters: Any) -> DawidSkeneModel:
     prior = np.log(np.full(crowd.n_classes, 1.0 / crowd.n_classes))
-    return DawidSkeneModel(crowd.n_workers, crowd.n_classes, crowd.n_annotations, prior, smoothing=0.1)
+    sizes = (crowd.n_workers, crowd.n_classes, crowd.n_annotations)
+    return DawidSkeneModel(*sizes, prior, smoothing=0.1, **parameters)
 
 
 def mace(crowd: Annotations) -> MaceModel:
@@ -102,6 +103,7 @@ MODELS: dict[str, Callable[[Annotations], Any]] = {
     "dawid-skene 7": dawid_skene,
     "cc-rasch float32": cc_rasch(dtype="float32"),
     "anchored float32": lambda crowd: anchored(crowd, dtype="float32"),
+    "dawid-skene float32": lambda crowd: dawid_skene(crowd, dtype=np.dtype("float32")),
 }
 
 
@@ -139,7 +141,7 @@ def test_compiled_passes_are_the_plain_ones(name: str, gold: bool) -> None:
                 change = state.run(shared, stats, refresh=refresh, damping=damping)
                 updated = model.update(shared, stats, damping)
                 found[compiled] = (change, [array.copy() for array in state.proposed], stats, updated)
-        inside = 2e-6 if name == "cc-rasch float32" else 0.0  # computes in single precision; the other only stores it
+        inside = 2e-6 if name == "cc-rasch float32" else 0.0  # computes in single precision; the others only store it
         assert found[True][0] == pytest.approx(found[False][0], rel=1e-10, abs=max(1e-13, inside))
         assert_near(found[True][1], found[False][1], 2e-6 if name.endswith("float32") else 1e-11)
         assert_near(found[True][2], found[False][2], max(1e-9 if name.endswith("float32") else 1e-11, inside))
@@ -181,6 +183,13 @@ def test_anchors_and_reports(gold: bool) -> None:
             reported[compiled] = (out.posterior, sums.class_mass)
     assert_near(counted[True], counted[False])
     assert_near(reported[True], reported[False])
+    # The second pass, in the place of the first: a lapse, but not where the answer is known.
+    weighed, shares = out.posterior.copy(), np.array([0.5, 0.3, 0.2])
+    report.step(ReportShared(shared, shares), shard, out, out, sums, True, 0.0)
+    known = shard.gold >= 0 if gold else np.zeros(len(weighed), dtype=bool)
+    assert known.any() == gold
+    assert np.array_equal(out.posterior[known], weighed[known])
+    np.testing.assert_allclose(out.posterior[~known], 0.98 * weighed[~known] + 0.02 * shares, rtol=1e-14)
 
 
 def test_one_class_is_certain_to_the_last_bit() -> None:

@@ -98,9 +98,10 @@ class LocalRunner(Runner):
     ) -> Run:
         """Fit a model; a checkpoint is cleared once that is done."""
         del is_last
-        # Every pass refreshes the posterior, and nobody asks for an earlier one; a checkpoint would.
+        # Where every pass refreshes the posterior, nobody asks for an earlier one; a checkpoint would.
         mixes = getattr(model, "profiles", False) and options.get("accelerate") and not options.get("exact")
-        with self._engine(model, crowd, gold, one_posterior=bool(mixes) and checkpoint is None) as engine:
+        alone = getattr(model, "one_posterior", False) or bool(mixes)
+        with self._engine(model, crowd, gold, one_posterior=alone and checkpoint is None) as engine:
             shared = model.start()
             outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
             found = Run(outcome, engine.posterior(), engine.local_parameters())

@@ -170,6 +170,7 @@ class Model(Protocol[Shared, Local, Stats]):
     def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
         """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
 
+    # A model that asks for no posterior but that of the last pass has a property ``one_posterior`` that says so.
     # A model whose local state is stored with less than double precision has a property ``rounding`` that says how
     # far, relative to its size, the objective may fall for that reason.
 

@@ -30,7 +30,7 @@ from rarevote.methods.anchored_rasch.model import (
     log_off_diagonal,
 )
 from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, recognised
-from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.checks import check_count, check_number, state_dtype
 from rarevote.methods.new_tasks import PredictsNewTasks
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
@@ -132,8 +132,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         check_number("lapse", self.lapse, at_least=0, at_most=1)
         check_number("cap", self.cap, at_least=1)
         check_number("anchor_accuracy", self.anchor_accuracy, above=0, at_most=1 - 1e-9)
-        if str(self.dtype) not in ("float64", "float32"):
-            raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
+        state_dtype(self.dtype)
         n_workers, n_classes = crowd.n_workers, crowd.n_classes
         size = 8.0 * n_workers * n_classes * max(n_classes, self.n_nodes)
         if size > _MAX_TABLE_BYTES:
@@ -154,7 +153,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             1.0 / n_classes if self.spread is None else float(self.spread),
             float(self.tau),
             int(self.n_nodes),
-            np.dtype(str(self.dtype)),
+            state_dtype(self.dtype),
         )
 
     def _fit(self, request: Request) -> Fit:

@@ -26,7 +26,7 @@ from rarevote.methods.base import (
     right_or_uniform,
 )
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
-from rarevote.methods.checks import per_class, resolve_prior
+from rarevote.methods.checks import per_class, resolve_prior, state_dtype
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 
 MStep = Literal["fused", "exact"]
@@ -118,8 +118,6 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             raise ParameterError(f'difficulty must be "per-class", "shared" or None, got {self.difficulty!r}')
         if self.m_step not in ("fused", "exact"):
             raise ParameterError(f'm_step must be "fused" or "exact", got {self.m_step!r}')
-        if str(self.dtype) not in ("float64", "float32"):
-            raise ParameterError(f'dtype must be "float64" or "float32", got {self.dtype!r}')
         if not self.tol >= 0 or not self.m_step_tol > 0:
             raise ParameterError("tol must be at least 0 and m_step_tol above 0")
         self._model(crowd)
@@ -147,7 +145,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             estimate,
             self.ability,
             self.difficulty,
-            np.dtype(str(self.dtype)),
+            state_dtype(self.dtype),
             profiles=crowd.n_annotations > _MAX_UNPROFILED_VOTES and self.difficulty != "shared",
         )
 

@@ -15,7 +15,7 @@ to every count maximises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -77,6 +77,7 @@ class DawidSkeneModel:
         bound: what the stopping rule looks at, per annotation. "exact" is the objective. "crowd-kit" is
             ``sum over annotations sum_k q_ik (log e + log pi_k) - sum q log q``: the evidence lower bound, were it
             not for ``log pi``, which it counts once per annotation instead of once per task.
+        dtype: of the posterior that is kept.
     """
 
     n_workers: int
@@ -87,6 +88,17 @@ class DawidSkeneModel:
     smoothing: float = 0.0
     bound: Bound = "crowd-kit"
     initial: InitialError | None = None
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+
+    @property
+    def one_posterior(self) -> bool:
+        """A step needs the posterior of the last pass alone."""
+        return True
+
+    @property
+    def rounding(self) -> float:
+        """By how much, relative to its size, the objective may fall because the first posterior is stored rounded."""
+        return 1e-12 if self.dtype == np.float64 else 1e-8
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -97,7 +109,7 @@ class DawidSkeneModel:
 
     def start_local(self, shard: Shard) -> DawidSkeneLocal:
         """Soft majority vote, gold imposed."""
-        return DawidSkeneLocal(soft_majority(shard, self.n_classes))
+        return DawidSkeneLocal(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def empty_stats(self, shared: DawidSkeneShared) -> DawidSkeneStats:
         """Zeros to add to."""
