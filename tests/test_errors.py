@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
-from rarevote import errors, read
+from rarevote import read
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, shown
 
 LONG = "x" * 100_000
@@ -41,7 +40,3 @@ def test_what_python_refuses_to_write_is_shown_all_the_same() -> None:
     assert shown(nested) == "list too long to write"
     assert shown(10**10_000) == "int too long to write"
     assert shown({"a": "b" * 100}, limit=10) == "{'a': 'bb…"
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(errors).failed == 0

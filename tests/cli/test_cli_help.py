@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import shlex
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from rarevote.cli import app, show
+from rarevote.cli import app
 from tests import wheel_check
 from tests.command import rarevote
 
@@ -100,10 +99,6 @@ def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str
     context = command.make_context("rarevote", [], resilient_parsing=True)
     one = next(one for one in command.params if one.name == parameter)
     assert [item.value for item in one.shell_complete(context, begin)] == found
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(show).failed == 0
 
 
 def test_the_wheel_is_tried_with_every_verb() -> None:

@@ -10,7 +10,6 @@ from unittest import mock
 
 import pytest
 
-from rarevote.cli import show
 from rarevote.cli.show import TimeLeft, told_classes
 from tests.command import rarevote
 from tests.io.platforms.exports import FIXTURES
@@ -88,9 +87,3 @@ def test_flags_have_no_type() -> None:
         shown = rarevote(*verb, "--help").stdout
         assert "<bool>" not in shown
         assert "--help" in shown
-
-
-def test_doctests_of_names() -> None:
-    import doctest
-
-    assert doctest.testmod(show).failed == 0

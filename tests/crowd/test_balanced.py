@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -64,7 +62,3 @@ def test_an_unvoted_class_is_no_label_unless_nothing_else_is_possible() -> None:
 def test_nothing_to_decide() -> None:
     assert balanced_codes(np.empty((0, 2)), np.empty((0, 2))).shape == (0,)
     assert balanced_codes(np.empty((0, 0)), np.empty((0, 0))).shape == (0,)
-
-
-def test_the_example_in_its_docstring() -> None:
-    assert doctest.testmod(numerics).failed == 0

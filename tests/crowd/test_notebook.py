@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from html.parser import HTMLParser
 
 import rarevote
@@ -54,10 +53,6 @@ def test_many_classes_are_cut() -> None:
     text = seen(crowd).text
     assert text.count("class ") <= 12
     assert "30 more" in text
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(words).failed == 0
 
 
 def test_short_names_never_look_the_same() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,7 +42,3 @@ def test_every_verb_means_the_same_class(tmp_path: Path) -> None:
     assert json.loads(rarevote("compare", path, "--json").stdout)["rare_class"] == "yes"
     said = rarevote("report", path, *method, "-o", tmp_path / "r.html").stderr
     assert "2 of 3 items are labelled “yes”" in said
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(import_module("rarevote.crowd.numerics")).failed == 0

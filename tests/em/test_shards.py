@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rarevote.cluster import data as dask_data
-from rarevote.cluster import engine as dask
 from rarevote.cluster.engine import spread
-from rarevote.em import shards
 from rarevote.em.model import Shard
 from rarevote.em.shards import ShardState, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -149,9 +145,3 @@ def test_shards_that_differ_a_little_leave_nobody_with_more_and_one_sum_each(n_w
         ((node, (total,)),) = combine(held, len(sizes), add_to).items()
         assert node == (part.start, part.stop)
         assert total == len(part)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(shards).failed == 0
-    assert doctest.testmod(dask).failed == 0
-    assert doctest.testmod(dask_data).failed == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import doctest
 import json
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from rarevote import read
 from rarevote.errors import RarevoteError
-from rarevote.io import json_text
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.results import read_result
 from rarevote.meaning.audit import Audit
@@ -74,7 +72,3 @@ def test_results_and_plans_refuse_it(value: str, tmp_path: Path) -> None:
         read_result(path)
     with pytest.raises(RarevoteError):
         Audit.from_json(f'{{"format": {value}}}')
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(json_text).failed == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 
 import rarevote
 from rarevote.errors import ColumnsError, InputError
-from rarevote.io.read import wide
 from rarevote.io.read.crowd import read
 from tests.command import rarevote as command
 from tests.io.platforms.exports import FIXTURES
@@ -130,7 +128,6 @@ def test_two_known_answers_of_one_task_are_refused(tmp_path: Path) -> None:
 def test_models_by_name() -> None:
     crowd = read([("a", "model:v1", "x"), ("a", "ann", "x")])
     assert crowd.models == {"model:v1"}
-    assert doctest.testmod(wide).failed == 0
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "mapping"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +71,3 @@ def test_without_a_limit_nothing_is_refused() -> None:
             NotEnoughMemoryError, match=r"it needs 2\.00 GB of address space, and ulimit -v leaves 0\.0"
         ):
             memory.require_address_space(2 * 10**9, "it")
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(memory).failed == 0

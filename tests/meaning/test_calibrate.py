@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 from collections.abc import Callable
 from typing import Any
 
@@ -31,11 +30,6 @@ def annotations_of(crowd: SimulatedCrowd) -> Annotations:
 
 def random_posterior(n: int, n_classes: int, seed: int) -> Floats:
     return np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.4), size=n)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(rarevote.meaning.calibrate).failed == 0
-    assert doctest.testmod(rarevote.meaning.vote_sampler).failed == 0
 
 
 # -- abilities held ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from rarevote.errors import InputError
-from rarevote.meaning.compare import agreements, calibration_error, differing_tasks, proportions, score_posterior
+from rarevote.meaning.compare import agreements, differing_tasks, proportions, score_posterior
+from rarevote.meaning.ranking import calibration_error
 
 RNG = np.random.default_rng(0)
 

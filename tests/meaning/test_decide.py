@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-import rarevote.meaning.costs
-import rarevote.meaning.decide
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
@@ -44,11 +41,6 @@ def made(
     share = result.mean(axis=0)
     classes = np.arange(K) if names is None else names
     return CalibratedPosterior(classes, score, result, score, share, share, share, "made up", known)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(rarevote.meaning.decide).failed == 0
-    assert doctest.testmod(rarevote.meaning.costs).failed == 0
 
 
 # -- costs ------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import doctest
 
 import numpy as np
 import pytest
@@ -44,10 +43,6 @@ def binary(p: NDArray[np.float64], gold: dict[int, int] | None = None) -> Calibr
         known[row] = number
     share = both.mean(axis=0)
     return CalibratedPosterior(np.array(["no", "yes"]), both, both, both, share, share, share, "made up", known)
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(rarevote.meaning.expect).failed == 0
 
 
 @pytest.mark.parametrize(("d", "b"), [(0.0, 1.0), (-0.7, 0.3), (1.2, 2.5), (-3.0, 0.05), (3.0, 7.0)])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import json
-from importlib import import_module
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -226,7 +224,3 @@ def test_items_that_there_are_not(labels: Path, tmp_path: Path) -> None:
     path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,?\n")
     done = rarevote("explain", path, "--task", "2", "--abstain", "?", code=1)
     assert "task '2' got abstentions only" in done.stderr
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(import_module("rarevote.meaning.explain")).failed == 0

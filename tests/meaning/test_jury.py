@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rarevote.meaning.jury
 from rarevote.errors import InputError
 from rarevote.meaning.jury import jury_condition
 
@@ -90,7 +87,3 @@ def test_delta_gives_up_weak_specialists_for_margin_only_when_it_pays() -> None:
 def test_refuses_what_is_no_table_of_probabilities(bad: object) -> None:
     with pytest.raises(InputError, match="accuracies must"):
         jury_condition(bad)  # type: ignore[arg-type]
-
-
-def test_examples_in_the_documentation() -> None:
-    assert doctest.testmod(rarevote.meaning.jury).failed == 0

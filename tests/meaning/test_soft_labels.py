@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import duckdb
@@ -55,4 +54,3 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
     soft = soft_labels.SoftLabels(["a"], ["x"], np.ones((1, 1)))
     with pytest.raises(InputError, match=r"soft labels are written as .npz or .parquet"):
         soft.write(tmp_path / "soft.pkl")
-    assert doctest.testmod(soft_labels).failed == 0

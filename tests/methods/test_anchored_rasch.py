@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import warnings
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -401,11 +399,6 @@ def test_the_limit_is_said_and_parameters_come_back() -> None:
     model = AnchoredRasch(cap=5)
     assert repr(model) == "AnchoredRasch(cap=5)"
     assert model.set_params(cap=20).get_params()["cap"] == 20
-
-
-@pytest.mark.parametrize("module", ["estimator"])
-def test_examples_run(module: str) -> None:
-    assert doctest.testmod(import_module(f"rarevote.methods.anchored_rasch.{module}")).failed == 0
 
 
 def test_votes_for_a_class_on_known_items_of_another_alone_keep_their_meaning() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import tracemalloc
 from pathlib import Path
 
@@ -86,7 +85,3 @@ def test_the_command_line_says_so_in_one_line(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(checks, "available_memory", lambda: 10**8)
     done = rarevote("aggregate", path, "-q", "--out", tmp_path / "result.csv", code=1)
     assert "anchored-rasch needs about 0.33 GB of memory" in done.stderr
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(checks).failed == 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +258,3 @@ def test_an_older_file_survives_a_failure(saved: Path) -> None:
     with pytest.raises(InputError):
         GoldDawidSkene().fit(([1], [(1, 2)], ["x"]), {1: "x"}).save(saved)
     assert saved.read_bytes() == before
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(import_module("rarevote.methods.new_tasks")).failed == 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
 from rarevote.errors import InputError, ParameterError
-from rarevote.workbench import app, shelf
 from rarevote.workbench.shelf import Pictures
 from tests.workbench.benches import Bench, list_sitting
 
@@ -98,8 +96,3 @@ def test_only_a_host_goes_into_the_policy(host: str) -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no folder"):
         Pictures([tmp_path / "absent"])
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(shelf).failed == 0
-    assert doctest.testmod(app).failed == 0

@@ -25,11 +25,10 @@ from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
 from rarevote.meaning.metrics import log_loss, score
 from rarevote.meaning.metrics import score as score_labels
+from rarevote.meaning.ranking import calibration_error
 
 FloatArray = NDArray[Any]
 Codes = NDArray[np.int64]
-
-BINS = 10
 
 
 @dataclass(frozen=True)
@@ -184,24 +183,6 @@ def score_probabilities(
     confidence = probabilities[given, codes[given]]
     error = calibration_error(confidence, right) if given.size else float("nan")
     return log_loss(truth, padded, classes=[*classes, *foreign]), error
-
-
-def calibration_error(confidence: FloatArray, right: NDArray[np.bool_], bins: int = BINS) -> float:
-    """The expected calibration error: ``sum_b n_b / n |right_b - confidence_b|`` over bins of equal width.
-
-    Args:
-        confidence: probability of the label given, (n).
-        right: whether it was the true one, (n).
-        bins: how many bins of confidence.
-
-    Example:
-        >>> round(calibration_error(np.array([0.9, 0.9]), np.array([True, False])), 6)
-        0.4
-    """
-    place = np.clip((confidence * bins).astype(np.int64), 0, bins - 1)
-    of_confidence = np.bincount(place, weights=confidence, minlength=bins)
-    of_right = np.bincount(place, weights=right.astype(np.float64), minlength=bins)
-    return float(np.abs(of_right - of_confidence).sum() / max(len(confidence), 1))
 
 
 def agreements(labels: Mapping[str, Codes], n_classes: int) -> list[Agreement]:

@@ -150,12 +150,17 @@ def clipped_log_loss(probabilities: NDArray[np.floating], truth: IntArray, lowes
     return float(-np.log(np.clip(of_truth, lowest, 1.0)).mean())
 
 
-def calibration_error(probabilities: NDArray[np.floating], truth: IntArray) -> float:
-    """Expected calibration error: how far confidence and accuracy of the likeliest class are apart.
+def calibration_error(confidence: FloatArray, right: NDArray[np.bool_]) -> float:
+    """The expected calibration error: ``sum_b n_b / n |right_b - confidence_b|`` over ten bins of equal width.
 
-    ``sum_b (n_b / n) |accuracy_b - confidence_b|`` over ten equal bins of the confidence.
+    Args:
+        confidence: probability of the label given, (n).
+        right: whether it was the true one, (n).
+
+    Example:
+        >>> round(calibration_error(np.array([0.9, 0.9]), np.array([True, False])), 6)
+        0.4
     """
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
-    place = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    place = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
     gaps = np.bincount(place, right - confidence, minlength=_BINS)
-    return float(np.abs(gaps).sum() / len(truth))
+    return float(np.abs(gaps).sum() / max(len(confidence), 1))

@@ -37,10 +37,10 @@ class KOS(Estimator):
 
     Example:
         >>> from rarevote.methods.kos import KOS
-        >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], ["ann", "bob", "cy"] * 3
-        >>> label = ["yes", "yes", "no", "no", "no", "no", "yes", "yes", "no"]
-        >>> KOS().fit((task, worker, label)).labels_.to_dict()
-        {0: 'yes', 1: 'no', 2: 'yes'}
+        >>> votes = {0: "yyn", 1: "nnn", 2: "yyy", 3: "nny", 4: "yyn"}
+        >>> rows = [(task, worker, label) for task, said in votes.items() for worker, label in enumerate(said)]
+        >>> KOS().fit(rows).labels_.to_dict()
+        {0: 'y', 1: 'n', 2: 'y', 3: 'n', 4: 'y'}
     """
 
     method_name: ClassVar[str] = "kos"

@@ -1,8 +1,11 @@
 """One page for a person who decides: from a fitted method to a single HTML file, and its charts as files.
 
->>> from rarevote import CCRasch                                                            # doctest: +SKIP
->>> from rarevote.page.report import write_report                                           # doctest: +SKIP
->>> write_report(CCRasch().fit("labels.csv"), "report.html", source="labels.csv")           # doctest: +SKIP
+::
+
+    from rarevote import CCRasch
+    from rarevote.page.report import write_report
+
+    write_report(CCRasch().fit("labels.csv"), "report.html", source="labels.csv")
 
 The file needs nothing else: style, script, charts and lists are all inside. A content-security policy allows the one
 style sheet and the one script by their hashes and forbids everything else, so that even a name that slipped through as

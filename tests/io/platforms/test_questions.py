@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.errors import InputError, speaking_flags
-from rarevote.io.platforms import questions, read_export
+from rarevote.io.platforms import read_export
 from rarevote.io.platforms.questions import ALL, EveryQuestionError, QuestionSurvey, is_free_text
 from rarevote.io.read.crowd import read, read_each
 from tests.command import rarevote, rows
@@ -130,7 +129,6 @@ def test_small_files_are_not_refused() -> None:
         ),
         2,
     )
-    assert doctest.testmod(questions).failed == 0
 
 
 # -- exports as real files are ---------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import os
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from rarevote.errors import InputError
-from rarevote.meaning.audit import Audit, journal
+from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import Entry, journal_path, read_journal, standing, writing
 from tests.meaning.audit.worlds import independent_replay, started
 
@@ -81,7 +80,3 @@ def test_a_line_that_is_no_answer_is_named(tmp_path: Path, change: dict[str, Any
     journal_path(tmp_path / "plan.json").write_text(json.dumps(line) + "\n")
     with pytest.raises(InputError, match="line 1: is no answer"):
         read_journal(tmp_path / "plan.json")
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(journal).failed == 0

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 
 import numpy as np
-import pytest
 
-import rarevote.meaning.audit.answers
-import rarevote.meaning.audit.audit
-import rarevote.meaning.audit.journal
-import rarevote.meaning.audit.strata
-import rarevote.meaning.expect
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.words import (
     advice_words,
@@ -100,17 +93,3 @@ def test_expert_and_crowd_disagree() -> None:
     low = [task for task in audit.answers if task in sure]
     assert (int(found[1]), int(found[2])) == (sum(truth[low]), len(low))
     assert contradiction_words(finished(1500)[0]) == ""
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        rarevote.meaning.audit.answers,
-        rarevote.meaning.audit.audit,
-        rarevote.meaning.audit.strata,
-        rarevote.meaning.expect,
-        rarevote.meaning.audit.journal,
-    ],
-)
-def test_examples(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
