@@ -36,7 +36,7 @@ for _name in ("api", "io.read.crowd", "meaning.calibrate", "methods.cc_rasch.est
     import_module(f"rarevote.{_name}")
 with contextlib.suppress(ImportError):
     import_module("pydantic")  # which others load if it is there
-rarevote.cli._command()
+list(rarevote.cli._command().commands.values())  # every verb, too, is put together on use
 
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files
