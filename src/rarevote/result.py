@@ -210,8 +210,13 @@ class Result:
             warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
         return known
 
-    def summary(self) -> dict[str, Any]:
-        """The result in figures."""
+    def summary(self, *, expected: bool = True) -> dict[str, Any]:
+        """The result in figures.
+
+        Args:
+            expected: whether to say what the decision expects, which has to be drawn first and takes longer than all
+                other figures.
+        """
         fitted, crowd = self.fitted, self.fitted.annotations
         classes = class_figures(crowd, self.codes)
         rare = str(fitted.rare_name)
@@ -231,12 +236,12 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
-        if self.decision is not None:
+        if expected and self.decision is not None:
             figures["decision"] = decision_figures(self.decision)
         return figures
 
     def _repr_html_(self) -> str:
-        return figures_html(self.summary())
+        return figures_html(self.summary(expected=False))
 
 
 def _capital(sentence: str) -> str:

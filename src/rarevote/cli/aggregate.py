@@ -184,8 +184,8 @@ def aggregate(
         if path is not None:
             write(path)
     clock.lap("write")
-    summary = {**result.summary(), "seconds": clock.seconds}
-    if plan is not None:
+    summary = {**result.summary(expected=as_json), "seconds": clock.seconds}
+    if as_json and plan is not None:
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
     if known is not None:
