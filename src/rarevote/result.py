@@ -20,7 +20,6 @@ from rarevote.io.read.crowd import read
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, Rule, confidence_of, with_expectations
 from rarevote.meaning.expect import Expectations, Expected, expectations
-from rarevote.meaning.metrics import score
 from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
@@ -313,6 +312,8 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     Raises:
         InputError: the truth names none of the tasks.
     """
+    from rarevote.meaning.metrics import score
+
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")

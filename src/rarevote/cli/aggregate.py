@@ -35,7 +35,7 @@ from rarevote.cli.show import aligned, decision_words, fitting, review_words, sa
 from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
-from rarevote.io.platforms.questions import ALL
+from rarevote.io.platforms.base import ALL
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
