@@ -32,11 +32,14 @@ from rarevote.__main__ import main
 # What is imported on use, imported here once for all forks.
 for _name in ("altair", "duckdb", "jinja2", "narwhals", "openpyxl", "pyarrow.dataset", "pyarrow.parquet", "vl_convert"):
     import_module(_name)
-for _name in ("api", "io.read.crowd", "meaning.calibrate", "methods.cc_rasch.estimator", "methods.majority", "result"):
+for _name in (
+    "api", "io.read.crowd", "meaning.calibrate", "meaning.vote_sampler", "methods.cc_rasch.estimator",
+    "methods.majority", "result",
+):  # fmt: skip
     import_module(f"rarevote.{_name}")
 with contextlib.suppress(ImportError):
     import_module("pydantic")  # which others load if it is there
-rarevote.cli._command()
+list(rarevote.cli._command().commands.values())  # every verb, too, is put together on use
 
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rarevote
+from rarevote.cli import VERBS
 
 PACKAGE = Path(rarevote.__file__).parent
 
@@ -114,6 +115,19 @@ def test_importing_rarevote_loads_nothing_heavy() -> None:
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
     assert not loaded_after("import rarevote.cli") & (HEAVY - {"typer"} | {"numpy"})
+
+
+def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
+    votes, out = tmp_path / "votes.csv", tmp_path / "out.csv"
+    votes.write_text("task,worker,label\n" + "".join(f"t{i // 5},w{i % 7},{i % 3}\n" for i in range(100)))
+    words = ["aggregate", str(votes), "-q", "-o", str(out)]
+    loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
+    assert out.exists()
+    assert loaded & {f"rarevote.cli.{verb}" for verb in VERBS} == {"rarevote.cli.aggregate"}
+    # Calibration by draws, scores against a truth, and the questions of an export were not asked for.
+    assert not loaded & {
+        f"rarevote.{name}" for name in ("meaning.vote_sampler", "meaning.metrics", "io.platforms.questions")
+    }
 
 
 def test_estimators_load_without_any_frame_library() -> None:

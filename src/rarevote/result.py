@@ -20,7 +20,6 @@ from rarevote.io.read.crowd import read
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, Rule, confidence_of, with_expectations
 from rarevote.meaning.expect import Expectations, Expected, expectations
-from rarevote.meaning.metrics import score
 from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
@@ -210,8 +209,13 @@ class Result:
             warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
         return known
 
-    def summary(self) -> dict[str, Any]:
-        """The result in figures."""
+    def summary(self, *, expected: bool = True) -> dict[str, Any]:
+        """The result in figures.
+
+        Args:
+            expected: whether to say what the decision expects, which has to be drawn first and takes longer than all
+                other figures.
+        """
         fitted, crowd = self.fitted, self.fitted.annotations
         classes = class_figures(crowd, self.codes)
         rare = str(fitted.rare_name)
@@ -231,12 +235,12 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
-        if self.decision is not None:
+        if expected and self.decision is not None:
             figures["decision"] = decision_figures(self.decision)
         return figures
 
     def _repr_html_(self) -> str:
-        return figures_html(self.summary())
+        return figures_html(self.summary(expected=False))
 
 
 def _capital(sentence: str) -> str:
@@ -308,6 +312,8 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     Raises:
         InputError: the truth names none of the tasks.
     """
+    from rarevote.meaning.metrics import score
+
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")

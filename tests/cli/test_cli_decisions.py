@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
+from rarevote.meaning.decide import Decision, with_expectations
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 
@@ -33,6 +35,23 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
     told = rarevote("aggregate", FILES.labels, "--min-recall", "defect=0.9", "-o", out).stderr
     assert "warning: no promise on the recall of defect" in told
     assert "rarevote audit" in told
+
+
+def test_what_to_expect_is_drawn_only_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+
+    def count(calibrated: Any, codes: Any, words: str, costs: Any, target: Any) -> Decision:
+        drawn.append(words)
+        return with_expectations(calibrated, codes, words, costs, target)
+
+    monkeypatch.setattr("rarevote.result.with_expectations", count)
+    out = tmp_path / "r.csv"
+    told = rarevote("aggregate", FILES.labels, "-o", out).stderr
+    assert "decided by balanced" in told
+    assert not drawn
+    found = json.loads(rarevote("aggregate", FILES.labels, "-o", out, "--json").stdout)
+    assert set(found["decision"]["classes"]) == {"sound", "defect"}
+    assert len(drawn) == 1
 
 
 def test_a_random_sample_promises_by_its_own_bound(tmp_path: Path) -> None:

@@ -150,6 +150,16 @@ def test_rows_on_a_stream() -> None:
     assert [row["task"] for row in rows] == NAMES
 
 
+def test_only_files_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows on their way to a stream need not outlast the machine."""
+    flushed: list[int] = []
+    monkeypatch.setattr("os.fsync", flushed.append)
+    write_rows(COLUMNS, io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert not flushed
+    write_columns(COLUMNS, tmp_path / "x.csv")
+    assert flushed
+
+
 def test_output_is_checked_before_the_work(tmp_path: Path) -> None:
     check_output(tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"cannot be written \(no folder .*absent\)"):

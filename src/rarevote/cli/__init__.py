@@ -5,34 +5,38 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from rarevote.cli import (
-    aggregate,
-    annotators,
-    compare,
-    convert,
-    demo,
-    explain,
-    methods,
-    predict,
-    report,
-    review,
-    score,
-    simulate,
-)
-from rarevote.cli.audit import audit_app
-from rarevote.cli.datasets import datasets_app
 from rarevote.cli.options.common import examples
 from rarevote.cli.show import complain, warn
-from rarevote.cli.study import study_app
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 from rarevote.kernels.memory import available_memory, gigabytes
 
+# In the order of the help. A module of the same name holds the function of a verb and its EXAMPLES, or the ``app`` of
+# a verb that has verbs of its own.
+VERBS = (
+    "aggregate",
+    "convert",
+    "compare",
+    "report",
+    "review",
+    "annotators",
+    "explain",
+    "predict",
+    "score",
+    "simulate",
+    "methods",
+    "demo",
+    "audit",
+    "datasets",
+    "study",
+)
 EXAMPLES = examples(
     "rarevote demo",
     "rarevote aggregate labels.csv --out result.csv",
@@ -40,29 +44,38 @@ EXAMPLES = examples(
     after="Every verb explains itself, with examples: rarevote aggregate --help",
 )
 
+
+class _Verbs(Mapping[str, Any]):
+    """The verbs by name, each put together when it is asked for: all at once take typer a tenth of a second."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in VERBS:
+            raise KeyError(name)
+        return _verb(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+class _Group(TyperGroup):
+    """The command line as typer knows it, with verbs that are not there yet."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": _Verbs()})
+
+
 app = typer.Typer(
     name="rarevote",
+    cls=_Group,
     help="One answer per item from many annotators, without losing the rare class.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("aggregate", epilog=aggregate.EXAMPLES)(aggregate.aggregate)
-app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
-app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.command("review", epilog=review.EXAMPLES)(review.review)
-app.command("annotators", epilog=annotators.EXAMPLES)(annotators.annotators)
-app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
-app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
-app.command("score", epilog=score.EXAMPLES)(score.score)
-app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command("methods", epilog=methods.EXAMPLES)(methods.methods)
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-app.add_typer(audit_app, name="audit")
-app.add_typer(datasets_app, name="datasets")
-app.add_typer(study_app, name="study")
 
 
 def _version(wanted: bool) -> None:
@@ -82,14 +95,26 @@ def _common(
     """One answer per item from many annotators, without losing the rare class."""
 
 
+@cache
+def _verb(name: str) -> Any:
+    """A verb with its options and, if it has some, its own verbs."""
+    module = import_module(f"rarevote.cli.{name}")
+    own = getattr(module, "app", None)
+    if own is None:
+        own = typer.Typer(add_completion=False)
+        own.command(name, epilog=module.EXAMPLES)(getattr(module, name))
+    command: Any = typer.main.get_command(own)
+    for one in (command, *getattr(command, "commands", {}).values()):
+        _hide_flag_types(one)
+    return command
+
+
 def _hide_flag_types(command: Any) -> None:
     """A flag takes no value, so the help shows no type beside it."""
     options = [*command.params, command.get_help_option(typer.Context(command))]
     for option in options:
         if getattr(option, "is_flag", False) and option.metavar is None:
             option.metavar = ""
-    for child in getattr(command, "commands", {}).values():
-        _hide_flag_types(child)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -98,7 +123,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 @cache
 def _command() -> Any:
-    """All verbs with their options, which takes typer a tenth of a second to put together: once a process."""
+    """The command line, made once a process."""
     command = typer.main.get_command(app)
     _hide_flag_types(command)
     return command

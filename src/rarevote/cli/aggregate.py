@@ -35,7 +35,7 @@ from rarevote.cli.show import aligned, decision_words, fitting, review_words, sa
 from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
-from rarevote.io.platforms.questions import ALL
+from rarevote.io.platforms.base import ALL
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
@@ -184,8 +184,8 @@ def aggregate(
         if path is not None:
             write(path)
     clock.lap("write")
-    summary = {**result.summary(), "seconds": clock.seconds}
-    if plan is not None:
+    summary = {**result.summary(expected=as_json), "seconds": clock.seconds}
+    if as_json and plan is not None:
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
     if known is not None:

@@ -50,7 +50,7 @@ def aggregate_all(
             fitted = fit_options.fit(crowd, fit_options.make(), quiet=quiet)
             result = fitted.decide(**options)
             result.write(made / names[question], spreadsheet_safe=spreadsheet_safe)
-            summaries[question] = {**result.summary(), "file": str(folder / names[question])}
+            summaries[question] = {**result.summary(expected=as_json), "file": str(folder / names[question])}
             sound &= fitted.method.converged_ and not result.cannot_answer
     if as_json:
         typer.echo(json.dumps(summaries, ensure_ascii=False, default=str))

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rarevote.workbench.sitting import Sitting
 
 
-audit_app = typer.Typer(
+app = typer.Typer(
+    name="audit",
+    add_completion=False,
     help="Prove a recall with few reviews by an expert.",
     no_args_is_help=True,
     epilog=examples(
@@ -45,7 +47,7 @@ AnswersQuestion = Annotated[
 ]
 
 
-@audit_app.command(
+@app.command(
     "review",
     epilog=examples(
         "rarevote audit review audit.json",
@@ -73,7 +75,7 @@ def review(
     workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
 
 
-@audit_app.command(
+@app.command(
     "start",
     epilog=examples(
         "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
@@ -151,7 +153,7 @@ def start(
     _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
 
 
-@audit_app.command(
+@app.command(
     "continue",
     epilog=examples(
         "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv --who anna",
@@ -197,9 +199,7 @@ def go_on(
     _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
 
 
-@audit_app.command(
-    "status", epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json")
-)
+@app.command("status", epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
 def status(plan: PlanFile, as_json: Json = False) -> None:
     """Where the audit stands: what is certified, what is supported, what more reviews would bring."""
     from rarevote.meaning.audit.of_fit import summary
@@ -213,7 +213,7 @@ def status(plan: PlanFile, as_json: Json = False) -> None:
         tell(relative_to(audit))
 
 
-@audit_app.command(
+@app.command(
     "finish",
     epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"),
 )
@@ -269,7 +269,7 @@ def finish(
             )
 
 
-@audit_app.command(
+@app.command(
     "repeat",
     epilog=examples(
         "rarevote audit repeat audit.json --review-out again.csv",
@@ -321,7 +321,7 @@ def repeat(
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 
-@audit_app.command(
+@app.command(
     "verify",
     epilog=examples(
         "rarevote audit verify audit.json certificate.json",

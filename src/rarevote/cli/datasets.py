@@ -14,7 +14,9 @@ from rarevote.cli.options.common import Json, Quiet, examples, one_of
 from rarevote.cli.show import aligned, counting, say
 from rarevote.errors import ParameterError
 
-datasets_app = typer.Typer(
+app = typer.Typer(
+    name="datasets",
+    add_completion=False,
     help="Benchmark datasets: list, fetch, import.",
     epilog=examples(
         "rarevote datasets",
@@ -30,7 +32,7 @@ CacheFolder = Annotated[
 DataFolder = Annotated[Path | None, typer.Option("--data", help="A folder of datasets to look in first.")]
 
 
-@datasets_app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True)
 def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = False) -> None:
     """The benchmark datasets, with size, imbalance and how to get each."""
     if context.invoked_subcommand is not None:
@@ -78,7 +80,7 @@ def dataset_names(incomplete: str) -> list[str]:
     return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
 
 
-@datasets_app.command("show", epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
+@app.command("show", epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
 def show(
     name: Annotated[str, typer.Argument(help="Name of a dataset.", autocompletion=dataset_names)],
     as_json: Json = False,
@@ -98,9 +100,7 @@ def show(
     typer.echo(f"{'here':<22}{locate(info) or 'no'}")
 
 
-@datasets_app.command(
-    epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
-)
+@app.command(epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data"))
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Names of datasets.", autocompletion=dataset_names)],
     cache: CacheFolder = None,
@@ -123,7 +123,7 @@ def _without_total(report: Callable[[int], None]) -> Callable[[int, int], None]:
     return lambda done, _total: report(done)
 
 
-@datasets_app.command(
+@app.command(
     "import",
     epilog=examples(
         "rarevote datasets import cifar10h cifar10h-raw.csv",

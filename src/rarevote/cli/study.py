@@ -39,19 +39,21 @@ Data = Annotated[
     typer.Option(help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads."),
 ]
 
-study_app = typer.Typer(
+app = typer.Typer(
+    name="study",
+    add_completion=False,
     help="Rerun the experiments: every table and figure, ours beside the paper's.",
     epilog=examples("rarevote study paper --data datasets --out study", "rarevote study synthetic --out study"),
     no_args_is_help=True,
 )
 
 
-@study_app.callback()
+@app.callback()
 def _studies() -> None:
     """Rerun the experiments: every table and figure, ours beside the paper's."""
 
 
-@study_app.command(
+@app.command(
     epilog=examples(
         "rarevote study paper --data datasets --out study",
         "rarevote study paper --methods majority-vote,cc-rasch --datasets rte,cf-star --out study",
@@ -98,7 +100,7 @@ def paper(
         raise typer.Exit(1)
 
 
-@study_app.command(
+@app.command(
     epilog=examples(
         "rarevote study synthetic --out study",
         "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
@@ -125,7 +127,7 @@ def synthetic(
     _run(SyntheticStudy(chosen, seeds, crowd=crowd), out, jobs, quiet=quiet)
 
 
-@study_app.command(
+@app.command(
     epilog=examples(
         "rarevote study gold --data datasets --out study",
         "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
@@ -151,7 +153,7 @@ def gold(
     _run(GoldStudy(chosen, data, wanted, seeds), out, jobs, quiet=quiet)
 
 
-@study_app.command(
+@app.command(
     epilog=examples(
         "rarevote study theory --out study",
         "rarevote study theory --seeds 50 --items 8000 --out study",
@@ -172,7 +174,7 @@ def theory(
     _run(TheoryStudy(chosen, seeds, items), out, jobs, quiet=quiet)
 
 
-@study_app.command(
+@app.command(
     epilog=examples(
         "rarevote study speed --out study",
         "rarevote study speed --peer-python venv-with-crowd-kit/bin/python --sizes 10000,100000,1000000 --out study",

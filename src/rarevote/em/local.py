@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,9 @@ from rarevote.em.engine import Engine, Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
 from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shard, Shared, Start, Stats
 from rarevote.em.shards import ShardState, Summation, read_local, write_local
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # Fewer annotations than this are not worth a thread of their own.
 _ANNOTATIONS_PER_SHARD = 400_000
@@ -62,6 +64,15 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == 0:
         return cores
     return max(1, n_jobs if n_jobs > 0 else cores + 1 + n_jobs)
+
+
+def _pool_of(threads: int) -> ThreadPoolExecutor | None:
+    """So many threads; None where one is enough, for which nothing has to be loaded."""
+    if threads < 2:
+        return None
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(threads, thread_name_prefix="rarevote")
 
 
 class LocalRunner(Runner):
@@ -189,8 +200,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         ]
         self._n_tasks = annotations.n_tasks
         self._summation: Summation[Stats] = Summation(model, range(len(self._states)), len(self._states))
-        threads = min(n_threads(n_jobs), len(self._states))
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rarevote") if threads > 1 else None
+        self._pool = _pool_of(min(n_threads(n_jobs), len(self._states)))
 
     def __enter__(self) -> LocalEngine[Shared, Local, Stats]:
         return self

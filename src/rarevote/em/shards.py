@@ -12,10 +12,9 @@ half, quarter or eighth has a single sum to tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from math import prod
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,9 @@ from rarevote.em.model import Local, Model, Offsets, Shard, Shared, Stats
 from rarevote.errors import InputError
 from rarevote.io.arrays import load_arrays, save_arrays
 from rarevote.kernels import plain
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 _Point = tuple[NDArray[Any], NDArray[Any]]
 _Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]

@@ -27,7 +27,6 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, listed, unmatched
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, normalise_rows
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.vote_sampler import Votes, VoteSampler
 from rarevote.methods.base import Estimator
 from rarevote.methods.new_tasks import PredictsNewTasks
 
@@ -361,6 +360,8 @@ def _refitted(
     seed: int,
 ) -> CalibratedPosterior:
     """Draw how the votes may have come about, and count the draws."""
+    from rarevote.meaning.vote_sampler import Votes, VoteSampler
+
     n, K = posterior.shape
     tasks = np.arange(n)
     if annotations.n_annotations > _MAX_ANNOTATIONS:

@@ -10,7 +10,8 @@ import pytest
 
 from rarevote.errors import InputError, speaking_flags
 from rarevote.io.platforms import read_export
-from rarevote.io.platforms.questions import ALL, EveryQuestionError, QuestionSurvey, is_free_text
+from rarevote.io.platforms.base import ALL
+from rarevote.io.platforms.questions import EveryQuestionError, QuestionSurvey, is_free_text
 from rarevote.io.read.crowd import read, read_each
 from tests.command import rarevote, rows
 from tests.io.platforms.exports import FIXTURES

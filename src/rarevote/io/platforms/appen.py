@@ -21,10 +21,10 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value, listed
+from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, listed
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
-from rarevote.io.platforms.questions import ALL, QuestionSurvey, name_question
+from rarevote.io.platforms.questions import QuestionSurvey, name_question
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from rarevote.errors import InputError, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
+ALL = "all"  # in place of a question: every one that looks like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
 # Why an answer is no row. The words are shown to people and counted in summaries.

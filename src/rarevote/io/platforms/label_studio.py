@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, listed, shown_text
+from rarevote.io.platforms.base import ALL, Export, Options, as_text, listed, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, first_records, walk_json
-from rarevote.io.platforms.questions import ALL, name_question
+from rarevote.io.platforms.questions import name_question
 from rarevote.io.platforms.table_records import open_table
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rarevote.errors import InputError, how
-from rarevote.io.platforms.base import ABSENT, listed, shown_text
+from rarevote.io.platforms.base import ABSENT, ALL, listed, shown_text
 
-ALL = "all"  # in place of a question: every one that looks like a choice
 _MAX_DISTINCT = 2_000  # answers of a question that are told apart; no choice has more
 _SAMPLED = 20_000  # tasks and workers whose first answer is kept
 # Below these numbers of answers anything may be equal by chance.

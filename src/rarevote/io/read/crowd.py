@@ -246,7 +246,8 @@ def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> di
     Raises:
         InputError: no question looks like a choice, or the export cannot be read.
     """
-    from rarevote.io.platforms.questions import ALL, EveryQuestionError
+    from rarevote.io.platforms.base import ALL
+    from rarevote.io.platforms.questions import EveryQuestionError
 
     options = replace(options or ReadOptions(**given), question=ALL)
     try:

@@ -113,7 +113,8 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
     with scratch_folder("rows") as folder:
         path = folder / "rows.csv"
         try:
-            write_columns(columns, path, spreadsheet_safe=spreadsheet_safe)
+            # Neither replaced by another nor to outlast the machine: not a file as `write_columns` writes one.
+            _write_by_duckdb(columns, path, ".csv", "", path, spreadsheet_safe=spreadsheet_safe)
         except InputError as error:  # which names a file that nobody asked for
             cause = next((cause for cause in OF_THE_DISK if cause in str(error)), None)
             raise (temporary_folder_full(OSError(errno.ENOSPC, cause)) if cause else None) or error from None
