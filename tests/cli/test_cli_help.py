@@ -108,3 +108,11 @@ def test_the_wheel_is_tried_with_every_verb() -> None:
     for line in [*wheel_check.VERBS.split("\n"), *wheel_check.EXTRAS]:
         tried |= {tuple(line.split()[:n]) for n in (1, 2)}
     assert ends - tried == {("datasets", "fetch")}
+
+
+@pytest.mark.parametrize("verb", [[], ["aggregate"], ["audit"], ["audit", "start"], ["study", "paper"]], ids=" ".join)
+def test_the_short_help_is_the_long_one(verb: list[str]) -> None:
+    """It was named in messages, and refused."""
+    assert rarevote(*verb, "-h").stdout == rarevote(*verb, "--help").stdout
+    wrong = rarevote(*verb, "--no-such-option", code=2)
+    assert f"Try '{' '.join(['rarevote', *verb])} --help' for help." in wrong.stderr

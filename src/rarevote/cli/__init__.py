@@ -45,6 +45,10 @@ EXAMPLES = examples(
 )
 
 
+# Written out in messages: the first.
+_HELP = ["--help", "-h"]
+
+
 class _Verbs(Mapping[str, Any]):
     """The verbs by name, each put together when it is asked for: all at once take typer a tenth of a second."""
 
@@ -74,7 +78,7 @@ app = typer.Typer(
     epilog=EXAMPLES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": _HELP},
 )
 
 
@@ -111,7 +115,8 @@ def _verb(name: str) -> Any:
 
 def _hide_flag_types(command: Any) -> None:
     """A flag takes no value, so the help shows no type beside it."""
-    options = [*command.params, command.get_help_option(typer.Context(command))]
+    # A command makes its help option once, for whoever asks first.
+    options = [*command.params, command.get_help_option(typer.Context(command, help_option_names=_HELP))]
     for option in options:
         if getattr(option, "is_flag", False) and option.metavar is None:
             option.metavar = ""
