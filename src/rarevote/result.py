@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import as_name_array, in_kind, listed, positions_of, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import is_rare, rare_class
 from rarevote.crowd.words import facts_html
 from rarevote.errors import InputError, warn_user
@@ -206,7 +206,9 @@ class Result:
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):
-            warn_user(f"the truth says {listed(map(repr, strange))}, which is no class: those are {listed(classes)}")
+            warn_user(
+                f"the truth says {some_names(map(repr, strange))}, which is no class: those are {some_names(classes)}"
+            )
         return known
 
     def summary(self, *, expected: bool = True) -> dict[str, Any]:

@@ -401,7 +401,7 @@ def _form(audit: Audit) -> str:
 
 def _answers(path: Path, who: str | None, question: str | None) -> dict[str | None, dict[Any, Any]]:
     """Labels by task for every expert; where experts disagree, the item stays open."""
-    from rarevote.crowd.names import listed
+    from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
     from rarevote.meaning.audit.answers import adjudicated
 
@@ -410,7 +410,7 @@ def _answers(path: Path, who: str | None, question: str | None) -> dict[str | No
     said = {row.task for row in rows if row.label is not None}
     disputed = [task for task, label in agreed.items() if label is None and task in said]
     if disputed:
-        warn(f"{path}: two different labels for {listed(disputed)}; such items stay open until the experts agree")
+        warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
     experts: dict[Any, dict[str, None]] = {}
     for row in rows:
         if row.label is not None and row.who is not None:

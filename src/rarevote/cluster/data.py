@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rarevote.cluster.host import names_file, read_names, shard_file, write_names
 from rarevote.cluster.parts import Parts, Rows
 from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
-from rarevote.crowd.names import as_name_array, in_kind, listed, sort_labels, sort_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, some_names, sort_labels, sort_names, unmatched
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
 from rarevote.io.duck import first_line
@@ -252,7 +252,7 @@ def _class_names(survey: Survey, how: Staging) -> list[Any]:
         ("nobody voted for", unmatched(list(how.classes), voted), voted),
     ):
         if strange:
-            warn_user(f"{what} {listed(map(repr, strange))}: there are {listed(found.tolist())}")
+            warn_user(f"{what} {some_names(map(repr, strange))}: there are {some_names(found.tolist())}")
     known = dict.fromkeys([*survey.labels, *in_kind(how.classes, voted)])
     extra = [name for name in dict.fromkeys((how.gold or {}).values()) if name not in known]
     if extra:

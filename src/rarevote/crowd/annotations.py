@@ -30,7 +30,7 @@ from rarevote.crowd.names import (
     as_name_array,
     in_kind,
     is_missing,
-    listed,
+    some_names,
     sort_labels,
     sort_names,
     unmatched,
@@ -445,7 +445,9 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
     label_codes, labels = encoded["label"]
     strange = unmatched(abstain, labels)
     if strange and len(labels):
-        warn_user(f"no answer is {listed(map(repr, strange))} (abstain): the answers are {listed(labels.tolist())}")
+        warn_user(
+            f"no answer is {some_names(map(repr, strange))} (abstain): the answers are {some_names(labels.tolist())}"
+        )
     wanted = set(in_kind(abstain, labels))
     is_abstention = np.fromiter((name in wanted for name in labels.tolist()), dtype=bool, count=len(labels))
     if not is_abstention.any():

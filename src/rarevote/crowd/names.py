@@ -252,7 +252,7 @@ def unmatched(given: Sequence[Any], known: NDArray[Any]) -> list[Any]:
     return [value for value, name in zip(given, in_kind(given, known), strict=True) if not _is_among(name, own)]
 
 
-def listed(names: Iterable[Any]) -> str:
+def some_names(names: Iterable[Any]) -> str:
     """The first names, with commas between, for messages."""
     texts = list(map(str, names))
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")

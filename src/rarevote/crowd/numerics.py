@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import as_name_array, find_name, listed, positions_of, sort_labels
+from rarevote.crowd.names import as_name_array, find_name, positions_of, some_names, sort_labels
 from rarevote.errors import InputError, ParameterError, warn_user
 
 FloatArray = NDArray[np.float64]
@@ -220,7 +220,7 @@ def rare_class(crowd: Annotations, wanted: Any = None) -> int:
     if wanted is not None:
         number = find_name(wanted, crowd.classes)
         if number is None:
-            known = listed(crowd.classes.tolist())
+            known = some_names(crowd.classes.tolist())
             raise ParameterError(f"rare: no class is called {str(wanted)!r}; the classes are {known}")
         return number
     votes = crowd.class_votes

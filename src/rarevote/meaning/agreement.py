@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind, listed
+from rarevote.crowd.names import in_kind, some_names
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read
@@ -221,7 +221,9 @@ def _scale(classes: NDArray[Any], level: Level, order: Sequence[Any] | None) -> 
     if order is not None:
         place = {name: rank for rank, name in enumerate(in_kind(order, classes))}
         if lacking := [name for name in names if name not in place]:
-            raise ParameterError(f"order leaves out {listed(map(repr, lacking))}: name every class, the lowest first")
+            raise ParameterError(
+                f"order leaves out {some_names(map(repr, lacking))}: name every class, the lowest first"
+            )
         ranks = np.array([place[name] for name in names], dtype=np.int64)
     if level == "nominal":
         return ranks, ranks.astype(np.float64)
@@ -229,7 +231,7 @@ def _scale(classes: NDArray[Any], level: Level, order: Sequence[Any] | None) -> 
     if order is None:
         if numbers is None:
             raise ParameterError(
-                f"level {level!r} needs an order, and {listed(map(repr, names))} are no numbers: give "
+                f"level {level!r} needs an order, and {some_names(map(repr, names))} are no numbers: give "
                 "order=[...], the lowest class first"
             )
         ranks = np.argsort(np.argsort(numbers, kind="stable"), kind="stable")

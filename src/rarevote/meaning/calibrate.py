@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind, listed, unmatched
+from rarevote.crowd.names import in_kind, some_names, unmatched
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, normalise_rows
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Estimator
@@ -264,11 +264,11 @@ def _fixed_prevalence(prevalence: Shares, names: NDArray[Any], counts: FloatArra
     if isinstance(prevalence, Mapping):
         unknown = unmatched(list(prevalence), names)
         if unknown:
-            raise ParameterError(f"prevalence names {unknown[0]!r}, which is no class ({listed(names.tolist())})")
+            raise ParameterError(f"prevalence names {unknown[0]!r}, which is no class ({some_names(names.tolist())})")
         by_name = dict(zip(in_kind(prevalence, names), prevalence.values(), strict=True))
         missing = [name for name in names.tolist() if name not in by_name]
         if len(missing) > 1:
-            raise ParameterError(f"prevalence lacks the classes {listed(missing)}: at most one may be left out")
+            raise ParameterError(f"prevalence lacks the classes {some_names(missing)}: at most one may be left out")
         if missing:
             by_name[missing[0]] = 1.0 - sum(by_name.values())
         prevalence = np.array([by_name[name] for name in names.tolist()], dtype=np.float64)

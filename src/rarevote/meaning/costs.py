@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.names import find_name, some_names
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, shown
 
@@ -131,7 +131,7 @@ def _from_pairs(pairs: Iterable[Pair], classes: NDArray[Any], where: str) -> Flo
 def _class_number(name: Any, classes: NDArray[Any], where: str) -> int:
     number = find_name(name, classes)
     if number is None:
-        raise ParameterError(f"{where}: {name!r} is no class; the classes are {listed(classes.tolist())}")
+        raise ParameterError(f"{where}: {name!r} is no class; the classes are {some_names(classes.tolist())}")
     return number
 
 

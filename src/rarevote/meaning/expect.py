@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import find_name, listed
+from rarevote.crowd.names import find_name, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
@@ -429,7 +429,7 @@ def one_target(wanted: Mapping[Any, float], classes: NDArray[Any]) -> tuple[int,
     ((name, target),) = wanted.items()
     number = find_name(name, classes)
     if number is None:
-        raise ParameterError(f"min_recall names {name!r}, which is no class ({listed(classes.tolist())})")
+        raise ParameterError(f"min_recall names {name!r}, which is no class ({some_names(classes.tolist())})")
     check_share(f"the recall target of {name}", target)
     return number, float(target)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import listed
+from rarevote.crowd.names import some_names
 from rarevote.crowd.numerics import is_rare, picked
 from rarevote.crowd.words import percent
 from rarevote.errors import how
@@ -218,4 +218,4 @@ def silence_note(classes: NDArray[Any]) -> str | None:
     if not found or len(found) == len(classes):
         return None
     options = how(f"abstain={found[:3]}", " ".join(f'--abstain "{name}"' for name in found[:3]))
-    return f"{listed(found)} looks like no vote, but counts as a class: {options} leaves it out"
+    return f"{some_names(found)} looks like no vote, but counts as a class: {options} leaves it out"

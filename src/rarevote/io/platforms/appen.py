@@ -21,7 +21,7 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, listed
+from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, shown_names
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
 from rarevote.io.platforms.questions import QuestionSurvey, name_question
@@ -182,13 +182,13 @@ def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[s
     own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((GOLD, _REASON))]
     if wanted is not None and (wanted != ALL or wanted in own):
         if wanted not in own:
-            raise InputError(f"{table.title}: no question {wanted!r}; it has {listed(own)}")
+            raise InputError(f"{table.title}: no question {wanted!r}; it has {shown_names(own)}")
         return [name for name in own if name == wanted or f"{name}{GOLD}" in table.header]
     found = {name for name in own if f"{name}{GOLD}" in table.header} | _varying(table, unit_at, own)
     if not found:
         raise InputError(
             f"{table.title}: which column holds the answers? No column has a {GOLD} column beside it or differs "
-            f"within a unit. Say which: {name_question('...')}; there is {listed(own)}"
+            f"within a unit. Say which: {name_question('...')}; there is {shown_names(own)}"
         )
     return [name for name in own if name in found]
 

@@ -206,7 +206,7 @@ def look_up(name: str, *places: Any) -> Any:
     return ABSENT
 
 
-def listed(names: Sequence[str]) -> str:
+def shown_names(names: Sequence[str]) -> str:
     """Names for a message."""
     first = ", ".join(shown(name) for name in names[:40])
     return (first + (", ..." if len(names) > 40 else "")) or "none"

@@ -29,8 +29,8 @@ from rarevote.io.platforms.base import (
     ReadAgain,
     as_text,
     choices_in_value,
-    listed,
     look_up,
+    shown_names,
     shown_text,
 )
 from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
@@ -295,7 +295,7 @@ class Collector:
             named.append(self.options.gold_column)
         for name in named:
             if name not in self._ever_shown:
-                raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {listed(self._keys)}")
+                raise ParameterError(f"{self.title}: nothing is called {name!r}; there is {shown_names(self._keys)}")
 
     def _agreed_gold(self) -> tuple[dict[str, tuple[str, ...]], int]:
         """The gold, labels that contradict each other or name several classes left out and counted."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, Options, as_text, listed, shown_text
+from rarevote.io.platforms.base import ALL, Export, Options, as_text, shown_names, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, first_records, walk_json
 from rarevote.io.platforms.questions import name_question
@@ -334,7 +334,7 @@ def _questions(part: Part, options: Options) -> list[str]:
     if not found and options.question in (None, ALL):
         raise InputError(
             f"{part.title}: which column holds the answers? None differs between the annotations of a task. Say which: "
-            f"{name_question('...')}; there is {listed([key for key in keys if key not in _OWN])}"
+            f"{name_question('...')}; there is {shown_names([key for key in keys if key not in _OWN])}"
         )
     return [key for key in keys if key in found]
 

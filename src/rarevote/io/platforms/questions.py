@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rarevote.errors import InputError, how
-from rarevote.io.platforms.base import ABSENT, ALL, listed, shown_text
+from rarevote.io.platforms.base import ABSENT, ALL, shown_names, shown_text
 
 _MAX_DISTINCT = 2_000  # answers of a question that are told apart; no choice has more
 _SAMPLED = 20_000  # tasks and workers whose first answer is kept
@@ -53,7 +53,7 @@ class EveryQuestionError(InputError):
     def __init__(self, title: str, questions: dict[str, bool]) -> None:
         self.questions = questions
         every = how("rarevote.read_each(...)", "rarevote aggregate --question all --out FOLDER")
-        super().__init__(f"{title}: one question at a time; {every} answers each of {listed(list(questions))}")
+        super().__init__(f"{title}: one question at a time; {every} answers each of {shown_names(list(questions))}")
 
 
 def name_question(name: str) -> str:
@@ -198,7 +198,7 @@ class QuestionSurvey:
                 if plain == name or self.wanted == name:
                     return name
             if self.wanted != ALL:
-                raise InputError(f"{self.title}: no question {self.wanted!r}; it has {listed(names)}")
+                raise InputError(f"{self.title}: no question {self.wanted!r}; it has {shown_names(names)}")
         if not names:
             raise InputError(f"{self.title}: no question was found")
         plausible, others = self.ranked()
@@ -210,7 +210,7 @@ class QuestionSurvey:
             return names[0]
         if len(plausible) == 1:
             return plausible[0]
-        asked = f"{self.title}: {len(names)} questions were asked: {listed(names)}. "
+        asked = f"{self.title}: {len(names)} questions were asked: {shown_names(names)}. "
         if not plausible:
             take = f"{name_question(names[0])}{how(', free_text=True', ' --free-text')}"
             raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")

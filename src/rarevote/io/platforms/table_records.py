@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
 from rarevote.io.json_text import parse_json
-from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, listed
+from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, shown_names
 from rarevote.io.platforms.parts import Part, table_head
 from rarevote.io.read.csv_text import Dialect, repeated_names
 
@@ -82,7 +82,9 @@ class PlatformTable:
         found = self.find(*names)
         if found is None:
             ending = f". {advice}" if advice else ""
-            raise ColumnsError(f"{self.title}: no column {names[0]!r} ({what}); it has {listed(self.header)}{ending}")
+            raise ColumnsError(
+                f"{self.title}: no column {names[0]!r} ({what}); it has {shown_names(self.header)}{ending}"
+            )
         self.needed.add(found)
         return found
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, Keep, Missing
-from rarevote.crowd.names import in_kind, listed, positions_of, unmatched
+from rarevote.crowd.names import in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.words import facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
@@ -192,7 +192,7 @@ class Crowd:
         from rarevote.io.platforms.write_back import check_way_back
 
         if self.export is None:
-            able = listed(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
+            able = some_names(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
             back = how("write_back", "--back-out")
             raise InputError(f"{back} needs an export of {able}, and {self.title} is none")
         check_way_back(self.export.platform, path, self.export.details)
@@ -381,5 +381,5 @@ def _warn_of_empty_classes(crowd: Annotations, classes: Sequence[Any] | None) ->
         voted = crowd.classes[crowd.class_votes > 0]
         strange = unmatched(list(classes), voted)
         if strange:
-            named = f"{listed(map(repr, strange))} ({how('classes', '--class')})"
-            warn_user(f"nobody voted for {named}: votes are for {listed(voted)}")
+            named = f"{some_names(map(repr, strange))} ({how('classes', '--class')})"
+            warn_user(f"nobody voted for {named}: votes are for {some_names(voted)}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, listed
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, some_names
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import ABSENT, shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
@@ -40,7 +40,7 @@ class ExpertWords:
         (self.name,) = in_kind([name], known)
         self.name = plain_name(self.name, "class")
         if self.classes is not None and self.name not in self.classes:
-            raise ParameterError(f"{name!r} is no class ({listed(self.classes)})")
+            raise ParameterError(f"{name!r} is no class ({some_names(self.classes)})")
         self._known = known
         others = [one for one in self.classes or [] if one != self.name]
         # What "no" means: the other class if there is only one, else that it is not this class.
@@ -64,7 +64,7 @@ class ExpertWords:
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
         raise InputError(
-            f"{said!r} is no class ({listed(self.classes)}); leave the label empty where the expert is unsure"
+            f"{said!r} is no class ({some_names(self.classes)}); leave the label empty where the expert is unsure"
         )
 
     def is_positive(self, label: Any) -> bool:

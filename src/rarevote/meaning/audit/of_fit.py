@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import as_name_array, find_name, listed
+from rarevote.crowd.names import as_name_array, find_name, some_names
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import plain_name
@@ -49,7 +49,7 @@ def audit_of_fit(
     votes = fitted.annotations
     k = find_name(name, votes.classes)
     if k is None:
-        raise ParameterError(f"no class is called {str(name)!r}; the classes are {listed(votes.classes.tolist())}")
+        raise ParameterError(f"no class is called {str(name)!r}; the classes are {some_names(votes.classes.tolist())}")
     score = ranking_probabilities(fitted)[:, k]
     classes = votes.classes.tolist()
     return Audit.start(
