@@ -49,7 +49,8 @@ _SUM = 16  # bytes
 # Up to this version of numba, compiled kernels are known to call nothing that is not there before numba can compile.
 _LATEST_KNOWN = (0, 68)
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+# Nothing but Python and other kernels call a kernel: what C would need is not compiled.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH, "no_cfunc_wrapper": True}
 
 
 class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
