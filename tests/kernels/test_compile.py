@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 import shutil
 import subprocess
@@ -58,6 +60,51 @@ def test_works_where_site_packages_and_home_are_read_only(tmp_path: Path) -> Non
 
 def twice(x: float) -> float:
     return 2.0 * x
+
+
+MODULE = """
+from math import log
+import numpy as np
+from rarevote.kernels.compile import kernel
+
+@kernel
+def logs(values):
+    if values.shape[0] == 0:
+        raise ValueError("none")
+    found = np.zeros(values.shape[0])
+    for i in range(values.shape[0]):
+        found[i] = log(values[i])
+    return found
+"""
+
+USE = """
+import json, sys
+import numba
+import numpy as np
+from module import logs
+values = logs(np.array([1.0, 2.0])).tolist()
+try:
+    logs(np.empty(0))
+except ValueError as error:
+    values.append(str(error))
+names = [name for name in ("numba.np.arraymath", "scipy.linalg") if name in sys.modules]
+again = numba.njit(lambda x: np.dot(x, x) + logs(x)[0])(np.array([1.0, 2.0]))
+print(json.dumps([values, names, len(logs.stats.cache_hits), again]))
+"""
+
+
+def test_what_is_compiled_is_loaded_without_what_compiles(tmp_path: Path) -> None:
+    """Arrays, errors and the compiler itself work as ever."""
+    (tmp_path / "module.py").write_text(MODULE)
+    path = os.pathsep.join([str(tmp_path), str(Path(rarevote.__file__).parents[1])])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    first, later = (
+        json.loads(subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
+    values, again = [0.0, math.log(2.0), "none"], 5.0
+    assert first == [values, ["numba.np.arraymath", "scipy.linalg"], 0, again]
+    assert later == [values, [], 1, again]
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "overwritten"])

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import numba
 from numba import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,8 +46,11 @@ def _private_temporary_folder() -> str | None:
 
 
 _SUM = 16  # bytes
+# Up to this version of numba, compiled kernels are known to call nothing that is not there before numba can compile.
+_LATEST_KNOWN = (0, 68)
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH}
+# Nothing but Python and other kernels call a kernel: what C would need is not compiled.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH, "no_cfunc_wrapper": True}
 
 
 class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
@@ -102,7 +106,13 @@ class _TolerantCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            if numba.version_info.short > _LATEST_KNOWN:
+                return super().load_overload(sig, target_context)
+            # numba's own would import all that it can compile, SciPy with it. To run takes only what hands out memory;
+            # on a miss the compiler imports the rest.
+            rtsys.initialize(target_context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # anything may come out of damaged bytes
             base = glob.escape(self._impl.filename_base)
             for path in Path(self.cache_path).glob(f"{base}.*nb[ic]"):

@@ -7,8 +7,9 @@ Everything is in odds, ``exp(alpha - beta) = odds[worker, class] * exp(-h[task, 
 costs a multiplication and a division per class but no ``exp``; the likelihood of a task is a running product that
 needs one ``log`` per task. The sign of a stored odd says whether the vote was for that class, which spares every
 branch. Votes come in blocks of tasks (:mod:`rarevote.kernels.blocks`): work arrays stay in the first-level cache, and
-each stage is a loop over contiguous memory that the compiler vectorises. See :mod:`rarevote.methods.cc_rasch.plain`
-for the same without any of this.
+each stage is a loop over contiguous memory that the compiler vectorises. Sums, maxima and copies are written out: to
+compile what numba has for whole arrays, messages about shapes included, takes as long as all the rest. See
+:mod:`rarevote.methods.cc_rasch.plain` for the same without any of this.
 """
 
 from __future__ import annotations
@@ -34,25 +35,31 @@ from rarevote.methods.cc_rasch.solve_kernel import marginal_step, solve_task
 _SMALLEST_SINGLE = 1e-20
 
 
-def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, solves: bool, single: bool) -> float:
+def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, mode: int, solves: bool, single: bool) -> float:
     """The compiled pass. See ``pass_over_blocks`` below for its arguments.
+
+    What stays the same throughout a fit is compiled into it: code for anything else would take as long to compile.
 
     Args:
         shard: a run of tasks.
         odds: the first argument that is not of the shard.
         *rest: the others.
+        mode: NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY.
         solves: whether passes of this fit may solve tasks; compiling that takes as long as all the rest.
         single: whether to compute in single precision; sums are of doubles all the same.
     """
     n_classes = odds.shape[1]
     if single:
         odds = np.clip(odds, np.exp(-LIMIT_SINGLE), np.exp(LIMIT_SINGLE)).astype(np.float32)
-    compiled = _fused_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0, solves, single)
+    unrolled = n_classes if 2 <= n_classes <= MAX_UNROLLED else 0
+    compiled = _fused_pass(unrolled, mode, solves and mode == CLASS_DIFFICULTY, single)
     return compiled(*shard.blocks, shard.gold, odds, *rest)
 
 
 @cache
-def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., float]:
+def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callable[..., float]:
+    # As bare names in conditions: numba drops what such a constant rules out before it infers types.
+    has_difficulty, is_shared = mode != NO_DIFFICULTY, mode == SHARED_DIFFICULTY
     work: Any = np.float32 if single else np.float64
     smallest_product = _SMALLEST_SINGLE if single else SMALLEST_PRODUCT
 
@@ -72,7 +79,6 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
         stiffness,  # (D), curvature of the penalties
         damping,  # 0: Newton's curvature, >= 1: that many times its upper bound
         refresh,  # whether to recompute the posterior
-        mode,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
         settle,  # a task whose posterior would still change by more than this is solved; infinity for one step each
         posterior_in,  # (n, K)
         difficulty_in,  # (n, D)
@@ -100,32 +106,21 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
             most = max(most, level_ptr[block_ptr[block + 1]] - level_ptr[block_ptr[block]])
         # One entry per (vote, class) of a block: level by level, class by class, lane by lane.
         signed_odds = np.empty(most * K, work)
-        # One entry per (class, lane).
-        h = np.zeros((K, L), work)
-        ease = np.ones((K, L), work)
-        product = np.ones((K, L), work)
-        taken_out = np.zeros((K, L))
-        residuals = np.zeros((K, L), work)
-        weights = np.zeros((K, L), work)
-        q_in = np.zeros((K, L), work)
-        q = np.zeros((K, L), work)
-        gradient = np.empty((K, L), work)
-        curvature = np.empty((K, L), work)
-        n_votes = np.zeros(L)
-        total = np.empty(L, work)
+        # One entry per (class, lane). Of one piece each: every way to make an array is compiled on its own. Sums and
+        # maxima over blocks are kept by lane too: no addition waits for the one before.
+        rows = np.zeros((10, K, L), work)
+        h, ease, product, residuals, weights = rows[0], rows[1], rows[2], rows[3], rows[4]
+        q_in, q, gradient, curvature, change = rows[5], rows[6], rows[7], rows[8], rows[9]
+        sums = np.zeros((4, K, L), np.float64)
+        taken_out, mass, square_sum, moved_sum = sums[0], sums[1], sums[2], sums[3]
+        # One entry per lane.
+        row = np.zeros((1, 5, L), work)[0]
+        total, along, bend, lowest, largest_move = row[0], row[1], row[2], row[3], row[4]
+        row_sums = np.zeros((1, 4, L), np.float64)[0]
+        n_votes, loglik, loglik_before, norm = row_sums[0], row_sums[1], row_sums[2], row_sums[3]
         known = np.empty(L if gold.shape[0] > 0 else 0, np.int64)
-        # Sums and maxima over blocks, one per lane: no addition waits for the one before.
-        loglik = np.zeros(L)
-        norm = np.zeros(L)
-        change = np.zeros((K, L), work)
-        mass = np.zeros((K, L))
-        square_sum = np.zeros((K, L))
-        moved_sum = np.zeros((K, L))
-        settles = settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY
-        loglik_before, along, bend = np.zeros(L), np.empty(L, work), np.empty(L, work)
-        lowest, largest_move = np.empty(L, work), np.empty(L, work)
-        step = np.empty(K)
-        here = np.empty((4, K))
+        settles = settle < np.inf and refresh and damping == 0.0
+        step, here = np.empty(K, np.float64), np.empty((4, K), np.float64)
         n_again = 0
 
         for block in range(block_ptr.shape[0] - 1):
@@ -138,11 +133,11 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                 task = places[i]
                 for k in range(K):
                     q_in[k, i] = posterior_in[task, k]
-            if mode != NO_DIFFICULTY:
+            if has_difficulty:
                 for i in range(size):
                     task = places[i]
                     for k in range(K):
-                        d = k if mode == CLASS_DIFFICULTY else 0
+                        d = 0 if is_shared else k
                         h[k, i] = difficulty_in[task, d] + shift[d]
             if gold.shape[0] > 0:
                 for i in range(size):
@@ -152,11 +147,14 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                 made = ease[k]
                 for i in range(L):
                     made[i] = exp_of(-of_class[i])
-            product[:] = 1.0
-            taken_out[:] = 0.0
-            residuals[:] = 0.0
-            weights[:] = 0.0
-            n_votes[:] = 0.0
+            for k in range(K):
+                for i in range(L):
+                    product[k, i] = one
+                    taken_out[k, i] = 0.0
+                    residuals[k, i] = zero
+                    weights[k, i] = zero
+            for i in range(L):
+                n_votes[i] = 0.0
 
             # The votes at the difficulties that came in.
             is_folded = False
@@ -166,11 +164,10 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                 base = (start - first_vote) * K
                 workers = worker[start:end]
                 labels = label[start:end]
-                fetched = signed_odds[base : base + K * active].reshape((K, active))
                 for i in range(active):
                     r = workers[i]
                     for k in range(K):
-                        fetched[k, i] = odds[r, k]
+                        signed_odds[base + k * active + i] = odds[r, k]
                 n_small = 0
                 if damping != 0.0:
                     for i in range(active):
@@ -201,7 +198,9 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                     for i in range(size):
                         weights[k, i] = fixed_weight * n_votes[i]
 
-            loglik_before[:] = loglik
+            if solves:
+                for i in range(L):
+                    loglik_before[i] = loglik[i]
             posterior_of_lanes(
                 product,
                 taken_out,
@@ -230,9 +229,11 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
 
             # Newton on the difficulties; ease becomes the factor by which the odds change.
             if solves and settles:
-                along[:] = 0.0
-                bend[:] = 1.0
-                lowest[:] = 1.0
+                for i in range(L):
+                    along[i] = zero
+                    bend[i] = one
+                    lowest[i] = one
+                    largest_move[i] = zero
                 # Few arrays to a loop: with many, the compiler does not find out that none overlap.
                 for k in range(K):
                     shares, of_task, bends, of_class = q[k], residuals[k], weights[k], h[k]
@@ -269,14 +270,14 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                             lowest[i] = -1.0
                 for i in range(size):
                     along[i] /= bend[i]
-                total[:] = 0.0
+                for i in range(L):
+                    total[i] = zero
                 for k in range(K):
                     made, pushed, corrected = ease[k], gradient[k], curvature[k]
                     for i in range(size):
                         made[i] -= corrected[i] * along[i]
                     for i in range(size):
                         total[i] += pushed[i] * made[i]
-                largest_move[:] = 0.0
                 for k in range(K):
                     shares, of_task, made = q[k], residuals[k], ease[k]
                     moves = gradient[k]
@@ -287,7 +288,8 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                 n_slow, slow = 0, work(settle)
                 for i in range(size):
                     n_slow += 1 if largest_move[i] > slow or lowest[i] < zero else 0
-                total[:] = 0.0
+                for i in range(L):
+                    total[i] = zero
                 for k in range(K):
                     shares, of_task, bends, made, then = q[k], residuals[k], weights[k], ease[k], curvature[k]
                     for i in range(size):
@@ -331,10 +333,12 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                         else:
                             for k in range(K):
                                 here[1, k] *= exp_fast(-step[k] * (here[2, k] + 0.5 * step[k] * here[3, k]))
-                        total[i] = here[1].sum()
+                        share_sum = 0.0
                         for k in range(K):
                             ease[k, i] = step[k]
                             curvature[k, i] = here[1, k]
+                            share_sum += here[1, k]
+                        total[i] = share_sum
                 for k in range(K):
                     of_class, made, new, shares, then = h[k], ease[k], moved_sum[k], q[k], curvature[k]
                     for i in range(size):
@@ -354,7 +358,7 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                     for i in range(size):
                         of_task[i] *= shares[i]
                         bends[i] *= shares[i]
-                if mode == SHARED_DIFFICULTY:
+                if is_shared:
                     # One difficulty for all classes: every class carries the sum.
                     for i in range(size):
                         residual_sum = zero
@@ -365,9 +369,9 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                         for k in range(K):
                             residuals[k, i] = residual_sum
                             weights[k, i] = weight_sum
-                if mode != NO_DIFFICULTY:
+                if has_difficulty:
                     for k in range(K):
-                        d = k if mode == CLASS_DIFFICULTY else 0
+                        d = 0 if is_shared else k
                         of_task, bends, of_class, made = residuals[k], weights[k], h[k], ease[k]
                         towards, spring, stiff = work(pull[d]), work(ridge[d]), work(stiffness[d])
                         for i in range(size):
@@ -385,10 +389,12 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                             made[i] = exp_of(-made[i])
                     for i in range(size):
                         task = places[i]
-                        for k in range(K if mode == CLASS_DIFFICULTY else 1):
+                        for k in range(1 if is_shared else K):
                             difficulty_out[task, k] = h[k, i]
                 else:
-                    ease[:] = 1.0
+                    for k in range(K):
+                        for i in range(L):
+                            ease[k, i] = one
 
             # The votes at the new difficulties, for the workers.
             for level in range(first_level, last_level):
@@ -413,15 +419,24 @@ def _fused_pass(unrolled: int, solves: bool, single: bool) -> Callable[..., floa
                     for k in range(K):
                         of_workers[r, 1, k] += curvature[k, i]
 
-        scalars[0] += loglik.sum()
-        scalars[1] += norm.sum()
+        log_evidence, squared_norm, largest_change = 0.0, 0.0, zero
+        for i in range(L):
+            log_evidence += loglik[i]
+            squared_norm += norm[i]
+        scalars[0] += log_evidence
+        scalars[1] += squared_norm
         scalars[2] += n_again
         for k in range(K):
-            class_mass[k] += mass[k].sum()
-        if mode != NO_DIFFICULTY:
-            for k in range(K if mode == CLASS_DIFFICULTY else 1):
-                squares[k] += square_sum[k].sum()
-                moved[k] += moved_sum[k].sum()
-        return change.max()
+            of_posterior, of_squares, of_moved = 0.0, 0.0, 0.0
+            for i in range(L):
+                of_posterior += mass[k, i]
+                of_squares += square_sum[k, i]
+                of_moved += moved_sum[k, i]
+                largest_change = max(largest_change, change[k, i])
+            class_mass[k] += of_posterior
+            if k < squares.shape[0]:
+                squares[k] += of_squares
+                moved[k] += of_moved
+        return largest_change
 
     return pass_over_blocks

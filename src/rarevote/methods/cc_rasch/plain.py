@@ -34,7 +34,6 @@ def fused_pass(
     stiffness: Floats,  # (D), curvature of the penalties
     damping: float,  # 0: Newton's curvature, >= 1: that many times its upper bound
     refresh: bool,  # whether to recompute the posterior
-    mode: int,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
     settle: float,  # a task whose posterior would still change by more than this is solved; infinity: one step each
     posterior_in: NDArray[Any],  # (n, K)
     difficulty_in: NDArray[Any],  # (n, D)
@@ -47,6 +46,7 @@ def fused_pass(
     moved: Floats,  # (D), added to: sum of the new h
     class_mass: Floats,  # (K), added to: sum of the posterior
     *,
+    mode: int,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
     solves: bool,  # whether passes of this fit may solve tasks: this and the next for a compiler to know
     single: bool,  # whether to compute in single precision
 ) -> float:

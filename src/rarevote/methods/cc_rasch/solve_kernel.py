@@ -91,15 +91,19 @@ def solve_task(
     """
     K = step.shape[0]
     first_vote = level_ptr[first_level]
-    at = np.empty((4, K))
-    begin = here[0].copy()
-    joint = np.empty(K)
+    at, begin, joint = np.empty((4, K)), np.empty(K), np.empty(K)
     highest = evidence
     for k in range(K):
+        begin[k] = here[0, k]
         highest -= here[0, k] * (0.5 * ridge[k] * here[0, k] - pull[k])
     n_visited = 0
     for _ in range(MAX_LOCAL_STEPS):
-        step *= LONGEST_STEP / max(LONGEST_STEP, np.abs(step).max())
+        longest = LONGEST_STEP
+        for k in range(K):
+            longest = max(longest, abs(step[k]))
+        for k in range(K):
+            step[k] *= LONGEST_STEP / longest
+        top = -np.inf
         for k in range(K):
             at[0, k] = here[0, k] + step[k]
             factor = exp_fast(begin[k] - at[0, k])
@@ -121,19 +125,21 @@ def solve_task(
                     product = 1.0
             at[2, k], at[3, k] = r, w
             joint[k] = log(product) + taken_out + log_prior[k]
-        top = joint.max()
+            top = max(top, joint[k])
         mass, penalty = 0.0, 0.0
         for k in range(K):
             at[1, k] = exp_fast(joint[k] - top)
             mass += at[1, k]
             penalty += at[0, k] * (0.5 * ridge[k] * at[0, k] - pull[k])
-        at[1] /= mass
         value = top + log(mass) - penalty
         if value < highest - LOCAL_ROUNDING:
-            step *= 0.25
+            for k in range(K):
+                step[k] *= 0.25
             continue
         highest = value
-        here[:] = at
+        for k in range(K):
+            here[0, k], here[1, k] = at[0, k], at[1, k] / mass
+            here[2, k], here[3, k] = at[2, k], at[3, k]
         if marginal_step(here, pull, ridge, stiffness, False, step) < SOLVED * settle:
             break
     return int(n_visited // K)
