@@ -103,6 +103,13 @@ class VoteRows:
         self.worker, self.label = worker[own].astype(np.intp), label[own].astype(np.intp)
         self.by_task, self.by_worker = Grouping(task_of_votes(task_ptr)), Grouping(self.worker)
         self._by_answer: dict[int, Grouping] = {}
+        self._is_own: dict[int, Floats] = {}
+
+    def is_own(self, n_classes: int) -> Floats:
+        """1 where a vote is for the class, else 0, (N, K)."""
+        if n_classes not in self._is_own:
+            self._is_own[n_classes] = (self.label[:, None] == np.arange(n_classes)).astype(np.float64)
+        return self._is_own[n_classes]
 
     def by_answer(self, n_classes: int) -> Grouping:
         """Votes of the same worker for the same label; groups are the rows of a table (m * K)."""

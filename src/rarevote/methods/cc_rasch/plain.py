@@ -59,14 +59,14 @@ def fused_pass(
     n, K = posterior_in.shape
     rows = shard.rows
     by_task, by_worker = rows.by_task, rows.by_worker
-    is_own = rows.label[:, None] == np.arange(K)
+    is_own = rows.is_own(K)
     h = difficulty_in + shift if mode != NO_DIFFICULTY else np.zeros((n, 1))
     x = by_worker.spread(odds) * by_task.spread(np.exp(-h))
 
     # The posterior: a wrong vote names any of the other classes.
     wrong = 1.0 / (1.0 + x)
     right = x * wrong
-    likelihood = np.log(np.where(is_own, right, wrong / max(K - 1, 1)))
+    likelihood = np.log(np.where(is_own > 0.0, right, wrong / max(K - 1, 1)))
     joint = log_prior + by_task.sums(likelihood, n)
     if refresh:
         q, log_evidence = posterior_of_rows(joint, shard.gold)
@@ -158,11 +158,11 @@ class _LocalProblem:
     def _votes_at(self, h: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Posterior, log evidence, and the sums of residuals and weights over the votes of each task."""
         by_task = self._rows.by_task
-        is_own = self._rows.label[:, None] == np.arange(h.shape[1])
+        is_own = self._rows.is_own(h.shape[1])
         x = self._rows.by_worker.spread(self._odds) * by_task.spread(np.exp(-h))
         wrong = 1.0 / (1.0 + x)
         right = x * wrong
-        likelihood = np.log(np.where(is_own, right, wrong / max(h.shape[1] - 1, 1)))
+        likelihood = np.log(np.where(is_own > 0.0, right, wrong / max(h.shape[1] - 1, 1)))
         joint = self._log_prior + by_task.sums(likelihood, self._n)
         posterior = posterior_of_rows(joint, np.empty(0, dtype=np.int32))
         return *posterior, by_task.sums(is_own - right, self._n), by_task.sums(right * wrong, self._n)
