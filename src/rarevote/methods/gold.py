@@ -209,6 +209,8 @@ def _posterior(annotations: Annotations, likelihood: FloatArray, priors: FloatAr
     """Posterior per task from the likelihood of every annotation under each class, (n_annotations, K)."""
     task = annotations.task_of_annotation()
     scores = np.empty((annotations.n_tasks, annotations.n_classes))
+    # Of the whole table: of a column alone, NumPy 1.26 rounds a logarithm now in one way, now in another.
+    log_likelihood = np.log(likelihood)
     for k in range(annotations.n_classes):
-        scores[:, k] = np.log(priors[k]) + np.bincount(task, np.log(likelihood[:, k]), minlength=annotations.n_tasks)
+        scores[:, k] = np.log(priors[k]) + np.bincount(task, log_likelihood[:, k], minlength=annotations.n_tasks)
     return posterior_from_log_scores(scores)
