@@ -30,8 +30,8 @@ _SHOWN_NAMES = 3
 def plan(
     reading: Reading,
     fit_options: FitOptions,
-    budget: Annotated[int, typer.Option(metavar="N", min=1, help="How many further votes there may be.")],
-    votes_per_item: Annotated[int, typer.Option(metavar="N", min=1, help="How many of them each item gets.")] = 1,
+    budget: Annotated[int, typer.Option(metavar="N", help="How many further votes there may be.")],
+    votes_per_item: Annotated[int, typer.Option(metavar="N", help="How many of them each item gets.")] = 1,
     rare: Rare = None,
     decide: Decide = None,
     cost: Cost = None,

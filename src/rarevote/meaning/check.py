@@ -368,7 +368,10 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None) -> list[Finding]:
     if fit.pairs:
         weight = "care" if fit.share_in_pairs >= _MANY_IN_PAIRS else "note"
         more = "" if len(fit.pairs) == 1 else f" ({counted(len(fit.pairs) - 1, 'more pair')} as well)"
-        words = f"Annotators {fit.pairs[0].words}{more}. They may copy, talk, or share a view that others do not."
+        words = (
+            f"Annotators {fit.pairs[0].words}{more}. They copy, talk or "
+            "share a view that the model misses, or it follows others who do."
+        )
         findings.append(Finding("fit", weight, words, "some annotators agree more than independent ones would"))
     return findings
 
