@@ -22,13 +22,13 @@ Columns = tuple[list[int], list[Any], list[int]]
 def cast(chance: Any, n_tasks: int, n_workers: int, per_task: int, seed: int) -> Columns:
     """Votes of workers drawn for each task; ``chance(rng, task, worker)`` gives the probabilities of the labels."""
     rng = np.random.default_rng(seed)
-    rows = []
+    columns: Columns = ([], [], [])
     for task in range(n_tasks):
         for worker in rng.choice(n_workers, per_task, replace=False).tolist():
             p = chance(task, worker)
-            rows.append((task, worker, int(rng.choice(len(p), p=p))))
-    task, worker, label = (list(column) for column in zip(*rows, strict=True))
-    return task, worker, label
+            for column, value in zip(columns, (task, worker, int(rng.choice(len(p), p=p))), strict=True):
+                column.append(value)
+    return columns
 
 
 def dawid_skene_crowd(seed: int, n_classes: int = 2, n_tasks: int = 800) -> Columns:

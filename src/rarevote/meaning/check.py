@@ -50,8 +50,9 @@ _FEW_VOTES, _MANY_BY_SELDOM = 5, 0.5
 # A class with fewer votes is a handful of accidents.
 _FEW_OF_CLASS = 10
 _MAX_NAMED = 4
-# Votes that agree so often need no model.
+# Votes that agree so often, or are so reliable together, need no model for their labels.
 _AGREED = 0.95
+_RELIABLE = 0.9
 # Pairs that agree beyond what the model expects matter if they cast so many of the votes.
 _MANY_IN_PAIRS = 0.2
 # With more pairs of votes there is no time for every pair of annotators.
@@ -218,7 +219,7 @@ def check_fit(
     expected = expectations(calibration, labels, rare)
     findings = _of_crowd(crowd, agreement, reason)
     if reason is None:
-        findings += _of_fit(estimator, fit)
+        findings += _of_fit(estimator, fit, reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks))
         findings += _of_trust(estimator, labels, calibration, rare, alike, jury, expected)
     return Check(
         method=estimator.method_name,
@@ -345,7 +346,7 @@ def _of_people(crowd: Annotations, found: Callable[..., None]) -> None:
 # does the model fit?
 
 
-def _of_fit(estimator: Estimator, fit: ModelFit | None) -> list[Finding]:
+def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float) -> list[Finding]:
     findings: list[Finding] = []
     method = estimator.method_name
     if not estimator.converged_:
@@ -360,7 +361,7 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None) -> list[Finding]:
     agreed = next((one.observed for one in fit.statistics if one.name == "agreement"), 0.0)
     sentences = fit_sentences(fit, method)
     if fit.off:
-        weight: Weight = "note" if agreed >= _AGREED else "care"
+        weight: Weight = "note" if agreed >= _AGREED or together >= _RELIABLE else "care"
         sentences.append(_meaning(fit))
         findings.append(Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts"))
     else:
