@@ -49,7 +49,7 @@ def shorts(found: Check) -> list[str]:
 
 def test_a_good_crowd_can_be_used() -> None:
     found = checked(crowd())
-    assert found.verdict == "can be used"
+    assert found.verdict == "can be used, as far as votes can tell"
     assert not found.cannot_answer
     assert {one.question for one in found.findings} == set(QUESTIONS)
     assert {one.weight for one in found.findings} == {"note"}
@@ -253,6 +253,11 @@ def test_strict(tmp_path: Path) -> None:
     rarevote("check", write(tmp_path / "votes.csv", crowd()), "--strict")
     unsettled = ("--set", "n_iter=1", "--strict")
     rarevote("check", write(tmp_path / "hard.csv", crowd(accuracy=0.75)), *unsettled, code=3)
+
+
+def test_the_how_to_shows_what_is_said() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "check.md").read_text(encoding="utf-8")
+    assert f"```text\n{rarevote('check', example_files().labels, '--rare', 'defect', '-q').stdout}```" in page
 
 
 def test_bad_input(tmp_path: Path) -> None:

@@ -153,6 +153,11 @@ def test_the_verb(tmp_path: Path) -> None:
     np.testing.assert_allclose(written, [item.gain for item in plan.items], atol=1e-6)
 
 
+def test_the_how_to_shows_what_is_said() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "plan.md").read_text(encoding="utf-8")
+    assert f"```text\n{rarevote('plan', FILES.labels, '--budget', '100', '--top', '5', '-q').stdout}```" in page
+
+
 def test_json(tmp_path: Path) -> None:
     words = ("plan", FILES.labels, "--budget", "9", "--votes-per-item", "2", "--json", "-q")
     found = json.loads(rarevote(*words).stdout)

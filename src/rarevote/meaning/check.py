@@ -21,7 +21,7 @@ from rarevote.errors import InputError, how
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_figures, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
-from rarevote.meaning.expect import Expectations, Expected, expectations
+from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.guards import disagreement_note, doubts, silences, why_no_answer
 from rarevote.meaning.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.meaning.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
@@ -53,6 +53,10 @@ _MAX_NAMED = 4
 # Votes that agree so often, or are so reliable together, need no model for their labels.
 _AGREED = 0.95
 _RELIABLE = 0.9
+# Classes that are off matter if so many of the votes are for them.
+_FEW_OF_VOTES = 0.05
+# With fewer labels expected to be right, one in four is wrong.
+_ACCURATE = 0.75
 # Pairs that agree beyond what the model expects matter if they cast so many of the votes.
 _MANY_IN_PAIRS = 0.2
 # With more pairs of votes there is no time for every pair of annotators.
@@ -95,6 +99,7 @@ class Check:
         alike: who errs alike.
         jury: the jury condition of every class.
         expected: what to expect of the labels of the class that matters.
+        accuracy: expected share of the labels that are right.
         classes: names of the classes.
     """
 
@@ -111,6 +116,7 @@ class Check:
     alike: ErrorsAlike
     jury: JuryCondition
     expected: Expectations
+    accuracy: Expected
     classes: tuple[Any, ...]
 
     @property
@@ -126,11 +132,11 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """In one line: "can be used", "use with care: ...", "do not use: ..."."""
+        """In one line: "can be used, as far as votes can tell", "use with care: ...", "do not use: ..."."""
         weight = self.weight
         reasons = list(dict.fromkeys(one.short for one in self.findings if one.weight == weight and one.short))
-        if weight == "note" or not reasons:
-            return VERDICTS[weight]
+        if weight == "note":
+            return f"{VERDICTS[weight]}, as far as votes can tell"
         return f"{VERDICTS[weight]}: {'; '.join(reasons)}"
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
@@ -171,6 +177,7 @@ class Check:
                     what: _expected_figures(getattr(self.expected, what))
                     for what in ("recall", "precision", "prevalence")
                 },
+                "accuracy": _expected_figures(self.accuracy),
             },
         }
 
@@ -216,10 +223,12 @@ def check_fit(
     fit = None if reason is not None else model_fit(estimator, n_replicates=n_replicates, progress=progress)
     alike = errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models)
     jury = jury_condition(recognition(crowd, calibration)[0])
-    expected = expectations(calibration, labels, rare)
+    expected, accuracy = expectations(calibration, labels, rare), expected_accuracy(calibration, labels)
     findings = _of_crowd(crowd, agreement, reason)
     if reason is None:
-        findings += _of_fit(estimator, fit, reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks))
+        together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
+        findings += _of_fit(estimator, fit, together, crowd.classes[rare])
+        findings += _of_accuracy(accuracy)
         findings += _of_trust(estimator, labels, calibration, rare, alike, jury, expected)
     return Check(
         method=estimator.method_name,
@@ -235,6 +244,7 @@ def check_fit(
         alike=alike,
         jury=jury,
         expected=expected,
+        accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
     )
 
@@ -346,7 +356,7 @@ def _of_people(crowd: Annotations, found: Callable[..., None]) -> None:
 # does the model fit?
 
 
-def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float) -> list[Finding]:
+def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: Any) -> list[Finding]:
     findings: list[Finding] = []
     method = estimator.method_name
     if not estimator.converged_:
@@ -361,7 +371,8 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float) -> list
     agreed = next((one.observed for one in fit.statistics if one.name == "agreement"), 0.0)
     sentences = fit_sentences(fit, method)
     if fit.off:
-        weight: Weight = "note" if agreed >= _AGREED or together >= _RELIABLE else "care"
+        harmless = agreed >= _AGREED or together >= _RELIABLE or _of_few_votes(fit, rare)
+        weight: Weight = "note" if harmless else "care"
         sentences.append(_meaning(fit))
         findings.append(Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts"))
     else:
@@ -375,6 +386,13 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float) -> list
         )
         findings.append(Finding("fit", weight, words, "some annotators agree more than independent ones would"))
     return findings
+
+
+def _of_few_votes(fit: ModelFit, rare: Any) -> bool:
+    """Whether only classes are off that few votes are for, and not the one that matters."""
+    classes = {one.label for one in fit.off}
+    votes = sum(one.observed for one in fit.statistics if one.name == "share" and one.label in classes)
+    return None not in classes and rare not in classes and votes < _FEW_OF_VOTES
 
 
 def _meaning(fit: ModelFit) -> str:
@@ -392,6 +410,21 @@ def _meaning(fit: ModelFit) -> str:
 
 # --------------------------------------------------------------------------------------------------------------------
 # when not to trust it
+
+
+def _of_accuracy(accuracy: Expected) -> list[Finding]:
+    if not np.isfinite(accuracy.value):
+        return []
+    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({_range(accuracy)}); no promise."
+    if accuracy.value < _ACCURATE:
+        return [
+            Finding("trust", "care", words, f"only {percent(accuracy.value)} of the labels are expected to be right")
+        ]
+    return [Finding("trust", "note", words)]
+
+
+def _range(found: Expected) -> str:
+    return f"{percent(found.low)} to {percent(found.high)}"
 
 
 def _of_trust(

@@ -119,19 +119,22 @@ class _Confusions(VoteModel):
     def __init__(self, votes: SomeVotes, posterior: FloatArray, log_confusion: FloatArray, used: NDArray[Any]) -> None:
         super().__init__(votes, posterior)
         self._log_confusion, self._used = log_confusion, used
-
-    def _row(self, worker: IntArray, z: IntArray) -> FloatArray:
-        chances = np.exp(self._log_confusion[worker, :, z]) * self._used[worker]
-        total = chances.sum(axis=1, keepdims=True)
-        return np.asarray(chances / np.where(total > 0, total, 1.0))
+        own = np.arange(votes.n_classes)
+        total = np.zeros((len(log_confusion), votes.n_classes))
+        for label in own:  # no second table of (m, K, K)
+            total += np.exp(log_confusion[:, label]) * used[:, [label]]
+        right = np.exp(log_confusion[:, own, own]) * used
+        self._chance_right = np.divide(right, total, out=np.zeros_like(total), where=total > 0)
 
     def _right(self, truth: IntArray, rng: np.random.Generator) -> FloatArray:
         del rng
-        z = truth[self.votes.task]
-        return np.take_along_axis(self._row(self.votes.worker, z), z[:, None], axis=1)[:, 0]
+        return np.asarray(self._chance_right[self.votes.worker, truth[self.votes.task]])
 
     def _instead(self, wrong: IntArray, z: IntArray, rng: np.random.Generator) -> IntArray:
-        row = self._row(self.votes.worker[wrong], z)
+        if self.votes.n_classes <= 2:
+            return super()._instead(wrong, z, rng)
+        worker = self.votes.worker[wrong]
+        row = np.exp(self._log_confusion[worker, :, z]) * self._used[worker]
         np.put_along_axis(row, z[:, None], 0.0, axis=1)
         return _drawn(np.cumsum(row, axis=1), rng)
 
