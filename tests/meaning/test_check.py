@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 
 import rarevote as library
 from rarevote.errors import InputError, RarevoteWarning
-from rarevote.meaning.check import QUESTIONS, VERDICTS, Check, reliability
+from rarevote.meaning.check import QUESTIONS, VERDICTS, Check, _of_fit, reliability
+from rarevote.meaning.model_fit import Statistic
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 from tests.meaning.test_model_fit import anchored_crowd, copying_crowd
@@ -149,6 +152,32 @@ def test_a_rare_class_that_votes_tell_little_about_points_to_an_audit() -> None:
     assert found.verdict.startswith("use with care: ")
     assert "rarevote audit start LABELS --find defect=0.9" in words
     assert "“defect” that cannot be promised" in words
+
+
+def test_the_command_that_is_named_is_one(tmp_path: Path) -> None:
+    rows = [(task, worker, {"sound": "all fine"}.get(label, label)) for task, worker, label in crowd(200, share=0.8)]
+    found = checked(rows, rare="all fine")
+    (words,) = [one.words for one in found.findings if "rarevote audit" in one.words]
+    command = shlex.split(words.partition("rarevote ")[2])
+    assert "all fine=0.9" in command
+    votes = write(tmp_path / "votes.csv", rows)
+    rarevote(*(str(votes) if word == "LABELS" else word for word in command), folder=tmp_path)
+    assert (tmp_path / "audit.json").exists()
+
+
+def test_a_tiny_class_is_told_and_does_not_decide() -> None:
+    good = crowd()
+    found = library.fit(good).check()
+    assert found.fit is not None
+    off = Statistic("joined", "other", 0.5, 0.2, 0.1, 0.3, is_off=True)
+    share = Statistic("share", "other", 0.02, 0.02, 0.01, 0.03, is_off=False)
+    tiny = replace(found.fit, statistics=(share, off))
+    method = library.fit(good).method
+    assert [one.weight for one in _of_fit(method, tiny, 0.6, "defect")] == ["note"]
+    assert [one.weight for one in _of_fit(method, tiny, 0.6, "other")] == ["care"]
+    large = replace(found.fit, statistics=(replace(share, observed=0.2), off))
+    assert [one.weight for one in _of_fit(method, large, 0.6, "defect")] == ["care"]
+    assert [one.weight for one in _of_fit(method, large, 0.95, "defect")] == ["note"]
 
 
 def test_labels_far_from_the_votes() -> None:

@@ -456,7 +456,8 @@ def _of_trust(
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
-        findings.append(Finding("trust", "note", " ".join(sentences)))
+        asked = "" if jury.holds.all() else "Would a majority vote of ever more people like these find every class? "
+        findings.append(Finding("trust", "note", asked + " ".join(sentences)))
     return findings
 
 
@@ -474,7 +475,8 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     told = ", ".join(f"{what} {one.words}" for what, one in figures.items() if np.isfinite(one.value) and one.is_told)
     head = f"{_capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
-    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')}"
+    files = "--plan audit.json --review-out round-1.csv"
+    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Only an audit can know: {audit}"

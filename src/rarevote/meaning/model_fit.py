@@ -92,7 +92,6 @@ class CloseAgreement:
         n_common: items that both voted on, of those looked at.
         observed: share of them on which they agree.
         predicted: what the model expects.
-        share_of_votes: of all votes, the part that the two cast.
     """
 
     first: Any
@@ -100,7 +99,6 @@ class CloseAgreement:
     n_common: int
     observed: float
     predicted: float
-    share_of_votes: float
 
     @property
     def words(self) -> str:
@@ -118,6 +116,7 @@ class ModelFit:
     Attributes:
         statistics: all figures.
         pairs: pairs of annotators who agree more than the model expects, the most striking first.
+        share_in_pairs: of the votes, those by somebody in ``pairs``.
         n_pairs: pairs that were compared.
         n_tasks: items that were looked at.
         n_replicates: times that the votes were cast again.
@@ -125,6 +124,7 @@ class ModelFit:
 
     statistics: tuple[Statistic, ...]
     pairs: tuple[CloseAgreement, ...]
+    share_in_pairs: float
     n_pairs: int
     n_tasks: int
     n_replicates: int
@@ -134,14 +134,6 @@ class ModelFit:
         """The figures that the model does not explain, the largest difference first."""
         found = (one for one in self.statistics if one.is_off)
         return tuple(sorted(found, key=lambda one: -abs(one.observed - one.predicted)))
-
-    @property
-    def share_in_pairs(self) -> float:
-        """Share of the votes that are by somebody in ``pairs``, at most."""
-        shares: dict[Any, float] = {}
-        for pair in self.pairs:
-            shares[pair.first] = shares[pair.second] = pair.share_of_votes
-        return min(sum(shares.values()) / 2, 1.0)
 
     def figures(self) -> dict[str, Any]:
         """The same as plain values for JSON."""
@@ -160,6 +152,7 @@ class ModelFit:
                 for one in self.statistics
             ],
             "n_pairs": self.n_pairs,
+            "share_in_pairs": self.share_in_pairs,
             "pairs": [
                 {
                     "annotators": [str(pair.first), str(pair.second)],
@@ -211,8 +204,8 @@ def model_fit(
             progress(number + 1)
     found = _judged(statistics_of(votes, votes.label), drawn, votes, crowd)
     mean, square = of_pairs / n_replicates
-    pairs = meetings.close(mean, np.sqrt(np.maximum(square - mean**2, 0.0)), crowd)
-    return ModelFit(found, pairs, len(meetings.first), len(votes.tasks), n_replicates)
+    pairs, share = meetings.close(mean, np.sqrt(np.maximum(square - mean**2, 0.0)), crowd)
+    return ModelFit(found, pairs, share, len(meetings.first), len(votes.tasks), n_replicates)
 
 
 def statistics_of(votes: SomeVotes, label: IntArray) -> FloatArray:
@@ -334,10 +327,12 @@ class _Meetings:
         equal = label[self.one] == label[self.other]
         return np.asarray(np.bincount(self.pair[equal], minlength=len(self.first)) / np.maximum(self.common, 1))
 
-    def close(self, mean: FloatArray, deviation: FloatArray, crowd: Annotations) -> tuple[CloseAgreement, ...]:
-        """Pairs that agree by more than chance and a relevant difference above the mean of the replicates."""
+    def close(
+        self, mean: FloatArray, deviation: FloatArray, crowd: Annotations
+    ) -> tuple[tuple[CloseAgreement, ...], float]:
+        """Pairs that agree more than the replicates by chance and by enough to matter; the share of their votes."""
         if not len(self.first):
-            return ()
+            return (), 0.0
         observed = self.agreement(self.votes.label)
         far = NormalDist().inv_cdf(1.0 - _OUTSIDE / 2 / len(self.first))
         # No replicate may differ at all; a single vote more must not count as a wonder then.
@@ -345,18 +340,18 @@ class _Meetings:
         excess = observed - mean
         found = np.flatnonzero((excess >= _RELEVANT_PAIR) & (excess > far * error))
         found = found[np.argsort(-excess[found] / error[found], kind="stable")]
-        n_votes = np.bincount(self.votes.worker, minlength=crowd.n_workers) / max(len(self.votes.label), 1)
-        return tuple(
+        pairs = tuple(
             CloseAgreement(
                 _plain(crowd.workers[self.first[p]]),
                 _plain(crowd.workers[self.second[p]]),
                 int(self.common[p]),
                 float(observed[p]),
                 float(mean[p]),
-                float(n_votes[self.first[p]] + n_votes[self.second[p]]),
             )
             for p in found.tolist()
         )
+        theirs = np.isin(self.votes.worker, np.concatenate([self.first[found], self.second[found]]))
+        return pairs, float(theirs.mean())
 
 
 def _plain(name: NDArray[Any] | Any) -> Any:
