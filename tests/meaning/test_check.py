@@ -229,6 +229,30 @@ def test_progress_is_told() -> None:
     assert seen == list(range(1, 201))
 
 
+@pytest.mark.parametrize(
+    ("slug", "begins", "fits"),
+    [
+        ("rte", "can be used", True),
+        ("dog", "can be used", True),
+        ("sp", "can be used", True),
+        ("face", "use with care: the votes are not as anchored-rasch predicts", False),
+        ("trec", "use with care: annotators agree little", True),
+    ],
+)
+def test_real_crowds_are_not_condemned_for_trifles(shared_folder: Path, slug: str, begins: str, fits: bool) -> None:
+    found = checked(str(shared_folder / "datasets" / slug / "labels.csv"))
+    assert found.verdict.startswith(begins)
+    assert found.fit is not None
+    assert (found.fit.off == ()) == fits
+
+
+@pytest.mark.prove
+def test_no_real_crowd_is_called_useless(shared_folder: Path) -> None:
+    verdicts = [checked(str(path)).weight for path in sorted((shared_folder / "datasets").glob("*/labels.csv"))]
+    assert "stop" not in verdicts
+    assert verdicts.count("note") >= len(verdicts) / 3
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # the command line
 
