@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
-from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
+from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.meaning.guards import guarded_choice
@@ -336,7 +336,7 @@ class Fitted:
         from rarevote.meaning.check import check_fit
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the same is among the findings
+            warnings.simplefilter("ignore", RarevoteWarning)  # the same is among the findings
             decided = self.decide() if result is None else result
         return check_fit(
             self.method,

@@ -212,6 +212,13 @@ def test_nothing_to_check() -> None:
         check_fit(estimator, None, np.empty(0, dtype=np.int64), rare=0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("method", ["anchored-rasch", "cc-rasch", "dawid-skene", "majority-vote"])
+def test_a_crowd_of_one_class(method: str) -> None:
+    found = checked([(i, f"w{j}", "fine") for i in range(30) for j in range(3)], method)
+    assert any("All votes are for one class" in one.words for one in found.answers("crowd"))
+    assert json.dumps(found.figures(), allow_nan=False)
+
+
 def test_no_warning_is_said_twice_and_none_is_raised() -> None:
     rows = [(f"t{i}", "ann", "ab"[i % 2]) for i in range(40)]
     library.fit(rows).check()  # warnings are errors here

@@ -398,9 +398,9 @@ def _of_few_votes(fit: ModelFit, rare: Any) -> bool:
 def _meaning(fit: ModelFit) -> str:
     """What it means that some figures are off."""
     above = {one.name: one.observed > one.predicted for one in fit.off}
-    if above.get("share") is not None and not {"unanimous", "top_share", "agreement"} & set(above):
+    if set(above) == {"share"}:
         return "The shares of the classes that this method gives are not to be relied on."
-    if any(above.get(name) for name in ("unanimous", "top_share", "agreement")):
+    if any(above.get(name) for name in ("unanimous", "top_share", "agreement", "joined")):
         return (
             "Items differ more in how hard they are than the model knows, or annotators do not judge on their own: "
             "where votes are split, probabilities are surer than they should be."

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import percent
-from rarevote.meaning.replicate import SomeVotes, VoteModel, vote_model
+from rarevote.meaning.replicate import SomeVotes, vote_model
 from rarevote.methods.base import Estimator
 
 #: times that the votes are cast again
@@ -41,7 +41,6 @@ _MIN_COMMON = 20
 _RELEVANT_PAIR = 0.1
 _MAX_PAIRS = 2_000
 _MAX_MEETINGS = 500_000
-_SHOWN_PAIRS = 3
 
 
 @dataclass(frozen=True)
@@ -368,6 +367,3 @@ def fit_sentences(found: ModelFit, method: str) -> list[str]:
         words = agreement.words
         said.append(f"{words[:1].upper()}{words[1:]}.")
     return said
-
-
-__all__ = ["CloseAgreement", "ModelFit", "Statistic", "VoteModel", "fit_sentences", "model_fit", "statistics_of"]
