@@ -257,6 +257,7 @@ VERBS: tuple[Verb, ...] = (
         ("convert form.csv --question sure -q --out out/rows.csv",),
     ),
     Verb("report", "report votes.csv -m majority-vote -q --out out/page.html"),
+    Verb("plan", f"plan votes.csv {_FIT} --budget 12 --out out/again.csv"),
     Verb("compare", "compare votes.csv --methods majority-vote,cc-rasch -q --out out/differ.csv"),
     Verb(
         "simulate",

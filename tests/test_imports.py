@@ -124,10 +124,14 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
     assert out.exists()
     assert loaded & {f"rarevote.cli.{verb}" for verb in VERBS} == {"rarevote.cli.aggregate"}
-    # Calibration by draws, scores against a truth, and the questions of an export were not asked for.
+    # Calibration by draws, scores against a truth, the questions of an export, checks and plans were not asked for.
     assert not loaded & {
-        f"rarevote.{name}" for name in ("meaning.vote_sampler", "meaning.metrics", "io.platforms.questions")
-    }
+        f"rarevote.{name}"
+        for name in (
+            "meaning.vote_sampler", "meaning.metrics", "io.platforms.questions", "meaning.check", "meaning.model_fit",
+            "meaning.replicate", "meaning.review",
+        )
+    }  # fmt: skip
 
 
 def test_estimators_load_without_any_frame_library() -> None:

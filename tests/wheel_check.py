@@ -31,6 +31,8 @@ aggregate crowd/labels.csv -m cc-rasch --checkpoint kept --out r.csv
 report crowd/labels.csv --truth crowd/truth.csv --out page.html
 compare crowd/labels.csv --truth crowd/truth.csv
 annotators crowd/labels.csv --out people.csv
+check crowd/labels.csv --json
+plan crowd/labels.csv --budget 20 --out again.csv
 explain crowd/labels.csv --task task-000000000000
 predict people.model crowd/labels.csv --out new.csv
 score r.csv --truth crowd/truth.csv

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
-from rarevote.errors import ConvergenceWarning, InputError, ParameterError, how, warn_user
+from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.meaning.guards import guarded_choice
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rarevote.em.loop import Callback
     from rarevote.meaning.audit import Aim, Audit, Share
     from rarevote.meaning.calibrate import CalibratedPosterior, Shares
+    from rarevote.meaning.check import Check
     from rarevote.meaning.compare import Comparison
     from rarevote.meaning.costs import Costs
     from rarevote.meaning.diagnose import Diagnosis
@@ -323,6 +324,27 @@ class Fitted:
             truth=None if truth is None else self.crowd.known(truth),
             gold=self.gold,
             models=self.crowd.models,
+        )
+
+    def check(self, result: Result | None = None, *, progress: Callable[[int], None] | None = None) -> Check:
+        """Whether the labels may be used: can the crowd answer, does the model fit, when not to trust it.
+
+        Args:
+            result: the decision to check; the method's own if not given.
+            progress: called with how many of the 200 replicates are done so far.
+        """
+        from rarevote.meaning.check import check_fit
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RarevoteWarning)  # the same is among the findings
+            decided = self.decide() if result is None else result
+        return check_fit(
+            self.method,
+            decided.calibrated or self.calibrate(),
+            decided.codes,
+            rare=self.rare,
+            models=self.crowd.models,
+            progress=progress,
         )
 
     def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:

@@ -149,6 +149,48 @@ class Result:
             write_review(plan, Path(path), form, self.fitted.crowd.to_show)
         return plan
 
+    def plan(
+        self, budget: int, path: str | Path | None = None, *, votes_per_item: int = 1, form: str = "table"
+    ) -> ReviewPlan:
+        """How to spend further votes: the tasks most worth labelling again, and who should.
+
+        Of each task, the best at telling its two likeliest classes apart are named who have not voted on it; nobody is
+        named for more than a fifth of the votes (of fewer than ten people: twice an equal share). Where nobody is left,
+        nobody is named: then it takes somebody new.
+
+        Args:
+            budget: how many further votes there may be.
+            path: where to write the list.
+            votes_per_item: votes that each task gets; what is left of the budget is not spent.
+            form: "table", "label-studio" or "argilla".
+
+        Raises:
+            ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+        """
+        from rarevote.meaning.review import check_budget, plan_review, shared_load, write_review
+        from rarevote.meaning.workers import logit, recognition
+
+        check_budget(budget, votes_per_item)
+        crowd = self.fitted.annotations
+        # A rule that asks for no calibration has decided by what the method itself says.
+        by_rule = self.calibrated if self.rule.calibrates else None
+        calibrated = by_rule or self.fitted.calibrate()
+        stakes = self.rule.stakes(crowd.classes, self.fitted.probabilities.mean(axis=0))
+        n_tasks = min(budget // votes_per_item, crowd.n_tasks)
+        plan = plan_review(
+            calibrated,
+            with_expectations(calibrated, self.codes, self.words, stakes, self.target),
+            crowd,
+            max_review=n_tasks,
+            # The lower end: nobody is asked because of three lucky votes.
+            abilities=logit(recognition(crowd, calibrated)[1]),
+            n_annotators=votes_per_item,
+            max_each=shared_load(n_tasks * votes_per_item, crowd.n_workers),
+        )
+        if path is not None:
+            write_review(plan, Path(path), form, self.fitted.crowd.to_show)
+        return plan
+
     def explain(self, task: Any) -> Explanation:
         """Why a task got its label, vote by vote."""
         from rarevote.meaning.explain import find_task

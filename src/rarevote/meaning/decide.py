@@ -121,6 +121,11 @@ class Rule(ABC):
         """What mistakes cost under this rule, (K, K); every mistake 1 unless told."""
         return 1.0 - np.eye(len(classes))
 
+    def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
+        """What mistakes cost by what the rule trades, (K, K), where the classes have these shares, (K)."""
+        del shares
+        return self.costs(classes)
+
 
 @dataclass(frozen=True)
 class Argmax(Rule):
@@ -168,6 +173,11 @@ class Balanced(Rule):
         """The class whose probability most exceeds its share, weighed at most ``cap`` times."""
         votes = np.zeros_like(basis.probabilities) if basis.votes is None else basis.votes
         return Chosen(balanced_codes(basis.probabilities, votes, float(self.cap), basis.only_voted))
+
+    def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
+        """A miss of the class k costs ``min(max_l f_l / f_k, cap)``, as the rule weighs it."""
+        weight = np.minimum(shares.max(initial=0.0) / np.maximum(shares, 1e-300), float(self.cap))
+        return np.asarray(weight[:, None] * self.costs(classes))
 
 
 @dataclass(frozen=True)
@@ -263,6 +273,10 @@ class AbstainBelow(Rule):
     def costs(self, classes: NDArray[Any]) -> FloatArray:
         """Those of the rule behind it."""
         return self.rule.costs(classes)
+
+    def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
+        """Those of the rule behind it."""
+        return self.rule.stakes(classes, shares)
 
     def choose(self, basis: Basis) -> Chosen:
         """The other rule's answer where it is probable enough."""

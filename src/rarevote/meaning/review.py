@@ -13,8 +13,10 @@ probability 0.6. Answers that come back from a review are gold in the next run.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,14 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
+from rarevote.methods.checks import check_count
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class ReviewPlan:
     expected_cost: float
     saved: float
 
+    @property
+    def load(self) -> dict[Any, int]:
+        """How many of the tasks each person is suggested for, the most first."""
+        return dict(Counter(name for item in self.items for name in item.annotators).most_common())
+
 
 def review_gains(calibrated: CalibratedPosterior, codes: IntArray, costs: FloatArray) -> FloatArray:
     """By how much knowing each task's class would lower its expected cost, (n)."""
@@ -84,6 +92,7 @@ def plan_review(
     max_review: int,
     abilities: FloatArray | None = None,
     n_annotators: int = 3,
+    max_each: int | None = None,
 ) -> ReviewPlan:
     """Choose the tasks whose review lowers the expected cost most.
 
@@ -93,6 +102,7 @@ def plan_review(
         abilities: ability of every worker per class, (n_workers, n_classes), larger is better; those of
             ``calibrated`` if not given.
         n_annotators: how many people to suggest per task.
+        max_each: the most tasks to suggest one person for; no limit if not given.
 
     Raises:
         ParameterError: ``max_review`` is no whole number of at least 1.
@@ -108,10 +118,43 @@ def plan_review(
     gain = review_gains(calibrated, decision.codes, decision.costs)
     chosen = np.argsort(-gain, kind="stable")[:max_review]
     chosen = chosen[gain[chosen] > 0]
-    ask = _Suggestions(annotations, calibrated.abilities if abilities is None else abilities, n_annotators)
+    ask = _Suggestions(annotations, calibrated.abilities if abilities is None else abilities, n_annotators, max_each)
     items = tuple(_item(calibrated, decision, annotations, int(row), float(gain[row]), ask) for row in chosen)
     total = float(expected_costs(calibrated, decision.codes, decision.costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def check_budget(budget: int, votes_per_item: int) -> None:
+    """Refuse numbers of votes that make no plan.
+
+    Raises:
+        ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+    """
+    total, each = how("budget", "--budget"), how("votes_per_item", "--votes-per-item")
+    check_count(total, budget)
+    check_count(each, votes_per_item)
+    if votes_per_item > budget:
+        raise ParameterError(f"{total} {budget} is too small for one item of {votes_per_item} votes ({each})")
+
+
+def shared_load(n_votes: int, n_workers: int) -> int:
+    """The most of so many votes that one person should cast: a fifth, but of a small crowd twice an equal share.
+
+    >>> shared_load(100, 50), shared_load(100, 5), shared_load(3, 40)
+    (20, 40, 1)
+    """
+    return ceil(n_votes * max(0.2, 2.0 / max(n_workers, 1)))
+
+
+def plan_figures(plan: ReviewPlan) -> dict[str, Any]:
+    """The plan as plain values for JSON."""
+    return {
+        "n_tasks": len(plan.items),
+        "expected_cost": plan.expected_cost,
+        "saved": plan.saved,
+        "load": {str(name): number for name, number in plan.load.items()},
+        "tasks": [{"task": item.task, **_about(item)} for item in plan.items],
+    }
 
 
 def _item(
@@ -144,10 +187,11 @@ def _plain(name: Any) -> Any:
 
 
 class _Suggestions:
-    """Who tells two classes apart best, among those who have not voted on a task."""
+    """Who tells two classes apart best, among those who have not voted on a task and are not asked too often."""
 
-    def __init__(self, annotations: Annotations, abilities: FloatArray, wanted: int) -> None:
-        self._annotations, self._wanted = annotations, wanted
+    def __init__(self, annotations: Annotations, abilities: FloatArray, wanted: int, max_each: int | None) -> None:
+        self._annotations, self._wanted, self._max_each = annotations, wanted, max_each
+        self._asked = np.zeros(annotations.n_workers, dtype=np.int64)
         self._accuracy = 0.5 + 0.5 * np.tanh(0.5 * np.asarray(abilities, dtype=np.float64))
         self._order: dict[tuple[int, int], IntArray] = {}
 
@@ -165,7 +209,8 @@ class _Suggestions:
         for worker in self._order[pair].tolist():
             if len(names) == self._wanted:
                 break
-            if worker not in voted:
+            if worker not in voted and (self._max_each is None or self._asked[worker] < self._max_each):
+                self._asked[worker] += 1
                 names.append(_plain(crowd.workers[worker]))
         return tuple(names)
 
