@@ -50,6 +50,13 @@ def shorts(found: Check) -> list[str]:
 # verdicts
 
 
+def test_a_crowd_that_never_disagrees_is_too_good() -> None:
+    """A public crowd agrees on every item and is wrong on a third of them."""
+    assert "annotators never disagree" in shorts(checked(crowd(accuracy=1.0)))
+    assert "annotators never disagree" not in shorts(checked(crowd(accuracy=0.99)))
+    assert "annotators never disagree" not in shorts(checked(crowd(n_tasks=40, accuracy=1.0)))
+
+
 def test_a_good_crowd_can_be_used() -> None:
     found = checked(crowd())
     assert found.verdict == "can be used, as far as votes can tell"

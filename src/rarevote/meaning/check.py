@@ -40,8 +40,10 @@ QUESTIONS: Mapping[Question, str] = {
 #: the verdict by the gravest finding
 VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
 
-# Votes of so many items together are no more reliable than chance, or say little (Spearman and Brown's formula).
+# Agreement of chance; so many items on which nobody ever disagrees; votes on an item together that say little (Spearman
+# and Brown's formula).
 _NO_AGREEMENT = 0.05
+_MANY_AGREED = 50
 _LITTLE_RELIABILITY = 0.5
 # So many items with one vote, of one annotator, or from people who voted so seldom that nothing is known about them.
 _MANY_SINGLE = 0.5
@@ -286,7 +288,7 @@ def _of_crowd(crowd: Annotations, agreement: AnnotatorAgreement, reason: str | N
     else:
         found("note", f"{said}; {percent(single)} of the items have one only.")
     if reason is None:
-        _of_agreement(agreement, per_item, found)
+        _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()), found)
         _of_people(crowd, found)
     if silent := silences(crowd.classes):
         options = how(f"abstain={silent[:3]}", " ".join(f'--abstain "{name}"' for name in silent[:3]))
@@ -303,12 +305,21 @@ def _of_crowd(crowd: Annotations, agreement: AnnotatorAgreement, reason: str | N
     return findings
 
 
-def _of_agreement(agreement: AnnotatorAgreement, per_item: float, found: Callable[..., None]) -> None:
+def _of_agreement(
+    agreement: AnnotatorAgreement, per_item: float, n_several: int, found: Callable[..., None]
+) -> None:
     alpha, (low, high) = agreement.alpha, agreement.intervals["alpha"]
     if not np.isfinite(alpha):
         found("note", "All votes are for one class: there is nothing that annotators could disagree about.")
         return
     together = reliability(alpha, per_item)
+    if agreement.raw == 1.0 and n_several >= _MANY_AGREED:
+        words = (
+            f"Not one vote differs on {counted(n_several, 'item')} with several: people who judge on their own differ "
+            "somewhere. Were answers filled in beforehand, copied, or left out where they differed?"
+        )
+        found("care", words, "annotators never disagree")
+        return
     interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
     said = f"Krippendorff's alpha is {alpha:.2f}{interval}, where 0 is chance and 1 is perfect"
     if alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT:
