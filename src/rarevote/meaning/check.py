@@ -305,9 +305,7 @@ def _of_crowd(crowd: Annotations, agreement: AnnotatorAgreement, reason: str | N
     return findings
 
 
-def _of_agreement(
-    agreement: AnnotatorAgreement, per_item: float, n_several: int, found: Callable[..., None]
-) -> None:
+def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int, found: Callable[..., None]) -> None:
     alpha, (low, high) = agreement.alpha, agreement.intervals["alpha"]
     if not np.isfinite(alpha):
         found("note", "All votes are for one class: there is nothing that annotators could disagree about.")
