@@ -16,11 +16,15 @@ EVIDENCE = REPOSITORY / "docs" / "evidence"
 
 
 def commit() -> str:
-    """The commit that is checked out, marked if files differ from it."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=10"], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    return described.stdout.strip() or "unknown"
+    """The commit that is checked out, marked if anything that figures depend on differs from it: all but docs."""
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True)
+
+    described = git("describe", "--always", "--abbrev=10").stdout.strip()
+    if not described:
+        return "unknown"
+    return described if git("diff", "--quiet", "HEAD", "--", ".", ":!docs").returncode == 0 else f"{described}-dirty"
 
 
 def write(name: str, rows: Iterable[Mapping[str, Any]], *, by: str | None = None) -> Path:
