@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every figure of speed, one after the other, for an idle machine with two cores: about 30 minutes in all.
+# Every figure of speed, one after the other, for an idle machine with two cores: about 50 minutes in all.
 #
 #     sh benchmarks/speed_all.sh PYTHON PEER_PYTHON
 #
@@ -29,10 +29,12 @@ timed() {
 
 timed benchmarks.passes --tasks "$tasks"                                                          # 2 minutes
 timed benchmarks.foundation --peer-python "$peer"                                                 # 6 minutes
-timed benchmarks.netease --tasks "$tasks" --rounds 1 --ids numbers --seeds 0,1 --peer-python "$peer" # 5 minutes
+timed benchmarks.netease --tasks "$tasks" --rounds 1 --ids numbers,text --seeds 0,1 --peer-python "$peer" # 9 minutes
 timed benchmarks.files --tasks "$tasks"                                                           # 3 minutes
 timed benchmarks.before "$before/tree" --tasks "$large" --data "$before"                          # 8 minutes
 timed benchmarks.one_machine --tasks "$large" --data "$before"                                    # 4 minutes
 timed benchmarks.float32                                                                          # 3 minutes
+timed benchmarks.dask_engine                                                                      # 6 minutes
+timed benchmarks.rivals --peer-python "$peer"                                                     # 7 minutes
 timed benchmarks.scale_plan
 timed benchmarks.benchmarks_page
