@@ -58,7 +58,7 @@ def one_pass(model: Any, crowd: Annotations) -> Callable[[], float]:
     In processor seconds: what else the machine does may interrupt a pass, and must not count.
     """
     engine: LocalEngine[Any, Any, Any] = LocalEngine(model, crowd, NO_GOLD, 1)
-    shared = model.start(crowd)
+    shared = model.start()
     for _ in range(3):
         stats, _ = engine.run(shared, refresh=True, damping=0.0)
         shared = model.update(shared, stats, 0.0)
