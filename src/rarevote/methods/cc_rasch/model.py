@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import log_prior_from_mass
+from rarevote.crowd.numerics import column_sums, log_prior_from_mass
 from rarevote.em.model import Shard, soft_majority, squared_differences
 from rarevote.methods.cc_rasch import plain
 
@@ -266,7 +266,7 @@ class CCRaschModel:
         if self.difficulty is not None:
             mean = stats.moved / max(self.n_tasks, 1)
             intercept = intercept - (mean if len(mean) == self.n_intercepts else mean[0])
-        gradient, curvature = stats.of_workers[:, 0], stats.of_workers[:, 1]
+        gradient, curvature = (np.ascontiguousarray(stats.of_workers[:, row]) for row in (0, 1))
         if self.n_intercepts == 1:
             gradient, curvature = gradient.sum(1, keepdims=True), curvature.sum(1, keepdims=True)
         return intercept, gradient, curvature
@@ -292,37 +292,37 @@ class CCRaschModel:
         del damping  # a damped pass has summed bounds in place of curvatures
         intercept, gradient, curvature = self._worker_side(shared, stats)
         ridge = 1.0 / self.sigma_alpha[: self.n_abilities] ** 2
-        toward_intercept = gradient.sum(0) - self._precision_times(intercept)
+        toward_intercept = column_sums(gradient) - self._precision_times(intercept)
         precision = self._precision()
         if self.n_abilities == self.n_intercepts:
             toward_ability = gradient - ridge * shared.ability
             diagonal = curvature + ridge
-            border = (curvature / diagonal).sum(0)
-            corner = (1.0 / diagonal).sum(0)
-            pulled = (toward_ability / diagonal).sum(0)
-            left = (curvature * (ridge / diagonal)).sum(0) + border**2 / corner
-            right = toward_intercept - (curvature * toward_ability / diagonal).sum(0) + border * pulled / corner
+            border = column_sums(curvature / diagonal)
+            corner = column_sums(1.0 / diagonal)
+            pulled = column_sums(toward_ability / diagonal)
+            left = column_sums(curvature * (ridge / diagonal)) + border**2 / corner
+            right = toward_intercept - column_sums(curvature * toward_ability / diagonal) + border * pulled / corner
             if precision.ndim == 1:
                 step = right / (left + precision)
             else:
-                step = np.linalg.solve(np.diag(left) + precision, right)
+                step = np.asarray(np.linalg.solve(np.diag(left) + precision, right), dtype=np.float64)
             multiplier = (pulled - border * step) / corner
             ability_step = (toward_ability - curvature * step - multiplier) / diagonal
         else:
             toward_ability = gradient.sum(1) - ridge * shared.ability[:, 0]
             diagonal = curvature.sum(1) + ridge
             scaled = curvature / diagonal[:, None]
-            border = scaled.sum(0)
+            border = column_sums(scaled)
             corner = (1.0 / diagonal).sum()
             pulled = (toward_ability / diagonal).sum()
-            matrix = np.diag(curvature.sum(0)) + precision - np.einsum("rk,rl->kl", curvature, scaled)
+            matrix = np.diag(column_sums(curvature)) + precision - np.einsum("rk,rl->kl", curvature, scaled)
             matrix += np.outer(border, border) / corner
-            right = toward_intercept - (scaled * toward_ability[:, None]).sum(0) + border * (pulled / corner)
+            right = toward_intercept - column_sums(scaled * toward_ability[:, None]) + border * (pulled / corner)
             step = np.linalg.solve(matrix, right)
             multiplier = (pulled - border @ step) / corner
             ability_step = ((toward_ability - (curvature * step).sum(1) - multiplier) / diagonal)[:, None]
         ability = shared.ability + ability_step
-        drift = ability.mean(0)  # rounding only
+        drift = column_sums(ability) / max(len(ability), 1)  # rounding only
         log_prior = shared.log_prior
         if self.estimate_prior:
             log_prior = log_prior_from_mass(stats.class_mass)
@@ -339,7 +339,7 @@ class CCRaschModel:
         """Curvatures of the votes and of the penalty on abilities; the class prior counts by its tasks."""
         curvature = stats.of_workers[:, 1]
         ability = curvature if self.n_abilities == self.n_classes else curvature.sum(1, keepdims=True)
-        intercept = curvature.sum(0) if self.n_intercepts == self.n_classes else curvature.sum(keepdims=True)[0]
+        intercept = column_sums(curvature) if self.n_intercepts == self.n_classes else curvature.sum(keepdims=True)[0]
         ridge = 1.0 / self.sigma_alpha[: self.n_abilities] ** 2
         return np.concatenate([intercept, (ability + ridge).ravel(), stats.class_mass[: self._n_priors]])
 
