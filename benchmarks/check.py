@@ -4,8 +4,8 @@
 
 Writes docs/evidence/check.csv. Real crowds are found through RAREVOTE_DATA: the verdict on the labels of the default
 method, its reasons, and the labels against the truth, which the check does not see. For the false alarms, a model that
-was fitted to a simulated crowd casts the votes again, is fitted to them, and is asked whether it explains them, which by
-the way they were made it does.
+was fitted to a simulated crowd casts the votes again, is fitted to them, and is asked whether it explains them: so
+they were made.
 """
 
 from __future__ import annotations
