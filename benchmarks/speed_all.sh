@@ -1,9 +1,10 @@
 #!/bin/sh
-# Every figure of speed, one after the other, for an idle machine with two cores: about 50 minutes in all.
+# Every figure of speed, one after the other, for an idle machine with two cores: about 40 minutes in all.
 #
 #     sh benchmarks/speed_all.sh PYTHON PEER_PYTHON
 #
-# PYTHON has rarevote and its development tools, PEER_PYTHON has crowd-kit; RAREVOTE_DATA names the benchmark datasets.
+# PYTHON has rarevote and its development tools, PEER_PYTHON has crowd-kit; RAREVOTE_DATA names the benchmark datasets,
+# RAREVOTE_CROWDFM the weights of CrowdFM.
 # Each writes its file in docs/evidence and fills the pages that show it. SMALL=1 tries the commands that have a size on a small crowd.
 set -eu
 python=$1
@@ -27,14 +28,14 @@ timed() {
     echo "== $(($(date +%s) - begin)) seconds"
 }
 
-timed benchmarks.passes --tasks "$tasks"                                                          # 2 minutes
-timed benchmarks.foundation --peer-python "$peer"                                                 # 6 minutes
-timed benchmarks.netease --tasks "$tasks" --rounds 1 --ids numbers,text --seeds 0,1 --peer-python "$peer" # 9 minutes
-timed benchmarks.files --tasks "$tasks"                                                           # 3 minutes
-timed benchmarks.before "$before/tree" --tasks "$large" --data "$before"                          # 8 minutes
-timed benchmarks.one_machine --tasks "$large" --data "$before"                                    # 4 minutes
-timed benchmarks.float32                                                                          # 3 minutes
-timed benchmarks.dask_engine                                                                      # 6 minutes
-timed benchmarks.rivals --peer-python "$peer"                                                     # 7 minutes
+timed benchmarks.passes --tasks "$tasks"                                                          # 1 minute
+timed benchmarks.foundation --peer-python "$peer"                                                 # 10 minutes
+timed benchmarks.netease --tasks "$tasks" --rounds 1 --ids numbers,text --seeds 0,1 --peer-python "$peer" # 15 minutes
+timed benchmarks.files --tasks "$tasks"                                                           # 1 minute
+timed benchmarks.before "$before/tree" --tasks "$large" --data "$before"                          # 4 minutes
+timed benchmarks.one_machine --tasks "$large" --data "$before"                                    # 2 minutes
+timed benchmarks.float32                                                                          # 2 minutes
+timed benchmarks.dask_engine                                                                      # 4 minutes
+timed benchmarks.rivals --peer-python "$peer"                                                     # 3 minutes
 timed benchmarks.scale_plan
 timed benchmarks.benchmarks_page

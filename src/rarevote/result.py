@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import is_rare, rare_class
-from rarevote.crowd.words import facts_html
+from rarevote.crowd.words import capital, facts_html
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.meaning.calibrate import CalibratedPosterior
@@ -220,7 +220,7 @@ class Result:
         from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
-        caution = [] if self.target is None or self.target.promised else [_capital(self.target.words)]
+        caution = [] if self.target is None or self.target.promised else [capital(self.target.words)]
         promised = "" if self.target is None or caution else f"; {self.target.words}"
         return write_report(
             self.fitted.method,
@@ -234,7 +234,7 @@ class Result:
             labels=self.codes,
             decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
             calibration=self.calibrated or self.fitted.calibrate(),
-            cautions=[*caution, *map(_capital, self.warnings)],
+            cautions=[*caution, *map(capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
         )
@@ -285,10 +285,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         return figures_html(self.summary(expected=False))
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def result_rows(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import typer
 
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, examples, takes
+from rarevote.cli.options.common import Json, Quiet, Rare, Reading, Strict, examples, takes
 from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.show import counting, say, tell
 
@@ -25,10 +24,7 @@ def check(
     reading: Reading,
     fit_options: FitOptions,
     rare: Rare = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit with code 3 if the fit did not converge or the crowd cannot answer."),
-    ] = False,
+    strict: Strict = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -55,5 +51,5 @@ def check(
             if answers:
                 tell()
         tell(f"verdict: {found.verdict}")
-    if strict and not (found.converged and not found.cannot_answer):
+    if strict and (found.cannot_answer or not found.converged):
         raise typer.Exit(3)

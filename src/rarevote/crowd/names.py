@@ -252,6 +252,11 @@ def unmatched(given: Sequence[Any], known: NDArray[Any]) -> list[Any]:
     return [value for value, name in zip(given, in_kind(given, known), strict=True) if not _is_among(name, own)]
 
 
+def plain_name(name: Any) -> Any:
+    """A name as Python's own type, for records that people print and platforms import."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
 def some_names(names: Iterable[Any]) -> str:
     """The first names, with commas between, for messages."""
     texts = list(map(str, names))

@@ -54,6 +54,15 @@ def percent(share: float, *, fine: bool = False) -> str:
     return f"{hundredths:.0f}%"
 
 
+def capital(sentence: str) -> str:
+    """The sentence with a capital letter, and nothing else changed.
+
+    >>> capital("of A, not b"), capital("")
+    ('Of A, not b', '')
+    """
+    return sentence[:1].upper() + sentence[1:]
+
+
 def listed(names: list[str], limit: int = 4) -> str:
     """Names in a row.
 

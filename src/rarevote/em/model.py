@@ -190,7 +190,7 @@ class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
 
 
-def squared_differences(
+def squared_distances(
     first: Iterable[FloatArray], second: Iterable[FloatArray], third: Iterable[FloatArray]
 ) -> tuple[float, float]:
     """Squared norms of ``second - first`` and of ``third - 2 second + first`` over all arrays."""

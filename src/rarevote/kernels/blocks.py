@@ -64,8 +64,8 @@ def _order_tasks(task_ptr: NDArray[np.int64], order: NDArray[np.uint32], block_p
         most = 0
         for task in range(begin, end):
             most = max(most, task_ptr[task + 1] - task_ptr[task])
-        # A counting sort: place[c] is where the next task with most - c votes goes. Its numbers are below the size of a
-        # window, and it is no longer than the votes of one task.
+        # A counting sort: place[c] is where the next task with most - c votes goes. Its numbers are at most the size of
+        # a window, and it is no longer than the votes of one task.
         place = np.zeros(most + 2, np.int16)
         for task in range(begin, end):
             place[most - (task_ptr[task + 1] - task_ptr[task]) + 1] += 1

@@ -16,13 +16,13 @@ import numpy as np
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import IntArray, is_rare
-from rarevote.crowd.words import counted, listed, percent
+from rarevote.crowd.words import capital, counted, listed, percent
 from rarevote.errors import InputError, how
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_figures, agreement_of
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
 from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.guards import disagreement_note, doubts, silences, why_no_answer
+from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
 from rarevote.meaning.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.meaning.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.meaning.workers import recognition
@@ -290,12 +290,8 @@ def _of_crowd(crowd: Annotations, agreement: AnnotatorAgreement, reason: str | N
     if reason is None:
         _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()), found)
         _of_people(crowd, found)
-    if silent := silences(crowd.classes):
-        options = how(f"abstain={silent[:3]}", " ".join(f'--abstain "{name}"' for name in silent[:3]))
-        names = listed(list(map(str, silent)))
-        if len(silent) < crowd.n_classes:
-            words = f"{names} looks like no vote, but counts as a class: {options} leaves it out."
-            found("care", words, f"{names} counts as a class")
+    if (note := silence_note(crowd.classes)) is not None:
+        found("care", f"{note}.", f"{listed(silences(crowd.classes))} counts as a class")
     votes = crowd.class_votes
     few = [k for k in np.argsort(votes, kind="stable").tolist() if votes[k] < _FEW_OF_CLASS]
     if few and crowd.n_annotations >= 10 * _FEW_OF_CLASS:
@@ -447,19 +443,19 @@ def _of_trust(
 ) -> list[Finding]:
     crowd, method = estimator.annotations_, estimator.method_name
     findings = [
-        Finding("trust", "care", f"{_capital(one)}.", "a few who err alike outvote the rest") for one in alike.warnings
+        Finding("trust", "care", f"{capital(one)}.", "a few who err alike outvote the rest") for one in alike.warnings
     ]
     known = calibration.gold >= 0
     own = np.where(known, calibration.gold, estimator.label_codes())
     votes = crowd.votes()
     n_unvoted = int(((votes[np.arange(len(own)), own] == 0) & ~known).sum())
     for words in doubts(crowd, own, n_unvoted, method=method):
-        findings.append(Finding("trust", "care", _capital(words), "labels far from the votes"))
+        findings.append(Finding("trust", "care", capital(words), "labels far from the votes"))
     name = crowd.classes[rare]
     if is_rare(crowd, rare):
         note = disagreement_note(votes, rare, int(((labels == rare) & ~known).sum()), name)
         if note is not None:
-            findings.append(Finding("trust", "care", f"{_capital(note)}.", f"annotators hardly agree on {name}"))
+            findings.append(Finding("trust", "care", f"{capital(note)}.", f"annotators hardly agree on {name}"))
     findings += _of_expectations(expected, name, int((labels == rare).sum()), is_rare=is_rare(crowd, rare))
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare)))
     if jury.holds.all() or lacking.size:
@@ -482,7 +478,7 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if np.isfinite(one.value) and not one.is_told]
     told = ", ".join(f"{what} {one.words}" for what, one in figures.items() if np.isfinite(one.value) and one.is_told)
-    head = f"{_capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
+    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
     audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
@@ -495,7 +491,3 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     if low:
         return [Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")]
     return [Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")]
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -17,11 +17,11 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
-from rarevote.crowd.words import percent
+from rarevote.crowd.words import capital, percent
 from rarevote.meaning.replicate import SomeVotes, vote_model
 from rarevote.methods.base import Estimator
 
@@ -341,8 +341,8 @@ class _Meetings:
         found = found[np.argsort(-excess[found] / error[found], kind="stable")]
         pairs = tuple(
             CloseAgreement(
-                _plain(crowd.workers[self.first[p]]),
-                _plain(crowd.workers[self.second[p]]),
+                plain_name(crowd.workers[self.first[p]]),
+                plain_name(crowd.workers[self.second[p]]),
                 int(self.common[p]),
                 float(observed[p]),
                 float(mean[p]),
@@ -353,17 +353,12 @@ class _Meetings:
         return pairs, float(theirs.mean())
 
 
-def _plain(name: NDArray[Any] | Any) -> Any:
-    return name.item() if isinstance(name, np.generic) else name
-
-
 def fit_sentences(found: ModelFit, method: str) -> list[str]:
     """What was found, in words: what is off, or that nothing is, with the figures that people know."""
     if found.off:
-        return [f"{one.words[:1].upper()}{one.words[1:]}." for one in found.off[:4]]
+        return [f"{capital(one.words)}." for one in found.off[:4]]
     said = [f"The votes look as {method} predicts, within what matters."]
     agreement = next((one for one in found.statistics if one.name == "agreement"), None)
     if agreement is not None:
-        words = agreement.words
-        said.append(f"{words[:1].upper()}{words[1:]}.")
+        said.append(f"{capital(agreement.words)}.")
     return said

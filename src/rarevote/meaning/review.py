@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import shown_text
@@ -181,11 +182,6 @@ def _item(
     return ReviewItem(row, annotations.tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
 
 
-def _plain(name: Any) -> Any:
-    """A name as Python's own type, for records that people print and platforms import."""
-    return name.item() if isinstance(name, np.generic) else name
-
-
 class _Suggestions:
     """Who tells two classes apart best, among those who have not voted on a task and are not asked too often."""
 
@@ -211,7 +207,7 @@ class _Suggestions:
                 break
             if worker not in voted and (self._max_each is None or self._asked[worker] < self._max_each):
                 self._asked[worker] += 1
-                names.append(_plain(crowd.workers[worker]))
+                names.append(plain_name(crowd.workers[worker]))
         return tuple(names)
 
 

@@ -17,7 +17,7 @@ import altair as alt
 
 from rarevote import __version__
 from rarevote.charts.svg import Chart, Key, dressed, light, scaled
-from rarevote.crowd.words import count, counted, percent, quoted
+from rarevote.crowd.words import capital, count, counted, percent, quoted
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.estimates import Estimate, Interval
 from rarevote.meaning.audit.planning import Step
@@ -79,8 +79,7 @@ def _claim(audit: Audit) -> str:
         return "Nothing was reviewed yet."
     bound = audit.most_positives
     if bound is None:
-        words = certified_words(audit)
-        return words[:1].upper() + words[1:]
+        return capital(certified_words(audit))
     return (
         f"No {quoted(audit.plan.name)} was found: with {percent(float(audit.plan.confidence))} confidence there are at "
         f"most {count(bound)} of them (no assumption on the crowd)."

@@ -130,6 +130,9 @@ SpreadsheetSafe = Annotated[
         help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
     ),
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with code 3 if the fit did not converge or the crowd cannot answer.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No talk, only data and errors.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Tell parameters, every iteration, and where time goes.")

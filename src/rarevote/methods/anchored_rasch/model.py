@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray
-from rarevote.em.model import Shard, soft_majority, squared_differences
+from rarevote.em.model import Shard, soft_majority, squared_distances
 from rarevote.methods.anchored_rasch import plain
 
 _SMALLEST_SHARE = 1e-6
@@ -369,7 +369,7 @@ class AnchoredModel:
         self, first: AnchoredShared, second: AnchoredShared, third: AnchoredShared
     ) -> tuple[float, float]:
         """Squared norms of the first and second differences over abilities and log errors."""
-        return squared_differences(first, second, third)
+        return squared_distances(first, second, third)
 
     def extrapolate(
         self,

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.blocks import LANES, MAX_UNROLLED
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED, largest_of, sum_of
 from rarevote.kernels.compile import kernel
 from rarevote.kernels.fast_math import LIMIT_SINGLE, exp_fast, exp_of
 from rarevote.kernels.posterior import SMALLEST_PRODUCT, posterior_of_lanes
@@ -419,24 +419,16 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
                     for k in range(K):
                         of_workers[r, 1, k] += curvature[k, i]
 
-        log_evidence, squared_norm, largest_change = 0.0, 0.0, zero
-        for i in range(L):
-            log_evidence += loglik[i]
-            squared_norm += norm[i]
-        scalars[0] += log_evidence
-        scalars[1] += squared_norm
+        scalars[0] += sum_of(loglik)
+        scalars[1] += sum_of(norm)
         scalars[2] += n_again
+        largest_change = 0.0
         for k in range(K):
-            of_posterior, of_squares, of_moved = 0.0, 0.0, 0.0
-            for i in range(L):
-                of_posterior += mass[k, i]
-                of_squares += square_sum[k, i]
-                of_moved += moved_sum[k, i]
-                largest_change = max(largest_change, change[k, i])
-            class_mass[k] += of_posterior
+            largest_change = max(largest_change, largest_of(change[k]))
+            class_mass[k] += sum_of(mass[k])
             if k < squares.shape[0]:
-                squares[k] += of_squares
-                moved[k] += of_moved
+                squares[k] += sum_of(square_sum[k])
+                moved[k] += sum_of(moved_sum[k])
         return largest_change
 
     return pass_over_blocks

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import column_sums, log_prior_from_mass
-from rarevote.em.model import Shard, soft_majority, squared_differences
+from rarevote.em.model import Shard, soft_majority, squared_distances
 from rarevote.methods.cc_rasch import plain
 
 FloatArray = NDArray[np.float64]
@@ -362,7 +362,7 @@ class CCRaschModel:
     ) -> tuple[float, float]:
         """Squared norms of the first and second differences over intercepts, abilities and class prior."""
         points = ((point.intercept, point.ability, point.log_prior) for point in (first, second, third))
-        return squared_differences(*points)
+        return squared_distances(*points)
 
     def extrapolate(
         self,
