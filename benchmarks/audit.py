@@ -38,7 +38,7 @@ from benchmarks.audit_sets import SCORES, SIMULATED, Bools, Ranked, Score, crowd
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.planning import estimate_phase
 from rarevote.meaning.audit.strata import cuts
-from rarevote.meaning.expect import exact_share
+from rarevote.decide.floor import exact_share
 
 TARGET, ALPHA = exact_share(0.9, "target"), 0.05
 Row = dict[str, Any]

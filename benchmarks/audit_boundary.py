@@ -23,7 +23,7 @@ from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import Ranked
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.strata import cuts
-from rarevote.meaning.expect import positives_that_break
+from rarevote.decide.floor import positives_that_break
 
 
 class Case(NamedTuple):

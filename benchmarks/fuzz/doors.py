@@ -34,7 +34,7 @@ from rarevote.io.write.columns import write_columns
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import journal_path
 from rarevote.meaning.audit.verify import verify_files
-from rarevote.meaning.costs import cost_matrix
+from rarevote.decide.costs import cost_matrix
 from rarevote.methods.crowdfm.estimator import load_weights
 from rarevote.methods.crowdfm.network import _expected_shapes
 from rarevote.methods.crowdfm.weights import read_tensors

@@ -25,23 +25,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
+from rarevote.crowd.numerics import add_classes
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.decider import decide_crowd
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.rules import MinRecall, OwnLabels, Rule, parse_rule, rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
-from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
-from rarevote.meaning.guards import guarded_choice
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method
 from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
+    from rarevote.decide.costs import Costs
+    from rarevote.decide.probabilities import Shares
+    from rarevote.deprecated import CalibratedPosterior
     from rarevote.em.loop import Callback
     from rarevote.meaning.audit import Aim, Audit, Share
-    from rarevote.meaning.calibrate import CalibratedPosterior, Shares
     from rarevote.meaning.check import Check
     from rarevote.meaning.compare import Comparison
-    from rarevote.meaning.costs import Costs
     from rarevote.meaning.diagnose import Diagnosis
     from rarevote.meaning.explain import Explanation
 
@@ -93,7 +96,7 @@ def fit(
 
     Raises:
         InputError: the data cannot be used.
-        ParameterError: the method cannot do what is asked of it, or ``rare`` is no class.
+        ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
     """
     estimator = make_method(method)
     if gold is not None:
@@ -107,7 +110,8 @@ def fit(
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
-    rare_name = crowd.annotations.classes[rare_class(crowd.annotations, rare)] if crowd.annotations.n_classes else None
+    votes = crowd.annotations
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
     known = None
     if gold is not None:
         known = crowd.known(gold)
@@ -116,7 +120,11 @@ def fit(
     begin = time.perf_counter()
     estimator.fit(crowd.annotations, known, callback=callback, **options)
     seconds = time.perf_counter() - begin
-    return Fitted(estimator, crowd.with_annotations(estimator.annotations_), known or {}, rare_name, seconds)
+    votes = estimator.annotations_
+    if chosen.codes:
+        again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
+        chosen = replace(again, named=chosen.named)
+    return Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds)
 
 
 def compare(
@@ -156,9 +164,13 @@ def compare(
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
-        result = fitted.decide()
+        n = crowd.annotations.n_tasks  # items without votes have no label to compare
         fits[name] = MethodFit(
-            result.codes, fitted.probabilities, fitted.seconds, estimator.n_iter_, estimator.converged_
+            fitted.decide().codes[:n],
+            fitted.probabilities[:n],
+            fitted.seconds,
+            estimator.n_iter_,
+            estimator.converged_,
         )
     if not fits:
         raise InputError(f"no method could run: {'; '.join(refused)}")
@@ -177,23 +189,24 @@ class Fitted:
     Attributes:
         method: the fitted estimator.
         crowd: the votes, with the classes that gold may have added.
+        rare: the class that matters, and whether a person named it.
         gold: labels that the fit was given, by task.
-        rare_name: the class that matters.
         seconds: how long the fit took.
     """
 
     method: Estimator
     crowd: Crowd
+    rare: RareClass
     gold: dict[Any, Any] = field(default_factory=dict)
-    rare_name: Any = None
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, estimator: Estimator, gold: Any = None, rare: Any = None) -> Fitted:
+    def of(cls, estimator: Estimator, rare: Any = None) -> Fitted:
         """An estimator that was fitted on its own."""
-        crowd = Crowd(estimator.annotations_)
-        name = crowd.annotations.classes[rare_class(crowd.annotations, rare)]
-        return cls(estimator, crowd, {} if gold is None else crowd.known(gold), name)
+        crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
+        votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
+        gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))
+        return cls(estimator, crowd, RareClass.of(votes.classes, votes.class_votes, rare), gold)
 
     @property
     def annotations(self) -> Annotations:
@@ -201,43 +214,34 @@ class Fitted:
         return self.crowd.annotations
 
     @property
-    def rare(self) -> int:
-        """Number of the class that matters."""
-        return rare_class(self.annotations, self.rare_name)
-
-    @property
     def probabilities(self) -> NDArray[Any]:
-        """What results show as ``p:``: the probabilities a method reports as calibrated, else its posterior."""
-        reported = getattr(self.method, "reported_", None)
-        return self.method.posterior_ if reported is None else np.asarray(reported)
+        """The probability of every class, (n_items, n_classes): the one that everything shows and decides by.
 
-    @property
-    def reports_probabilities(self) -> bool:
-        """Whether the method's own probabilities are calibrated, so that no sampler is needed."""
-        return getattr(self.method, "reported_", None) is not None
+        Items with votes come first, in the order of ``annotations``, then those without (``annotations.unanswered``),
+        which have the mean. How they come about: :mod:`rarevote.decide.probabilities`.
+        """
+        return self.reported.p
 
     @cached_property
-    def _calibrations(self) -> dict[str, CalibratedPosterior]:
-        return {}
+    def reported(self) -> Probabilities:
+        """The probabilities, with their mean and what is known."""
+        method, votes = self.method, self.annotations
+        calibration = method.calibration_
+        mean = np.zeros(votes.n_classes) if calibration is None else calibration.mean
+        p, gold = np.asarray(method.reported_), method.gold_codes_.astype(np.int64)
+        if n_unvoted := len(votes.unanswered):
+            p = np.concatenate([p, np.broadcast_to(mean, (n_unvoted, votes.n_classes))])
+            gold = np.concatenate([gold, np.full(n_unvoted, -1)])
+        return Probabilities(votes.classes, p, mean, gold, is_default=method.method_name == DEFAULT_METHOD)
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
-        """Probabilities to be read as such; computed once.
+        """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
+        from rarevote.deprecated import calibrate
 
-        Args:
-            prevalence: "estimate" from the crowd, "gold": shares among known tasks (a random sample), or by class.
-            sampled: whether draws of how the votes may have come about are wanted, with which intervals come, even of
-                a method whose own probabilities are calibrated.
-        """
-        from rarevote.meaning.calibrate import calibrate_fit
+        return calibrate(self, prevalence, sampled=sampled)
 
-        key = repr((prevalence, sampled or not self.reports_probabilities))
-        if key not in self._calibrations:
-            gold = self.gold or None
-            self._calibrations[key] = calibrate_fit(self.method, gold, prevalence=prevalence, sampled=sampled)
-        return self._calibrations[key]
-
-    def _blind_score(self, prevalence: Shares) -> NDArray[np.float64]:
-        """Calibrated probabilities of a fit that was given no gold.
+    def _blind(self) -> NDArray[np.float64]:
+        """Probabilities of a fit that was given no gold.
 
         Workers who were right on gold tasks gain weight by them, so that a fit ranks its own gold above other tasks of
         the class: a threshold read off such ranks promises too much.
@@ -245,8 +249,7 @@ class Fitted:
         method = type(self.method)().set_params(**self.method.get_params())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            blind = fit(self.crowd, method, use_gold=False)
-        return blind.calibrate("estimate" if prevalence == "gold" else prevalence).score
+            return fit(self.crowd, method, use_gold=False).probabilities
 
     def decide(
         self,
@@ -258,27 +261,26 @@ class Fitted:
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
-        calibrate: bool = False,
         allow_unvoted: bool = False,
     ) -> Result:
-        """One answer per task: the method's own decision unless another one is asked for.
+        """One answer per item: the method's own decision unless another one is asked for.
 
-        A label that nobody voted for on the task is never given (gold excepted), unless ``allow_unvoted``. Where the
-        crowd cannot tell who is right, the votes themselves come back, with a warning.
+        A label is a class with a vote on the item (gold excepted), unless ``allow_unvoted``. Where the crowd cannot
+        tell who is right, the labels are the votes, with a warning. An item without votes has no label.
 
         Args:
-            decide: a rule, or its name: "argmax", "balanced", "balanced:5".
-            costs: decide by least expected cost; see :func:`rarevote.meaning.costs.cost_matrix`.
-            min_recall: flag as many tasks as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
+            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5".
+            costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
+            min_recall: flag as many items as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
             cap: decide balanced, a miss counting at most as so many false alarms.
-            abstain_below: no label where its calibrated probability is below this.
-            prevalence: as in :meth:`calibrate`.
+            abstain_below: no label where its probability is below this.
+            prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
+                (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
-            calibrate: sample calibrated probabilities, with intervals, even if the decision needs none.
-            allow_unvoted: let a label be one that nobody voted for on the task.
+            allow_unvoted: let a label be a class without a vote on the item.
 
         Raises:
-            ParameterError: two ways to decide at once, names that are no class, or numbers out of range.
+            ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
         """
         own = parse_rule(self.method.own_decision)
         rule = rule_of(
@@ -291,43 +293,46 @@ class Fitted:
             own=own,
         )
         rule.check(self.annotations.classes)
-        wanted = calibrate or rule.calibrates or self.reports_probabilities or prevalence != "estimate"
-        calibrated = self.calibrate(prevalence, sampled=calibrate) if wanted else None
-        if calibrated is not None and rule.vouched and self.gold:
-            calibrated = replace(calibrated, score=self._blind_score(prevalence))
-        basis = Basis(self.method.label_codes(), self.probabilities, self.annotations.votes(), calibrated)
-        if own != Argmax():
-            basis = replace(basis, likeliest=best_allowed(basis.probabilities, basis))
-        known = gold_codes(self.annotations, self.gold)
-        guarded = guarded_choice(
+        probabilities = self.reported
+        if random_gold and self.gold and isinstance(rule, MinRecall):
+            probabilities = replace(probabilities, blind=self._blind())
+        probabilities = probabilities.with_shares(prevalence)
+        decided = decide_crowd(
             self.annotations,
+            probabilities,
             rule,
-            basis,
-            known,
-            method=self.method.method_name,
+            own=own,
+            own_codes=self.method.label_codes() if own == OwnLabels() else None,
             rare=self.rare,
+            method=self.method.method_name,
+            default_method=DEFAULT_METHOD,
             allow_unvoted=allow_unvoted,
         )
-        for message in guarded.warnings:
-            warn_user(message)
-        return Result(self, rule, calibrated=calibrated, is_own=rule == own, **guarded._asdict())
+        for note in decided.notes:
+            warn_user(note.words)
+        return Result(self, rule, probabilities, is_own=rule == own, **decided._asdict())
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""
         from rarevote.meaning.diagnose import diagnose
 
+        decided = self._quietly_decided() if result is None else result
         return diagnose(
             self.method,
-            calibration=(None if result is None else result.calibrated) or self.calibrate(),
-            labels=None if result is None else result.codes,
-            rare=self.rare_name,
+            decided.probabilities,
+            decided.decision,
+            self.rare,
             truth=None if truth is None else self.crowd.known(truth),
-            gold=self.gold,
             models=self.crowd.models,
         )
 
+    def _quietly_decided(self) -> Result:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RarevoteWarning)
+            return self.decide()
+
     def check(self, result: Result | None = None, *, progress: Callable[[int], None] | None = None) -> Check:
-        """Whether the labels may be used: can the crowd answer, does the model fit, when not to trust it.
+        """Whether the labels are reliable enough to use: can the crowd answer, does the model fit.
 
         Args:
             result: the decision to check; the method's own if not given.
@@ -335,32 +340,30 @@ class Fitted:
         """
         from rarevote.meaning.check import check_fit
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RarevoteWarning)  # the same is among the findings
-            decided = self.decide() if result is None else result
+        decided = self._quietly_decided() if result is None else result  # its warnings are among the findings
         return check_fit(
             self.method,
-            decided.calibrated or self.calibrate(),
-            decided.codes,
+            decided.probabilities,
+            decided.decision,
+            decided.notes,
             rare=self.rare,
             models=self.crowd.models,
             progress=progress,
         )
 
-    def explain(self, task: Any, *, calibrate: bool = False, label: int | None = None) -> Explanation:
+    def explain(self, task: Any, *, label: int | None = None) -> Explanation:
         """Why a task got its label, vote by vote.
 
         Args:
             task: named as it is in the data, or as a person types it.
-            calibrate: whether calibrated probabilities are wanted beside the posterior.
-            label: number of the class that it got, where that is not the method's own label.
+            label: number of the class that it got; the decision of :meth:`decide` if not given.
         """
+        if label is None:
+            return self._quietly_decided().explain(task)
         from rarevote.meaning.explain import explain, find_task
 
         number = find_task(self.annotations, task, self.crowd.title)
-        name = self.annotations.tasks[[number]].tolist()[0]
-        calibration = self.calibrate() if calibrate else None
-        return explain(self.method, name, gold=self.gold, calibration=calibration, label=label)
+        return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
 
     def audit(
         self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,

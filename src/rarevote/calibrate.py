@@ -1,5 +1,5 @@
-"""Honest probabilities; see :mod:`rarevote.meaning.calibrate`."""
+"""Deprecated: :attr:`rarevote.Fitted.probabilities` are calibrated."""
 
-from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
+from rarevote.deprecated import CalibratedPosterior, calibrated
 
 __all__ = ["CalibratedPosterior", "calibrated"]

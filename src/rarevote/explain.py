@@ -1,5 +1,5 @@
-"""Why an item got its label; see :mod:`rarevote.meaning.explain`."""
+"""Deprecated: use :meth:`rarevote.Result.explain`."""
 
-from rarevote.meaning.explain import Explanation, explain
+from rarevote.deprecated import Explanation, explain
 
 __all__ = ["Explanation", "explain"]

@@ -1,5 +1,5 @@
-"""The page to look at; see :mod:`rarevote.page.report`."""
+"""Deprecated: use :meth:`rarevote.Result.report`."""
 
-from rarevote.page.report import Report, write_report
+from rarevote.deprecated import Report, write_report
 
 __all__ = ["Report", "write_report"]

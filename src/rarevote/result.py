@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
-from rarevote.crowd.numerics import is_rare, rare_class
+from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import capital, facts_html
+from rarevote.decide.decider import Decider, Note
+from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
+from rarevote.decide.expectations import Expectations
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.rules import ABSTAINED, Part, Rule, parse_rule
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import ABSTAINED, Decision, Rule, confidence_of, with_expectations
-from rarevote.meaning.expect import Expectations, Expected, expectations
 from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
+    from rarevote.decide.recall_target import RecallTarget
     from rarevote.meaning.audit import Audit
-    from rarevote.meaning.expect import RecallTarget
     from rarevote.meaning.explain import Explanation
     from rarevote.meaning.review import ReviewPlan
     from rarevote.meaning.soft_labels import SoftLabels
@@ -34,40 +35,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One answer per task, and what to expect of it.
+    """One answer per item, and what to expect of it.
+
+    Items with votes come first, in the order of the fit's ``annotations``, then those without votes.
 
     Attributes:
         fitted: what it came from.
         rule: how it was decided.
-        codes: class number of each task, -1 for no answer, (n).
+        probabilities: what it was decided by.
+        codes: class number of each item, -1 for no answer, (n).
         words: how it was decided, in words.
-        calibrated: probabilities to be read as such, where they were computed.
         target: what came of a recall target.
-        n_guarded: tasks whose label would have been one that nobody voted for there.
-        warnings: what to know before acting on it.
+        n_guarded: items whose label would have been a class without a vote on them.
+        notes: what to know before acting on it.
         cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
         is_own: whether the rule is the method's own.
     """
 
     fitted: Fitted
     rule: Rule
+    probabilities: Probabilities
     codes: NDArray[np.int64]
     words: str
-    calibrated: CalibratedPosterior | None = None
     target: RecallTarget | None = None
     n_guarded: int = 0
-    warnings: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     cannot_answer: bool = False
     is_own: bool = True
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before acting on it, in sentences."""
+        return tuple(note.words for note in self.notes)
+
+    @property
     def tasks(self) -> Any:
-        """Names of the tasks."""
-        return self.fitted.annotations.tasks
+        """Names of the items."""
+        votes = self.fitted.annotations
+        if not len(votes.unanswered):
+            return votes.tasks
+        return as_name_array([*votes.tasks.tolist(), *votes.unanswered.tolist()])
+
+    @property
+    def n_unvoted(self) -> int:
+        """Items without votes, which have no label."""
+        return len(self.fitted.annotations.unanswered)
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Name of the decided class per task; empty text where there is no answer."""
+        """Name of the decided class per item; empty text where there is no answer."""
         classes = self.fitted.annotations.classes
         if not (self.codes == ABSTAINED).any():
             return np.asarray(classes[self.codes])
@@ -77,58 +93,81 @@ class Result:
         return np.asarray(names[self.codes])
 
     @property
-    def confidence(self) -> NDArray[Any] | None:
-        """Calibrated probability of the decided class; None where nothing was calibrated."""
-        return None if self.calibrated is None else confidence_of(self.calibrated.posterior, self.codes)
+    def confidence(self) -> NDArray[Any]:
+        """Probability of the decided class, of the likeliest where there is no answer."""
+        return confidence_of(self.probabilities.p, self.codes)
 
     @cached_property
-    def decision(self) -> Decision | None:
-        """The decision with the recall and precision that it expects; None where nothing was calibrated."""
-        if self.calibrated is None:
-            return None
+    def decision(self) -> Decision:
+        """The decision with the recall and precision that it expects."""
         costs = self.rule.costs(self.fitted.annotations.classes)
-        return with_expectations(self.calibrated, self.codes, self.words, costs, self.target)
+        return with_expectations(self.probabilities, self.codes, self.words, costs, self.fitted.rare, self.target)
 
     def expect(self, name: Any = None) -> Expectations:
         """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
-        crowd, calibrated = self.fitted.annotations, self.calibrated or self.fitted.calibrate()
-        number = rare_class(crowd, self.fitted.rare_name if name is None else name)
-        return expectations(calibrated, self.codes, number, crowd.votes())
+        if name is None:
+            return self.decision.expected[self.fitted.rare.code]
+        votes = self.fitted.annotations
+        return self.decision.expected[RareClass.of(votes.classes, votes.class_votes, name).code]
 
-    def columns(self) -> dict[str, Any]:
-        """One row per task: task, label, confidence, ``p:<class>``, what is shown, decision, ``calibrated:<class>``.
+    def columns(self, *, with_posterior: bool = False) -> dict[str, Any]:
+        """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, decision.
 
-        ``p:`` is the posterior as the method's authors publish it, or what a method reports as calibrated itself;
-        ``calibrated:`` comes from calibration; ``confidence`` is the calibrated probability of the label, or absent.
+        ``p:`` is the one probability of every class and ``confidence`` that of the label; ``decision`` says how an item
+        was decided where that is not the method's own way.
+
+        Args:
+            with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
         """
         fitted = self.fitted
-        rows = result_rows(fitted.annotations, self.labels, fitted.probabilities, self.confidence, fitted.crowd.shown)
-        drawn = self.calibrated is not None and len(self.calibrated.draws) > 0
-        if self.calibrated is not None and (drawn or not (self.is_own and fitted.reports_probabilities)):
-            rows |= decision_rows(self.calibrated, self.codes, self.rule.name)
+        n_votes = np.concatenate([np.diff(fitted.annotations.task_ptr), np.zeros(self.n_unvoted, dtype=np.int64)])
+        rows = result_rows(
+            self.tasks,
+            fitted.annotations.classes,
+            self.labels,
+            self.probabilities.p,
+            self.confidence,
+            n_votes,
+            fitted.crowd.shown,
+        )
+        if not self.is_own:
+            rows["decision"] = self._decided_by()
+        if with_posterior:
+            posterior = fitted.method.posterior_
+            for k, name in enumerate(fitted.annotations.classes.tolist()):
+                rows[f"posterior:{name}"] = np.concatenate([posterior[:, k], np.full(self.n_unvoted, np.nan)])
         return rows
 
-    def write(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
+    def _decided_by(self) -> NDArray[Any]:
+        """How each item was decided: "none" without an answer, "gold" where it was known."""
+        source = np.full(len(self.codes), self.rule.name, dtype=object)
+        source[self.codes == ABSTAINED] = "none"
+        source[self.probabilities.gold >= 0] = "gold"
+        return source
+
+    def write(self, path: str | Path, *, with_posterior: bool = False, spreadsheet_safe: bool = False) -> None:
         """Write the rows to a file whose ending says the format; it appears whole or not at all."""
         from rarevote.io.write.columns import write_columns
 
-        write_columns(self.columns(), Path(path), spreadsheet_safe=spreadsheet_safe)
+        rows = self.columns(with_posterior=with_posterior)
+        write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
 
     def write_back(self, path: str | Path) -> int:
         """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
         from rarevote.io.platforms.write_back import write_back
 
         self.fitted.crowd.check_way_back(Path(path))
-        assert self.fitted.crowd.export is not None
-        scores = [None] * len(self.codes) if self.confidence is None else self.confidence.tolist()
-        model = self.fitted.method.method_name
-        return write_back(self.fitted.crowd.export, self.tasks, self.labels, scores, path, model_version=model)
+        crowd, n = self.fitted.crowd, self.fitted.annotations.n_tasks
+        model, scores = self.fitted.method.method_name, self.confidence[:n].tolist()
+        assert crowd.export is not None
+        return write_back(crowd.export, crowd.annotations.tasks, self.labels[:n], scores, path, model_version=model)
 
     def soft_labels(self) -> SoftLabels:
-        """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
+        """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
         from rarevote.meaning.soft_labels import SoftLabels
 
-        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+        votes = self.fitted.annotations
+        return SoftLabels(votes.tasks, votes.classes, self.probabilities.p[: votes.n_tasks])
 
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
@@ -140,14 +179,29 @@ class Result:
         """
         from rarevote.meaning.review import plan_review, write_review
 
-        decision = self.decision
-        if decision is None or self.calibrated is None:
-            calibrated = replace(self, calibrated=self.fitted.calibrate(sampled=True))
-            return calibrated.review(max_review, path, form=form)
-        plan = plan_review(self.calibrated, decision, self.fitted.annotations, max_review=max_review)
+        plan = plan_review(
+            self.probabilities,
+            self.codes,
+            self.decision.costs,
+            self.fitted.annotations,
+            self.tasks,
+            max_review=max_review,
+            abilities=self._abilities,
+        )
         if path is not None:
             write_review(plan, Path(path), form, self.fitted.crowd.to_show)
         return plan
+
+    @cached_property
+    def _abilities(self) -> NDArray[np.float64]:
+        """How well each annotator recognises each class, as log odds, (n_workers, n_classes).
+
+        The lower end of the interval: nobody is asked because of three lucky votes.
+        """
+        from rarevote.meaning.workers import logit, recognition
+
+        votes = self.fitted.annotations
+        return logit(recognition(votes, self.probabilities.p[: votes.n_tasks])[1])
 
     def plan(
         self, budget: int, path: str | Path | None = None, *, votes_per_item: int = 1, form: str = "table"
@@ -168,22 +222,18 @@ class Result:
             ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
         """
         from rarevote.meaning.review import check_budget, plan_review, shared_load, write_review
-        from rarevote.meaning.workers import logit, recognition
 
         check_budget(budget, votes_per_item)
         crowd = self.fitted.annotations
-        # A rule that asks for no calibration has decided by what the method itself says.
-        by_rule = self.calibrated if self.rule.calibrates else None
-        calibrated = by_rule or self.fitted.calibrate()
-        stakes = self.rule.stakes(crowd.classes, self.fitted.probabilities.mean(axis=0))
-        n_tasks = min(budget // votes_per_item, crowd.n_tasks)
+        n_tasks = min(budget // votes_per_item, len(self.codes))
         plan = plan_review(
-            calibrated,
-            with_expectations(calibrated, self.codes, self.words, stakes, self.target),
+            self.probabilities,
+            self.codes,
+            self.rule.stakes(crowd.classes, self.probabilities.mean),
             crowd,
+            self.tasks,
             max_review=n_tasks,
-            # The lower end: nobody is asked because of three lucky votes.
-            abilities=logit(recognition(crowd, calibrated)[1]),
+            abilities=self._abilities,
             n_annotators=votes_per_item,
             max_each=shared_load(n_tasks * votes_per_item, crowd.n_workers),
         )
@@ -193,11 +243,17 @@ class Result:
 
     def explain(self, task: Any) -> Explanation:
         """Why a task got its label, vote by vote."""
-        from rarevote.meaning.explain import find_task
+        from rarevote.meaning.explain import explain, find_task
 
-        code = int(self.codes[find_task(self.fitted.annotations, task, self.fitted.crowd.title)])
-        label = None if code == ABSTAINED else code
-        return self.fitted.explain(task, calibrate=self.calibrated is not None, label=label)
+        fitted = self.fitted
+        number = find_task(fitted.annotations, task, fitted.crowd.title)
+        return explain(
+            fitted.method,
+            number,
+            int(self.codes[number]),
+            self.probabilities.p[number],
+            is_gold=bool(self.probabilities.gold[number] >= 0),
+        )
 
     def report(
         self,
@@ -222,18 +278,15 @@ class Result:
 
         caution = [] if self.target is None or self.target.promised else [capital(self.target.words)]
         promised = "" if self.target is None or caution else f"; {self.target.words}"
+        fitted = self.fitted
         return write_report(
-            self.fitted.method,
+            fitted.diagnose(self, None if truth is None else self._known(truth)),
+            fitted.method,
             path,
-            source=source or self.fitted.crowd.title,
-            truth=None if truth is None else self._known(truth),
-            gold=self.fitted.gold or None,
-            rare=self.fitted.rare_name,
-            shown=self.fitted.crowd.shown,
-            models=self.fitted.crowd.models,
-            labels=self.codes,
-            decision=None if self.is_own and not self.cannot_answer else f"{self.words}{promised}",
-            calibration=self.calibrated or self.fitted.calibrate(),
+            source=source or fitted.crowd.title,
+            n_gold=len(fitted.gold),
+            shown=fitted.crowd.shown,
+            decision=f"{self.words}{promised}",
             cautions=[*caution, *map(capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
@@ -241,16 +294,15 @@ class Result:
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
-        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare_name))
+        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare.name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
         """The truth by task; labels that are no class, which no label can equal, are told."""
         known = self.fitted.crowd.known(truth)
         classes = self.fitted.annotations.classes
         if strange := unmatched(list(dict.fromkeys(known.values())), classes):
-            warn_user(
-                f"the truth says {some_names(map(repr, strange))}, which is no class: those are {some_names(classes)}"
-            )
+            said, known_classes = some_names(map(repr, strange)), some_names(classes)
+            warn_user(f"the truth says {said}, which is not a class: the classes are {known_classes}")
         return known
 
     def summary(self, *, expected: bool = True) -> dict[str, Any]:
@@ -261,13 +313,15 @@ class Result:
                 other figures.
         """
         fitted, crowd = self.fitted, self.fitted.annotations
-        classes = class_figures(crowd, self.codes)
-        rare = str(fitted.rare_name)
+        labels = np.bincount(self.codes[self.codes >= 0], minlength=crowd.n_classes)
+        classes = class_figures(crowd.classes, labels, crowd.class_votes, len(self.codes))
+        rare = str(fitted.rare.name)
         figures: dict[str, Any] = {
-            "rare": {"class": rare, "is_rare": is_rare(crowd, fitted.rare), **classes[rare]},
+            "rare": {"class": rare, "is_rare": fitted.rare.is_rare, "named": fitted.rare.named, **classes[rare]},
             "method": fitted.method.method_name,
             "parameters": fitted.method.get_params(),
-            "n_tasks": crowd.n_tasks,
+            "n_tasks": len(self.codes),
+            "n_without_votes": self.n_unvoted,
             "n_workers": crowd.n_workers,
             "n_annotations": crowd.n_annotations,
             "classes": classes,
@@ -279,7 +333,7 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
-        if expected and self.decision is not None:
+        if expected:
             figures["decision"] = decision_figures(self.decision)
         return figures
 
@@ -288,46 +342,21 @@ class Result:
 
 
 def result_rows(
-    crowd: Annotations,
+    tasks: Any,
+    classes: NDArray[Any],
     labels: NDArray[Any],
-    probabilities: NDArray[Any],
-    confidence: NDArray[Any] | None,
+    p: NDArray[Any],
+    confidence: NDArray[Any],
+    n_votes: NDArray[np.int64],
     shown: Mapping[str, NDArray[Any]],
 ) -> dict[str, Any]:
-    """One row per task: task, label, confidence where there is one, ``p:<class>``, then what is shown."""
-    rows: dict[str, Any] = {"task": crowd.tasks, "label": labels}
-    if confidence is not None:
-        rows["confidence"] = confidence
-    for k, name in enumerate(crowd.classes.tolist()):
-        rows[f"p:{name}"] = probabilities[:, k]
+    """One row per item: task, label, confidence, votes, ``p:<class>``, then what is shown."""
+    rows: dict[str, Any] = {"task": tasks, "label": labels, "confidence": confidence, "votes": n_votes}
+    for k, name in enumerate(classes.tolist()):
+        rows[f"p:{name}"] = p[:, k]
     for name, texts in shown.items():
         rows[name if name not in rows else f"show:{name}"] = texts
     return rows
-
-
-def decision_rows(calibrated: CalibratedPosterior, codes: NDArray[np.int64], rule: str) -> dict[str, Any]:
-    """How each task was decided ("none" without an answer, "gold" where it was known), and ``calibrated:<class>``."""
-    source = np.full(len(codes), rule, dtype=object)
-    source[codes == ABSTAINED] = "none"
-    source[calibrated.gold >= 0] = "gold"
-    rows: dict[str, Any] = {"decision": source}
-    for k, name in enumerate(calibrated.classes.tolist()):
-        rows[f"calibrated:{name}"] = calibrated.posterior[:, k]
-    return rows
-
-
-def class_figures(crowd: Annotations, codes: NDArray[np.int64]) -> dict[str, dict[str, Any]]:
-    """Of every class: tasks that got it, their share, and the share of the votes."""
-    counts = np.bincount(codes[codes >= 0], minlength=crowd.n_classes)
-    votes = crowd.class_votes
-    return {
-        str(name): {
-            "tasks": int(count),
-            "share_of_tasks": float(count / max(crowd.n_tasks, 1)),
-            "share_of_votes": float(part / max(crowd.n_annotations, 1)),
-        }
-        for name, count, part in zip(crowd.classes.tolist(), counts, votes, strict=True)
-    }
 
 
 def figures_html(summary: Mapping[str, Any]) -> str:
@@ -377,44 +406,6 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     }
 
 
-def decision_figures(decision: Decision) -> dict[str, Any]:
-    """What a decision expects, in figures; a figure that there is not is None."""
-
-    def number(value: float) -> float | None:
-        return None if value != value else float(value)
-
-    def figure(name: str, found: Expected) -> dict[str, Any]:
-        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
-
-    per_class = {
-        str(one.name): {
-            **figure("share", one.prevalence),
-            **figure("expected_recall", one.recall),
-            **figure("expected_precision", one.precision),
-            "only_an_audit_can_know": [
-                what
-                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
-                if found.value == found.value and not found.is_told
-            ],
-        }
-        for one in decision.expected
-    }
-    figures: dict[str, Any] = {
-        "rule": decision.rule,
-        "how": decision.how,
-        "classes": per_class,
-        **figure("expected_accuracy", decision.accuracy),
-        "n_abstained": decision.n_abstained,
-        "expected_cost": decision.expected_cost,
-    }
-    if decision.target is not None:
-        target = decision.target
-        # JSON has no infinity, which is the threshold where nothing needs a flag.
-        threshold = target.threshold if target.threshold < float("inf") else None
-        figures["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
-    return figures
-
-
 def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:
     """New tasks of people that a model knows, and their rows for a file.
 
@@ -428,7 +419,19 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
     workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
     classes = as_name_array(in_kind(votes.classes.tolist(), fitted.classes))
     found = model.label_new(replace(votes, workers=workers, classes=classes))
-    labels = found.annotations.classes[found.codes]
-    reports = getattr(model, "reports_probabilities", False)
-    confidence = np.take_along_axis(found.posterior, found.codes[:, None], axis=1)[:, 0] if reports else None
-    return found, result_rows(found.annotations, labels, found.posterior, confidence, crowd.shown)
+    new = found.annotations
+    n_votes = np.diff(new.task_ptr)
+    calibration = model.calibration_
+    if calibration is None:
+        warn_user("this model was saved by rarevote 0.2: its probabilities are not calibrated; fit and save it again")
+        p, shares = found.posterior, np.full(new.n_classes, 1.0 / max(new.n_classes, 1))
+    else:
+        if new.n_classes > len(calibration.mean):
+            calibration = calibration.widened(positions_of(new.classes, fitted.classes.tolist()), new.n_classes)
+        p, shares = calibration.of_new(found.posterior, n_votes), calibration.mean
+    unknown = np.full(new.n_tasks, -1)
+    part = Part(p, new.votes(), found.codes, unknown, p)
+    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
+    labels = new.classes[codes]
+    rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
+    return replace(found, codes=codes), rows

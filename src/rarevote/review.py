@@ -1,5 +1,5 @@
-"""Which items to look at; see :mod:`rarevote.meaning.review`."""
+"""Deprecated: use :meth:`rarevote.Result.review`."""
 
-from rarevote.meaning.review import ReviewPlan, plan_review
+from rarevote.deprecated import ReviewPlan, plan_review
 
 __all__ = ["ReviewPlan", "plan_review"]

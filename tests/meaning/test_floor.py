@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.errors import ParameterError
-from rarevote.meaning.expect import exact_share, floor_reviews, most_positives, positives_that_break
+from rarevote.decide.floor import exact_share, floor_reviews, most_positives, positives_that_break
 
 
 def by_search(found: int, unflagged: int, target: Fraction, alpha: Fraction) -> int:

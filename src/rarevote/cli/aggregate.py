@@ -84,11 +84,15 @@ def aggregate(
             "--soft-out", metavar="FILE", help="Probabilities of all classes to train on: .npz (NumPy) or .parquet."
         ),
     ] = None,
+    with_posterior: Annotated[
+        bool,
+        typer.Option("--with-posterior", help="Add posterior:<class>, as the method's authors publish it."),
+    ] = False,
     calibrate: Annotated[
         bool,
         typer.Option(
             "--calibrate",
-            help="Add calibrated probabilities and class shares.",
+            help="Show class shares, and the recall and precision to expect, with intervals.",
             rich_help_panel=DecisionArguments.PANEL,
         ),
     ] = False,
@@ -104,17 +108,17 @@ def aggregate(
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     check_engine(engine, scheduler)
-    options = decisions.options(has_gold=fit_options.may_have_gold, out=out, calibrate=calibrate)
+    options = decisions.options(has_gold=fit_options.may_have_gold, out=out)
     estimator = fit_options.make()
     if engine == "dask":
         refuse_on_dask(
             truth=truth,
-            rare=rare,
             model_out=model_out,
             back_out=back_out,
             soft_out=soft_out,
             spreadsheet_safe=spreadsheet_safe,
-            decisions=decisions.active or calibrate or decisions.allow_unvoted,
+            max_review=decisions.max_review,
+            gold_is_random=options.pop("random_gold"),
         )
         code = aggregate_on_dask(
             reading,
@@ -126,6 +130,9 @@ def aggregate(
             every=checkpoint_every,
             quiet=quiet,
             as_json=as_json,
+            rare=rare,
+            with_posterior=with_posterior,
+            **options,
         )
         if strict and code:
             raise typer.Exit(code)
@@ -176,7 +183,7 @@ def aggregate(
     if decisions.max_review is not None:
         plan = result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
     clock.lap("decide")
-    write_result(result.columns(), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
     soft = result.soft_labels()
     for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:
@@ -268,8 +275,8 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     say(f"decided by {summary['decided_by']}")
     if summary["n_guarded"]:
         say(
-            f"{summary['n_guarded']:,} tasks would have got a label that nobody voted for there and got the best of "
-            "those voted for (--allow-unvoted lifts that)"
+            f"{summary['n_guarded']:,} tasks: the top label had no votes, so the best voted label was used "
+            "(--allow-unvoted lifts that)"
         )
     if verbose:
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
@@ -316,8 +323,13 @@ def aggregate_on_dask(
     every: int = 10,
     quiet: bool = False,
     as_json: bool = False,
+    **deciding: Any,
 ) -> int:
-    """Aggregate on dask; returns 3 if the fit did not converge."""
+    """Aggregate on dask; returns 3 if the fit did not converge or the crowd cannot answer.
+
+    Args:
+        **deciding: how to decide, as for :meth:`rarevote.cluster.Dask.fit`.
+    """
     from rarevote.cluster import Dask
 
     if out is None:
@@ -326,15 +338,15 @@ def aggregate_on_dask(
         raise ParameterError(f"--engine dask writes its results to a folder, and --out {out} looks like a file")
     options = reading.options()
     _refuse_unread(options)
-    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every, only_voted=True)
+    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every)
     with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
         followed = {name: options[name] for name in _READ_ON_DASK}
-        result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed)
+        result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed, **deciding)
     if as_json:
         typer.echo(json.dumps(result.summary, ensure_ascii=False, default=str))
     elif not quiet:
         _tell(result.summary, out)
-    return 0 if result.summary["converged"] else 3
+    return 0 if result.summary["converged"] and not result.summary["cannot_answer"] else 3
 
 
 def _refuse_unread(options: dict[str, Any]) -> None:
@@ -368,6 +380,7 @@ def _tell(summary: dict[str, Any], out: Path) -> None:
     seconds = summary["seconds"]
     say(
         f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "
-        f"encode {seconds['encode']:.1f} s, fit {seconds['fit']:.1f} s"
+        f"encode {seconds['encode']:.1f} s, fit {seconds['fit']:.1f} s, decide {seconds['decide']:.1f} s"
     )
+    say(f"decided by {summary['decided_by']}")
     say(f"wrote {out}/tasks (one row per task), {out}/summary.json and tables of the workers")

@@ -66,7 +66,7 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
-    from rarevote.crowd.numerics import rare_class
+    from rarevote.crowd.rare import RareClass
     from rarevote.io.write.columns import check_output, write_columns
 
     names = names_in(methods, "--methods") or list(DEFAULT_METHODS)
@@ -77,7 +77,8 @@ def compare(
     crowd = reading.read(quiet=quiet)
     known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
-    rare_name = str(crowd.annotations.classes[rare_class(crowd.annotations, rare)])
+    votes = crowd.annotations
+    rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
     if not quiet:
         say()
 

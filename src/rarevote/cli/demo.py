@@ -48,7 +48,7 @@ def demo(
     results = {name: fit(crowd, name, rare=RARE).decide(allow_unvoted=True) for name in METHOD_TITLES}
     default = list(results.values())[-1]
     is_rare = [truth[task] == RARE for task in default.tasks.tolist()]
-    needed = flags_needed(default.fitted.probabilities[:, default.fitted.rare], is_rare, (0.9, 0.95))
+    needed = flags_needed(default.fitted.probabilities[:, default.fitted.rare.code], is_rare, (0.9, 0.95))
     typer.echo(
         "To find 90% of the defects, look at the {:,} most suspicious images; for 95%, at {:,}.\n".format(*needed)
     )

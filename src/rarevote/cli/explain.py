@@ -26,12 +26,6 @@ def explain(
     reading: Reading,
     fit_options: FitOptions,
     task: Annotated[list[str], typer.Option("--task", metavar="ID", help="The item to explain. Repeatable.")],
-    calibrate: Annotated[
-        bool,
-        typer.Option(
-            "--calibrate/--no-calibrate", help="Whether to add calibrated probabilities (takes some seconds)."
-        ),
-    ] = True,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -41,7 +35,7 @@ def explain(
     estimator = fit_options.make()
     crowd = reading.read(quiet=quiet)
     chosen = [find_task(crowd.annotations, name, crowd.title) for name in dict.fromkeys(task)]
-    result = fit_options.fit(crowd, estimator, quiet=quiet).decide(calibrate=calibrate)
+    result = fit_options.fit(crowd, estimator, quiet=quiet).decide()
     found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
@@ -69,7 +63,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "task": one.task,
         "shown": texts,
         "method": method,
-        "label": names[one.label],
+        "label": names[one.label] if one.has_answer else "",
         "rival": names[one.rival],
         "majority": names[one.majority],
         "is_gold": one.is_gold,
@@ -80,8 +74,8 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "difficulty": None
         if weighed is None or weighed.difficulty is None
         else dict(zip(names, weighed.difficulty.tolist(), strict=True)),
+        "p": dict(zip(names, one.p.tolist(), strict=True)),
         "posterior": dict(zip(names, one.posterior.tolist(), strict=True)),
-        "calibrated": None if one.calibrated is None else dict(zip(names, one.calibrated.tolist(), strict=True)),
     }
 
 
@@ -93,7 +87,8 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
     from rarevote.crowd.words import listed
 
     label, rival, majority = (str(one.classes[k]) for k in (one.label, one.rival, one.majority))
-    tell(f"{one.task}: {label}" + (" (given as gold)" if one.is_gold else f", by {method}"))
+    given = label if one.has_answer else "no answer"
+    tell(f"{one.task}: {given}" + (" (given as gold)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
     votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
@@ -164,28 +159,21 @@ def _odds(log_odds: float) -> str:
 
 def _tell_classes(one: Explanation) -> None:
     """Votes and probabilities of the classes in question and of those with votes."""
-    from math import isfinite
-
     import numpy as np
 
     chosen = list(dict.fromkeys((one.label, one.rival, *np.argsort(-one.votes, kind="stable").tolist())))
     chosen = [k for k in chosen if one.votes[k] or k in (one.label, one.rival)]
-    header, difficulty = ["class", "votes", "posterior"], one.weighed.difficulty if one.weighed else None
-    if one.calibrated is not None:
-        header.append("calibrated probability")
+    header, difficulty = ["class", "votes", "probability", "posterior"], one.weighed.difficulty if one.weighed else None
     if difficulty is not None:
         header.append("difficulty")
     rows = []
     for k in chosen:
-        row = [str(one.classes[k]), f"{one.votes[k]:,}", share(one.posterior[k])]
-        if one.calibrated is not None:
-            row.append(share(one.calibrated[k]) if isfinite(one.calibrated[k]) else "-")
+        row = [str(one.classes[k]), f"{one.votes[k]:,}", share(one.p[k]), share(one.posterior[k])]
         if difficulty is not None:
             row.append(f"{difficulty[k]:+.2f}")
         rows.append(row)
     tell(aligned(header, rows))
-    if one.calibrated is not None:
-        tell(
-            "\nThe posterior is what the method decides by; the calibrated probability is how often such an item truly "
-            "has the class."
-        )
+    tell(
+        "\nThe probability is how often such an item truly has the class; results, page and decisions use it. The "
+        "posterior is what the votes add up to if people err independently."
+    )

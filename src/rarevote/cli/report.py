@@ -57,7 +57,7 @@ def report(
     fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")
-    result = fitted.decide(**{**options, "calibrate": True})
+    result = fitted.decide(**options)
     if decisions.max_review is not None:
         result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
     made = result.report(out, truth=known, charts=charts, source=source_name(reading), audit=audited)

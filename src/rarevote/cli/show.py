@@ -15,9 +15,9 @@ from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
     from rarevote.api import Result
+    from rarevote.decide.expectations import Expected
     from rarevote.em.loop import Callback, Progress
     from rarevote.io.platforms import Export
-    from rarevote.meaning.expect import Expected
     from rarevote.meaning.review import ReviewPlan
 
 # Of more classes a table shows the largest and the rarest.
@@ -227,19 +227,17 @@ def counting(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int],
 
 
 def decision_words(result: Result) -> list[str]:
-    """The decision, line by line; nothing where there are no calibrated probabilities to judge it by."""
+    """The decision, line by line."""
     import numpy as np
 
-    from rarevote.meaning.expect import ONLY_AN_AUDIT
+    from rarevote.decide.expectations import UNKNOWN
 
-    decision, found = result.decision, result.calibrated
-    if decision is None or found is None:
-        return []
+    decision, found = result.decision, result.probabilities
     counts = np.bincount(decision.codes[decision.codes >= 0], minlength=len(found.classes))
     header = ["class", "share", "decided", "recall", "precision"]
     names = [str(one.name) for one in decision.expected]
-    shares = dict(zip(names, found.prevalence.tolist(), strict=True))
-    told, left_out = told_classes(shares, str(result.fitted.rare_name))
+    shares = dict(zip(names, found.mean.tolist(), strict=True))
+    told, left_out = told_classes(shares, str(result.fitted.rare.name))
     rows = []
     for k in map(names.index, told):
         one = decision.expected[k]
@@ -257,7 +255,7 @@ def decision_words(result: Result) -> list[str]:
     words.append(f"accuracy of the labels: {decision.accuracy.words}")
     words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
     if any(_UNTOLD in row for row in rows):
-        words.append(f"{_UNTOLD}: the votes cannot tell; {ONLY_AN_AUDIT} (rarevote audit)")
+        words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")
     return words
 
 

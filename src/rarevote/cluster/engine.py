@@ -33,12 +33,10 @@ from rarevote.cluster.host import (
     Save,
     Sums,
     Turn,
-    WriteResults,
     make_host,
     merge,
     perform,
 )
-from rarevote.crowd.numerics import Chooser
 from rarevote.em.engine import Engine
 from rarevote.em.local import n_threads
 from rarevote.em.model import Local, Model, Offsets, Shared, Stats
@@ -143,19 +141,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         ((votes,),) = self._sums(CountVotes(self._crowd.n_workers, self._crowd.n_classes)).nodes.values()
         return cast("NDArray[np.int64]", votes)
 
-    def write_results(
-        self,
-        folder: Path,
-        *,
-        of_last_pass: bool = True,
-        chooser: Chooser | None = None,
-        calibrated: bool = False,
-        only_voted: bool = False,
-    ) -> NDArray[np.int64]:
-        """Have the workers write one row per task, a file per shard; returns how many tasks got each label."""
-        how = (of_last_pass, chooser, calibrated, only_voted)
-        counted = self._answers(WriteResults(folder.resolve(), self._crowd.classes, *how))
-        return np.asarray(np.sum(counted, axis=0))
+    def ask(self, operation: Operation) -> list[Any]:
+        """What every shard answers to a question that alters nothing, in the order of the shards."""
+        return self._answers(operation)
 
     # -- talking to hosts --------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 
 The driver holds nothing per task, so there are no ``labels_`` and ``probas_`` here. What it leaves in the folder::
 
-    results/tasks/part-00000.parquet ...   one row per task: task, label, p:<class>; a file per shard
+    results/tasks/part-00000.parquet ...   one row per task: task, label, confidence, votes, p:<class>; one per shard
     results/workers.parquet                one row per worker: how many votes
     results/abilities.parquet              what the method found out about workers, in its own layout and name
     results/summary.json                   counts, parameters, how the fit ended; written last
@@ -22,7 +22,9 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -31,47 +33,65 @@ from numpy.typing import NDArray
 
 from rarevote.cluster.data import StagedCrowd, Staging, stage, staged
 from rarevote.cluster.engine import DaskEngine, connected
+from rarevote.cluster.host import CountAtLeast, Look, Reported, SumProbabilities, WriteResults
 from rarevote.cluster.parts import find_parts
 from rarevote.crowd.annotations import Keep, Missing
-from rarevote.crowd.numerics import Chooser
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.costs import Costs
+from rarevote.decide.decider import Deciding
+from rarevote.decide.decision import class_figures, decision_figures, expected_decision
+from rarevote.decide.expectations import Belief
+from rarevote.decide.guards import CrowdSize
+from rarevote.decide.probabilities import Calibration, Probabilities, Shares, shares_wanted
+from rarevote.decide.rules import OwnLabels, Rule, parse_rule, rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
 from rarevote.em.model import CrowdFacts, FloatArray, Model, Shard, Start
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import Sizes, require_memory
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import DEFAULT_METHOD, METHODS
 
 
 class DaskRunner(Runner):
-    """Runs a model over the shards of one staged crowd, whose gold is with its votes.
+    """Runs models over the shards of one staged crowd, whose gold is with its votes; a context manager.
+
+    The engine of the last run stays open: its hosts hold the posteriors that labels follow from.
 
     Args:
         client: a ``distributed.Client``.
         crowd: where the encoded shards are.
-        folder: where the dask workers write one row per task.
-        chooser: how labels follow from probabilities; the most probable class without one.
-        only_voted: whether a label must be one that somebody gave to the task.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        crowd: StagedCrowd,
-        folder: Path,
-        chooser: Chooser | None = None,
-        *,
-        only_voted: bool = False,
-    ) -> None:
-        self._client, self._crowd, self._folder, self._chooser = client, crowd, folder, chooser
-        self._only_voted = only_voted
+    def __init__(self, client: Any, crowd: StagedCrowd) -> None:
+        self._client, self._crowd = client, crowd
+        self._open = ExitStack()
+        self._engine: DaskEngine[Any, Any, Any] | None = None
         self._votes: NDArray[np.int64] | None = None
-        self.labels = np.zeros(crowd.n_classes, dtype=np.int64)  # how many tasks got each
+        self.of_last_pass = True
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _opened(self, model: Any) -> DaskEngine[Any, Any, Any]:
+        """An engine that stays open until the next one is, or all is done."""
+        self._open.close()
+        self._engine = self._open.enter_context(DaskEngine(self._client, model, self._crowd))
+        return self._engine
+
+    @property
+    def engine(self) -> DaskEngine[Any, Any, Any]:
+        """That of the last run."""
+        assert self._engine is not None
+        return self._engine
 
     def run(
         self,
@@ -85,19 +105,18 @@ class DaskRunner(Runner):
         is_last: bool = True,
         **options: Any,
     ) -> Run:
-        """Fit a model and write what it says of the tasks; a checkpoint stays until all results are written."""
-        with DaskEngine(self._client, model, self._crowd) as engine:
-            shared = model.start()
-            outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
-            if is_last:
-                self._finish(engine, self._chooser)
+        """Fit a model; a checkpoint stays until all results are written."""
+        outcome = run_em(
+            model, self._opened(model), model.start(), rule, callback=callback, checkpoint=checkpoint, **options
+        )
+        self.of_last_pass = True
         posterior, *local = model.start_local(_no_tasks(gold))
         return Run(outcome, posterior, tuple(local))
 
     def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
-        """Write the posterior that the tasks begin with."""
-        with DaskEngine(self._client, cast("Model[Any, Any, Any]", model), self._crowd) as engine:
-            self._finish(engine, self._chooser, of_last_pass=False)
+        """The posterior that the tasks begin with stays with the hosts."""
+        self._opened(cast("Model[Any, Any, Any]", model))
+        self.of_last_pass = False
         posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
         return posterior
 
@@ -112,37 +131,26 @@ class DaskRunner(Runner):
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,
-        then: Callable[[Any], tuple[Any, Chooser]],
+        then: Callable[[Any], Any],
     ) -> FloatArray:
-        """Two passes; the dask workers write what the second gives."""
-        with DaskEngine(self._client, model, self._crowd) as engine:
-            second, chooser = then(engine.run(shared, refresh=True, damping=0.0)[0])
-            engine.advance()
-            engine.run(second, refresh=True, damping=0.0)
-            self._finish(engine, chooser, calibrated=True)
+        """Two passes; what the second gives stays with the hosts."""
+        engine = self._opened(model)
+        second = then(engine.run(shared, refresh=True, damping=0.0)[0])
+        engine.advance()
+        engine.run(second, refresh=True, damping=0.0)
+        self.of_last_pass = True
         posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
         return posterior
 
     def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
         """How often each worker gave each label, (n_workers, n_classes); known after a run."""
-        assert self._votes is not None
+        if self._votes is None:
+            self._votes = self.engine.count_votes()
         return self._votes
 
     def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
         """What the encoded crowd was made from."""
         return self._crowd.identity
-
-    def _finish(
-        self,
-        engine: DaskEngine[Any, Any, Any],
-        chooser: Chooser | None,
-        *,
-        of_last_pass: bool = True,
-        calibrated: bool = False,
-    ) -> None:
-        how = {"of_last_pass": of_last_pass, "calibrated": calibrated, "only_voted": self._only_voted}
-        self.labels = engine.write_results(self._folder, chooser=chooser, **how)
-        self._votes = engine.count_votes()
 
 
 def _no_tasks(gold: NDArray[np.int32]) -> Shard:
@@ -197,7 +205,6 @@ class Dask:
             to the last bit, whatever the number of workers.
         partitioned: each part of the data (file, row groups, partition) is taken as a shard, without shuffling: all
             rows of a task are in one part already.
-        only_voted: a label is one that somebody gave to the task (gold excepted), as on the command line.
     """
 
     out: str | Path
@@ -207,7 +214,6 @@ class Dask:
     every: int = 10
     n_shards: int | None = None
     partitioned: bool = False
-    only_voted: bool = False
 
     def fit(
         self,
@@ -221,15 +227,30 @@ class Dask:
         keep: Keep = "all",
         missing: Missing = "error",
         callback: Callback | None = None,
+        rare: Any = None,
+        decide: Rule | str | None = None,
+        costs: Costs | None = None,
+        min_recall: Mapping[Any, float] | None = None,
+        cap: float | None = None,
+        abstain_below: float | None = None,
+        prevalence: Shares = "estimate",
+        allow_unvoted: bool = False,
+        with_posterior: bool = False,
     ) -> DaskResult:
         """Aggregate the annotations with the method and parameters of ``estimator``, which is left as it is.
 
-        Arguments that are not named here are as in :meth:`Estimator.fit`.
+        Arguments that are not named here are as in :meth:`Estimator.fit`, those of the decision as in
+        :meth:`rarevote.Fitted.decide`.
 
         Args:
-            estimator: one of CCRasch, ClassConditional, DawidSkene, OneCoinDawidSkene, GLAD, MajorityVote.
+            estimator: a method that runs on dask.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
+            rare: the class that matters; the one with the fewest votes if not given.
+            with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
         """
+        own = parse_rule(estimator.own_decision)
+        rule = rule_of(decide, costs=costs, min_recall=min_recall, cap=cap, abstain_below=abstain_below, own=own)
+        asked_for = _Decided(rule, own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
         if truth is not None and not estimator.uses_gold:
@@ -251,7 +272,7 @@ class Dask:
                 )
                 seconds = {"encode": time.perf_counter() - begin}
                 asked = {"callback": callback, "checkpoint": None if kept is None else (kept, self.every)}
-                result = _fitted(estimator, client, crowd, (desk, out), seconds, only_voted=self.only_voted, **asked)
+                result = _fitted(estimator, client, crowd, (desk, out), seconds, asked_for, **asked)
         if kept is not None:
             shutil.rmtree(work, ignore_errors=True)
             Checkpoint(kept).clear()
@@ -299,38 +320,162 @@ def _check_method(estimator: Estimator) -> None:
 # one fit
 
 
+class _Decided(NamedTuple):
+    """How to decide."""
+
+    rule: Rule
+    own: Rule
+    rare: Any
+    prevalence: Shares
+    only_voted: bool
+    with_posterior: bool
+
+
 def _fitted(
     estimator: Estimator,
     client: Any,
     crowd: StagedCrowd,
     places: tuple[Path, Path],
     seconds: dict[str, float],
-    *,
-    only_voted: bool,
+    how: _Decided,
     **asked: Any,
 ) -> DaskResult:
     """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
     desk, out = places
     estimator._validate(crowd)
+    how.rule.check(crowd.classes)
+    shares_wanted(how.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     _require_memory(estimator, client, crowd)
     make_folder(desk / "tasks")
     begin = time.perf_counter()
-    runner = DaskRunner(client, crowd, desk / "tasks", estimator.chooser, only_voted=only_voted)
-    fit = estimator._fit(Request(crowd, runner=runner, **asked))
-    seconds["fit"] = time.perf_counter() - begin
-    model = estimator._about_workers(crowd.workers, crowd.classes, fit)
-    votes = runner.worker_votes(crowd)
+    with DaskRunner(client, crowd) as runner:
+        fit = estimator._fit(Request(crowd, runner=runner, **asked))
+        seconds["fit"] = time.perf_counter() - begin
+        begin = time.perf_counter()
+        model = estimator._about_workers(crowd.workers, crowd.classes, fit)
+        votes = runner.worker_votes(crowd)
+        model, figures = _labelled(model, runner, crowd, votes.sum(axis=0), desk / "tasks", how)
+    seconds["decide"] = time.perf_counter() - begin
     workers = Table({"worker": crowd.workers}, {"votes": votes.sum(axis=1)})
     table: Table | None = None
     if model.worker_table is not None:
         table = getattr(model, model.worker_table)
         write_columns(table.columns, desk / _table_file(model.worker_table))
     write_columns(workers.columns, desk / "workers.parquet")
-    summary = {**_described(model, crowd, votes, runner.labels), **_ending(fit), "seconds": seconds}
+    summary = {**_described(model, crowd), **figures, **_ending(fit), "seconds": seconds}
     with replacing(desk / _LAST) as temporary:
         temporary.write_text(json.dumps(summary, ensure_ascii=False, default=str, indent=1), encoding="utf-8")
     _publish(desk, out)
+    for words in summary["warnings"]:
+        warn_user(words)
     return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
+
+
+def _labelled(
+    model: Estimator,
+    runner: DaskRunner,
+    crowd: StagedCrowd,
+    class_votes: NDArray[np.int64],
+    folder: Path,
+    how: _Decided,
+) -> tuple[Estimator, dict[str, Any]]:
+    """Have the hosts decide and write; returns the model that knows how to report, and what was decided in figures."""
+    engine = runner.engine
+    reported = Reported(
+        runner.of_last_pass,
+        model._calibrator(class_votes / max(crowd.n_annotations, 1)),
+        np.empty(0),
+        model.chooser,
+        own_from_posterior=how.own == OwnLabels(),
+    )
+    calibration = model.calibration_
+    if calibration is None:
+        mass = engine.ask(SumProbabilities(reported))
+        calibration = Calibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
+        model = model._about_workers(crowd.workers, crowd.classes, model._result, calibration)
+    wanted, shares_from = shares_wanted(how.prevalence, crowd.classes, np.zeros(crowd.n_classes))
+    reported = replace(reported, mean=calibration.mean, wanted=wanted)
+    is_default = model.method_name == DEFAULT_METHOD
+    belief = Belief.in_probabilities(Probabilities(crowd.classes, *_NOTHING, is_default=is_default))
+    rare = RareClass.of(crowd.classes, class_votes, how.rare)
+    deciding = Deciding(
+        how.rule,
+        how.own,
+        CrowdSize(crowd.workers, crowd.classes, class_votes, model.method_name, DEFAULT_METHOD),
+        rare,
+        calibration.mean if wanted is None else wanted,
+        crowd.n_tasks,
+        belief,
+        wanted,
+        how.only_voted,
+    )
+    sums = reduce(lambda one, other: one.plus(other), engine.ask(Look(reported, deciding)))
+
+    def count_at_least(number: int, thresholds: FloatArray) -> NDArray[np.int64]:
+        return np.asarray(np.sum(engine.ask(CountAtLeast(reported, deciding, number, thresholds)), axis=0))
+
+    decider = deciding.decider(sums, lambda number, k: kth_largest(partial(count_at_least, number), k))
+    costs = how.rule.costs(crowd.classes)
+    answers = engine.ask(
+        WriteResults(folder.resolve(), crowd.classes, reported, deciding, decider, costs, how.with_posterior)
+    )
+    found = reduce(lambda one, other: one.plus(other), (answer[0] for answer in answers))
+    counts = reduce(lambda one, other: one.plus(other), (answer[1] for answer in answers))
+    decided = deciding.outcome(decider, sums.survey, found)
+    decision = expected_decision(
+        crowd.classes,
+        counts,
+        belief,
+        rare,
+        rule=decided.words,
+        shares_from=shares_from or Probabilities.how,
+        costs=costs,
+        given=wanted,
+        target=decided.target,
+    )
+    classes = class_figures(crowd.classes, found.labels, class_votes, crowd.n_tasks)
+    return model, {
+        "rare": {"class": str(rare.name), "is_rare": rare.is_rare, "named": rare.named, **classes[str(rare.name)]},
+        "classes": classes,
+        "decided_by": decided.words,
+        "n_guarded": decided.n_guarded,
+        "cannot_answer": decided.cannot_answer,
+        "warnings": [note.words for note in decided.notes],
+        "decision": decision_figures(decision),
+    }
+
+
+# Of a crowd that is elsewhere: no probabilities, no means, no gold.
+_NOTHING = (np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int64))
+# How many thresholds are asked about at once.
+_AT_ONCE = 256
+
+
+def kth_largest(count_at_least: Callable[[FloatArray], NDArray[np.int64]], k: int) -> float:
+    """The k-th largest of numbers between 0 and 1 that are elsewhere.
+
+    It is the largest threshold that at least ``k`` of them reach. Numbers from 0 on are ordered as their bits are, so
+    that a few questions of many thresholds each find it to the last bit.
+
+    Args:
+        count_at_least: how many of the numbers reach each of these thresholds.
+        k: at least 1, and at most how many there are.
+
+    Example:
+        >>> numbers = np.array([0.1, 0.7, 0.7, 0.3])
+        >>> def count(thresholds):
+        ...     return (numbers >= thresholds[:, None]).sum(axis=1)
+        >>> [kth_largest(count, k) for k in (1, 2, 3, 4)]
+        [0.7, 0.7, 0.3, 0.1]
+    """
+    low, high = 0, int(np.array(1.0).view(np.int64)) + 1  # reached by k numbers; not reached
+    while high - low > 1:
+        bits = np.unique(np.linspace(low, high, _AT_ONCE + 1).astype(np.int64))
+        bits = bits[(bits > low) & (bits < high)]
+        reached = np.flatnonzero(count_at_least(bits.view(np.float64)) >= k)
+        last = int(reached[-1]) if reached.size else -1
+        low, high = (int(bits[last]) if last >= 0 else low), (int(bits[last + 1]) if last + 1 < len(bits) else high)
+    return float(np.array(low).view(np.float64))
 
 
 def _table_file(attribute: str) -> str:
@@ -371,22 +516,11 @@ def _require_memory(estimator: Estimator, client: Any, crowd: StagedCrowd) -> No
         require_memory(estimator, share, min(limits), "to a dask worker")
 
 
-def _described(
-    model: Estimator, crowd: StagedCrowd, votes: NDArray[np.int64], labels: NDArray[np.int64]
-) -> dict[str, Any]:
-    shares = votes.sum(axis=0) / max(crowd.n_annotations, 1)
+def _described(model: Estimator, crowd: StagedCrowd) -> dict[str, Any]:
     return {
         "method": model.method_name,
         "parameters": model.get_params(),
         **{name: getattr(crowd, name) for name in ("n_tasks", "n_workers", "n_annotations", "n_dropped", "n_shards")},
-        "classes": {
-            str(name): {
-                "tasks": int(count),
-                "share_of_tasks": float(count / crowd.n_tasks),
-                "share_of_votes": float(part),
-            }
-            for name, count, part in zip(crowd.classes.tolist(), labels, shares, strict=True)
-        },
     }
 
 

@@ -20,7 +20,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, column_sums, first_of_best
+from rarevote.decide.decider import Decider, Deciding, Labelled
+from rarevote.decide.decider import Sums as DecidingSums
+from rarevote.decide.decision import DecisionCounts, confidence_of
+from rarevote.decide.probabilities import Calibrator, Probabilities, certain, reweighted
+from rarevote.decide.rules import Part
 from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -298,46 +303,140 @@ class CountVotes(Operation):
         return Sums(nodes)
 
 
-@dataclass(frozen=True)
-class WriteResults(Operation):
-    """Write one row per task to a Parquet file per shard: task, label, confidence where it is one, p:<class>.
+# --------------------------------------------------------------------------------------------------------------------
+# from posteriors to labels, as on one machine (rarevote.decide)
 
-    Without a chooser the most probable class is the label, and the first of several.
+
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """How the probabilities of a shard follow from its state.
+
+    Attributes:
+        of_last_pass: whether the last pass has the posterior, or the state before it.
+        calibrator: from posterior to probabilities.
+        mean: mean probability of every class, (K); of size 0 as long as it is not known.
+        chooser: how the method's own labels follow from the posterior; the most probable class without one.
+        own_from_posterior: whether they do; else they follow from the probabilities.
+        wanted: class shares that were given, (K).
     """
+
+    of_last_pass: bool
+    calibrator: Calibrator
+    mean: FloatArray
+    chooser: Chooser | None = None
+    own_from_posterior: bool = True
+    wanted: FloatArray | None = None
+
+    def posterior(self, state: ShardState[Any, Any, Any]) -> NDArray[Any]:
+        """What the method computed."""
+        return np.asarray((state.proposed if self.of_last_pass else state.current)[0])
+
+    def discounted(self, state: ShardState[Any, Any, Any]) -> FloatArray:
+        """Probabilities before lapses, (n, K)."""
+        found = self.calibrator.discounted(self.posterior(state), np.diff(state.shard.task_ptr))
+        return certain(found, state.shard.gold)
+
+    def part(self, state: ShardState[Any, Any, Any]) -> Part:
+        """What is known about the tasks of a shard."""
+        shard, posterior = state.shard, self.posterior(state)
+        votes = partial(shard.votes, posterior.shape[1])
+        gold = shard.gold.astype(np.int64) if shard.gold.size else np.full(state.n_tasks, -1)
+        p = self.calibrator.reported(self.discounted(state), self.mean)
+        if self.wanted is not None:
+            p = reweighted(p, self.mean, self.wanted)
+        p = certain(p, gold)
+        own = np.empty(0, dtype=np.int64)
+        if self.own_from_posterior:
+            own = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
+        return Part(p, votes(), own, gold, p)
+
+
+@dataclass(frozen=True, eq=False)
+class SumProbabilities(Operation):
+    """Add the probabilities before lapses."""
+
+    how: Reported
+
+    def perform(self, host: Host) -> list[FloatArray]:
+        """A sum for each shard, (K)."""
+        return host.each(lambda state: column_sums(self.how.discounted(state)))
+
+
+@dataclass(frozen=True, eq=False)
+class Look(Operation):
+    """What the tasks tell the decider."""
+
+    how: Reported
+    deciding: Deciding
+
+    def perform(self, host: Host) -> list[DecidingSums]:
+        """Sums for each shard."""
+
+        def one(state: ShardState[Any, Any, Any]) -> DecidingSums:
+            part = self.deciding.with_own(self.how.part(state))
+            begin = state.shard.task_ptr - state.shard.task_ptr[0]
+            return self.deciding.look(part, begin, state.shard.worker)
+
+        return host.each(one)
+
+
+@dataclass(frozen=True, eq=False)
+class CountAtLeast(Operation):
+    """How many tasks that may be flagged have at least these probabilities of a class."""
+
+    how: Reported
+    deciding: Deciding
+    number: int
+    thresholds: FloatArray
+
+    def perform(self, host: Host) -> list[IntArray]:
+        """A count for each threshold, for each shard."""
+
+        def one(state: ShardState[Any, Any, Any]) -> IntArray:
+            part = self.how.part(state)
+            scores = np.sort(part.p[self.deciding.may(part) & (part.gold < 0), self.number])
+            return np.asarray(scores.size - np.searchsorted(scores, self.thresholds), dtype=np.int64)
+
+        return host.each(one)
+
+
+@dataclass(frozen=True, eq=False)
+class WriteResults(Operation):
+    """Write one row per task to a Parquet file per shard: task, label, confidence, votes, p:<class>."""
 
     folder: Path
     classes: NDArray[Any]
-    of_last_pass: bool
-    chooser: Chooser | None
-    calibrated: bool
-    only_voted: bool
+    how: Reported
+    deciding: Deciding
+    decider: Decider
+    costs: FloatArray
+    with_posterior: bool = False
 
-    def perform(self, host: Host) -> list[NDArray[np.int64]]:
-        """For each shard, how many tasks got each label."""
+    def perform(self, host: Host) -> list[tuple[Labelled, DecisionCounts]]:
+        """For each shard, what came of its tasks."""
         from rarevote.io.write.columns import write_columns
 
-        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> NDArray[np.int64]:
+        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> tuple[Labelled, DecisionCounts]:
             number, state = numbered
+            part = self.how.part(state)
+            codes, n_guarded = self.decider.codes(part)
+            found = self.deciding.labelled(self.decider, part, codes, n_guarded)
+            some = Probabilities(self.classes, part.p, self.how.mean, part.gold)
+            counts = DecisionCounts.of(some, codes, self.costs)
             if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
-                return np.zeros(len(self.classes), dtype=np.int64)
-            posterior = (state.proposed if self.of_last_pass else state.current)[0]
-            votes = partial(state.shard.votes, len(self.classes))
-            chosen = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
-            if self.only_voted:
-                counted, rows = votes(), np.arange(len(chosen))
-                refused = counted[rows, chosen] == 0
-                if state.shard.gold.size:
-                    refused &= state.shard.gold < 0
-                chosen[refused] = np.where(counted[refused] > 0, posterior[refused], -1.0).argmax(axis=1)
+                return found, counts
+            names = np.append(self.classes.astype(object), "")  # what -1 picks
             columns = {
                 "task": read_names(names_file(host.block.folder, number)),
-                "label": self.classes[chosen],
+                "label": self.classes[codes] if (codes >= 0).all() else names[codes],
+                "confidence": confidence_of(part.p, codes),
+                "votes": np.diff(state.shard.task_ptr),
             }
-            if self.calibrated:
-                columns["confidence"] = posterior[np.arange(len(chosen)), chosen]
-            for k, name in enumerate(self.classes.tolist()):
-                columns[f"p:{name}"] = np.ascontiguousarray(posterior[:, k])
+            tables = {"p": part.p} | ({"posterior": self.how.posterior(state)} if self.with_posterior else {})
+            for begin, table in tables.items():
+                for k, name in enumerate(self.classes.tolist()):
+                    columns[f"{begin}:{name}"] = np.ascontiguousarray(table[:, k])
             write_columns(columns, self.folder / f"part-{number:05d}.parquet")
-            return np.bincount(chosen, minlength=len(self.classes))
+            return found, counts
 
         return host.each(one, host.numbered())

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import Chooser
 from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shared, Start, Stats
 from rarevote.errors import RarevoteError
 
@@ -106,9 +105,9 @@ class Runner(ABC):
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,
-        then: Callable[[Any], tuple[Any, Chooser]],
+        then: Callable[[Any], Any],
     ) -> FloatArray:
-        """Two passes: the sums of the first give parameters of the second, and how its result is decided.
+        """Two passes: the sums of the first give parameters of the second.
 
         The second begins with what the first has written.
         """

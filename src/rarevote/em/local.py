@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import Chooser
 from rarevote.em.checkpoint import Checkpoint, digest_of
 from rarevote.em.engine import Engine, Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
@@ -137,11 +136,11 @@ class LocalRunner(Runner):
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,
-        then: Callable[[Any], tuple[Any, Chooser]],
+        then: Callable[[Any], Any],
     ) -> FloatArray:
         """Two passes; what the second writes, (n_tasks, n_classes)."""
         with self._engine(model, crowd, gold, one_posterior=True) as engine:
-            second, _ = then(engine.run(shared, refresh=True, damping=0.0)[0])
+            second = then(engine.run(shared, refresh=True, damping=0.0)[0])
             engine.advance()
             engine.run(second, refresh=True, damping=0.0)
             return engine.posterior()

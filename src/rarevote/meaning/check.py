@@ -15,14 +15,17 @@ from typing import Any, Literal
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import IntArray, is_rare
+from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import capital, counted, listed, percent
+from rarevote.decide.decider import Note
+from rarevote.decide.decision import Decision
+from rarevote.decide.expectations import Expectations, Expected
+from rarevote.decide.guards import silences
+from rarevote.decide.probabilities import Probabilities
 from rarevote.errors import InputError, how
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_figures, agreement_of
-from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
-from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
-from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
 from rarevote.meaning.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.meaning.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.meaning.workers import recognition
@@ -45,8 +48,7 @@ VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care"
 _NO_AGREEMENT = 0.05
 _MANY_AGREED = 50
 _LITTLE_RELIABILITY = 0.5
-# So many items with one vote, of one annotator, or from people who voted so seldom that nothing is known about them.
-_MANY_SINGLE = 0.5
+# So many votes of one annotator, or from people who voted so seldom that nothing is known about them.
 _MUCH_BY_ONE = 0.5
 _FEW_VOTES, _MANY_BY_SELDOM = 5, 0.5
 # A class with fewer votes is a handful of accidents.
@@ -92,6 +94,7 @@ class Check:
         rare: name of the class that matters.
         findings: all that was found, question by question.
         n_tasks: items.
+        n_unvoted: those without votes.
         n_workers: annotators.
         n_annotations: votes.
         n_single: items with one vote.
@@ -109,6 +112,7 @@ class Check:
     rare: Any
     findings: tuple[Finding, ...]
     n_tasks: int
+    n_unvoted: int
     n_workers: int
     n_annotations: int
     n_single: int
@@ -157,9 +161,10 @@ class Check:
             "method": self.method,
             "rare_class": str(self.rare),
             "n_tasks": self.n_tasks,
+            "n_without_votes": self.n_unvoted,
             "n_workers": self.n_workers,
             "n_annotations": self.n_annotations,
-            "votes_per_task": self.n_annotations / self.n_tasks,
+            "votes_per_task": self.n_annotations / max(self.n_tasks - self.n_unvoted, 1),
             "tasks_with_one_vote": self.n_single,
             "converged": self.converged,
             "findings": [
@@ -194,21 +199,23 @@ def _expected_figures(found: Expected) -> dict[str, Any]:
 
 def check_fit(
     estimator: Estimator,
-    calibration: CalibratedPosterior,
-    labels: IntArray,
+    probabilities: Probabilities,
+    decision: Decision,
+    notes: Iterable[Note],
     *,
-    rare: int,
+    rare: RareClass,
     models: Iterable[Any] = (),
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
-    """Check whether the labels of a fit may be used.
+    """Check whether the labels of a fit are reliable enough to use; see :meth:`rarevote.Fitted.check`.
 
     Args:
         estimator: the fitted method.
-        calibration: its probabilities.
-        labels: class number of each task as it was decided, -1 for no answer, (n_tasks).
-        rare: number of the class that matters.
+        probabilities: of all items, those with votes first.
+        decision: the labels, and what to expect of them.
+        notes: what deciding found.
+        rare: the class that matters.
         models: names of the workers that are models.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
@@ -219,24 +226,29 @@ def check_fit(
     crowd = estimator.annotations_
     if not crowd.n_annotations:
         raise InputError("no annotations: there is nothing to check")
-    reason = why_no_answer(crowd)
+    said: dict[str, list[str]] = {}
+    for note in notes:
+        said.setdefault(note.kind, []).append(note.words)
+    can_answer = "no answer" not in said
     agreement = agreement_of(crowd, most_shared=_MAX_SHARED)
     # Where nobody can tell who is right, there is nothing that a model could fit or miss.
-    fit = None if reason is not None else model_fit(estimator, n_replicates=n_replicates, progress=progress)
-    alike = errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models)
-    jury = jury_condition(recognition(crowd, calibration)[0])
-    expected, accuracy = expectations(calibration, labels, rare), expected_accuracy(calibration, labels)
-    findings = _of_crowd(crowd, agreement, reason)
-    if reason is None:
+    fit = model_fit(estimator, n_replicates=n_replicates, progress=progress) if can_answer else None
+    voted = probabilities.first(crowd.n_tasks)
+    alike = errors_alike(crowd, gold=voted.gold, models=models)
+    jury = jury_condition(recognition(crowd, voted.p)[0])
+    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    findings = _of_crowd(crowd, agreement, said, len(probabilities))
+    if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
-        findings += _of_fit(estimator, fit, together, crowd.classes[rare])
+        findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy)
-        findings += _of_trust(estimator, labels, calibration, rare, alike, jury, expected)
+        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
     return Check(
         method=estimator.method_name,
-        rare=crowd.classes[rare],
+        rare=rare.name,
         findings=tuple(findings),
-        n_tasks=crowd.n_tasks,
+        n_tasks=len(probabilities),
+        n_unvoted=len(probabilities) - crowd.n_tasks,
         n_workers=crowd.n_workers,
         n_annotations=crowd.n_annotations,
         n_single=_n_single(crowd),
@@ -269,29 +281,31 @@ def reliability(alpha: float, n_votes: float) -> float:
     return float(n_votes * a / (1.0 + (n_votes - 1.0) * a))
 
 
-def _of_crowd(crowd: Annotations, agreement: AnnotatorAgreement, reason: str | None) -> list[Finding]:
+def _of_crowd(
+    crowd: Annotations, agreement: AnnotatorAgreement, said: Mapping[str, list[str]], n_items: int
+) -> list[Finding]:
     def found(weight: Weight, words: str, short: str = "") -> None:
         findings.append(Finding("crowd", weight, words, short))
 
     findings: list[Finding] = []
     per_item = crowd.n_annotations / crowd.n_tasks
-    if reason is not None:
-        cure = "Votes of a second annotator on the same items, or gold, would help."
-        found("stop", f"No method can learn who is right: {reason}. {cure}", reason)
-    single = _n_single(crowd) / crowd.n_tasks
-    said = (
+    for words in said.get("no answer", ()):
+        found("stop", f"{capital(words)}.", words.partition(", so no method")[0])
+    found(
+        "note",
         f"{counted(crowd.n_annotations, 'vote')} by {counted(crowd.n_workers, 'annotator')} on "
-        f"{counted(crowd.n_tasks, 'item')}: {per_item:.1f} per item"
+        f"{counted(crowd.n_tasks, 'item')}: {per_item:.1f} per item; "
+        f"{percent(_n_single(crowd) / crowd.n_tasks)} of the items have a single vote.",
     )
-    if reason is None and single >= _MANY_SINGLE:
-        found("care", f"{said}, and {percent(single)} of the items have one only.", "most items have one vote")
-    else:
-        found("note", f"{said}; {percent(single)} of the items have one only.")
-    if reason is None:
+    if n_items > crowd.n_tasks:
+        found("note", f"{counted(n_items - crowd.n_tasks, 'item has', 'items have')} no votes and no label.")
+    for words in said.get("single", ()):
+        found("care", f"{capital(words)}.", "most items have one vote")
+    if "no answer" not in said:
         _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()), found)
         _of_people(crowd, found)
-    if (note := silence_note(crowd.classes)) is not None:
-        found("care", f"{note}.", f"{listed(silences(crowd.classes))} counts as a class")
+    for words in said.get("silence", ()):
+        found("care", f"{words}.", f"{listed(silences(crowd.classes))} counts as a class")
     votes = crowd.class_votes
     few = [k for k in np.argsort(votes, kind="stable").tolist() if votes[k] < _FEW_OF_CLASS]
     if few and crowd.n_annotations >= 10 * _FEW_OF_CLASS:
@@ -433,31 +447,23 @@ def _range(found: Expected) -> str:
 
 
 def _of_trust(
-    estimator: Estimator,
+    crowd: Annotations,
     labels: IntArray,
-    calibration: CalibratedPosterior,
-    rare: int,
+    said: Mapping[str, list[str]],
+    rare: RareClass,
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
 ) -> list[Finding]:
-    crowd, method = estimator.annotations_, estimator.method_name
     findings = [
         Finding("trust", "care", f"{capital(one)}.", "a few who err alike outvote the rest") for one in alike.warnings
     ]
-    known = calibration.gold >= 0
-    own = np.where(known, calibration.gold, estimator.label_codes())
-    votes = crowd.votes()
-    n_unvoted = int(((votes[np.arange(len(own)), own] == 0) & ~known).sum())
-    for words in doubts(crowd, own, n_unvoted, method=method):
+    for words in said.get("doubt", ()):
         findings.append(Finding("trust", "care", capital(words), "labels far from the votes"))
-    name = crowd.classes[rare]
-    if is_rare(crowd, rare):
-        note = disagreement_note(votes, rare, int(((labels == rare) & ~known).sum()), name)
-        if note is not None:
-            findings.append(Finding("trust", "care", f"{capital(note)}.", f"annotators hardly agree on {name}"))
-    findings += _of_expectations(expected, name, int((labels == rare).sum()), is_rare=is_rare(crowd, rare))
-    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare)))
+    for words in said.get("rare", ()):
+        findings.append(Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}"))
+    findings += _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
+    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
@@ -484,8 +490,8 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
-        words = f"{head}; of their {what} the votes tell next to nothing.{said} Only an audit can know: {audit}"
-        return [Finding("trust", "care", words, f"only an audit can know the {what} of {name}")]
+        words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
+        return [Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")]
     prove = f" To prove a recall with few reviews: {audit}"
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
     if low:

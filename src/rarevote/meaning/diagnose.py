@@ -1,28 +1,26 @@
 """What a fit says about its annotators, items and classes, as frozen records; no file, no chart, no text.
 
-A label is a decision, a probability is a statement about the world, and the two come from different places. CC-Rasch
-decides under a uniform class prior, which buys recall of the rare class; its posteriors and abilities are then those of
-a world in which all classes are equally frequent. What is called a probability, an expectation or an accuracy here
-comes from :mod:`rarevote.meaning.calibrate` instead; what the method itself says is kept beside it where it matters.
+A probability, an expectation or a label is not computed here: they are those of the result that is described
+(:class:`rarevote.Result`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import IntArray, rare_class
+from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.decision import Decision
+from rarevote.decide.expectations import Expectations, Expected, believed, majority_recall
+from rarevote.decide.probabilities import Probabilities
 from rarevote.errors import InputError
 from rarevote.meaning.agreement import AnnotatorAgreement, agreement_of
-from rarevote.meaning.calibrate import CalibratedPosterior, calibrate_fit
-from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
-from rarevote.meaning.expect import Expectations, Expected, expectations, expected_accuracy
 from rarevote.meaning.items import (
     Classes,
     Items,
@@ -30,7 +28,6 @@ from rarevote.meaning.items import (
     Piles,
     Point,
     TradeOff,
-    believed,
     describe_classes,
     describe_items,
     describe_overruled,
@@ -72,7 +69,8 @@ class Diagnosis:
 
     Attributes:
         crowd: the votes.
-        rare: number of the class that matters; of several classes one that has enough items to be spoken of.
+        n_items: all items, those without votes too.
+        rare: number of the class that matters.
         common: number of the most frequent other class.
         workers: about the annotators.
         items: about the items.
@@ -80,6 +78,7 @@ class Diagnosis:
         overruled: where the result differs from a majority vote.
         leading: the class that a headline speaks of: the rare one, or None where it is one of many.
         expected: what to expect of the labels of the rare class and up to seven others.
+        majority_recall: the recall to expect of a majority vote, of the same classes.
         expected_accuracy: share of all labels that are expected to be right.
         piles: the items by how sure it is that they are of the rare class.
         trade_offs: expected, of the same classes, those with the fewest items first.
@@ -95,6 +94,7 @@ class Diagnosis:
     """
 
     crowd: Annotations
+    n_items: int
     rare: int
     common: int
     workers: Workers
@@ -103,6 +103,7 @@ class Diagnosis:
     overruled: Overruled
     leading: int | None
     expected: Mapping[int, Expectations]
+    majority_recall: Mapping[int, Expected]
     expected_accuracy: Expected
     piles: Piles
     trade_offs: tuple[TradeOff, ...]
@@ -119,111 +120,86 @@ class Diagnosis:
 
 def diagnose(
     estimator: Estimator,
+    probabilities: Probabilities,
+    decision: Decision,
+    rare: RareClass,
     *,
-    calibration: CalibratedPosterior | None = None,
-    labels: NDArray[Any] | None = None,
-    rare: Any = None,
     truth: Mapping[Any, Any] | None = None,
-    gold: Mapping[Any, Any] | None = None,
     models: Iterable[Any] = (),
 ) -> Diagnosis:
-    """Describe annotators, items and classes of a fitted crowd.
+    """Describe annotators, items and classes of a fitted crowd; see :meth:`rarevote.Fitted.diagnose`.
 
     Args:
-        estimator: the fitted method, whose labels these are.
-        calibration: its probabilities; computed by :func:`calibrate_fit` if not given.
-        labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
-        rare: the class that matters; the one with the fewest votes if not given (:mod:`rarevote.crowd.numerics`).
+        estimator: the fitted method.
+        probabilities: of all items, those with votes first.
+        decision: the labels that are described, and what to expect of them.
+        rare: the class that matters.
         truth: true labels to check the result against.
-        gold: true labels that the fit was given.
         models: names of the workers that are models.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
-        ParameterError: ``rare`` is no class.
-
-    Example:
-        >>> from rarevote import MajorityVote
-        >>> workers = ["ann", "bob", "cy", "ann", "bob", "ann"]
-        >>> found = diagnose(MajorityVote().fit(([0, 0, 0, 1, 1, 2], workers, ["no", "no", "yes", "no", "no", "yes"])))
-        >>> found.classes.names[found.rare], found.classes.n_labelled.tolist(), found.workers.n_votes.tolist()
-        ('yes', [2, 1], [3, 2, 1])
     """
     crowd = estimator.annotations_
     if not crowd.n_annotations:
         raise InputError("no annotations: there is nothing to describe")
-    calibration = calibrate_fit(estimator, gold) if calibration is None else calibration
-    decided = estimator.label_codes() if labels is None else np.asarray(labels, dtype=np.int64)
-    mass = calibration.posterior.sum(axis=0)
-    rare_code, leads = _class_to_describe(crowd, decided, rare)
-    others = [int(k) for k in np.argsort(mass, kind="stable") if k != rare_code]
-    common = others[-1] if others else rare_code
+    votes, decided = crowd.votes(), decision.codes[: crowd.n_tasks]
+    voted = probabilities.first(crowd.n_tasks)
+    mass = voted.p.sum(axis=0)
+    others = [int(k) for k in np.argsort(mass, kind="stable") if k != rare.code]
+    common = others[-1] if others else rare.code
     # The rarest first, but those of which there are too few to say anything last.
     telling = sorted(others, key=lambda k: bool(mass[k] < _MIN_ITEMS))
-    drawn = [rare_code, *telling[: _MAX_TRADE_OFFS - 1]]
-    expected = {k: expectations(calibration, decided, k, crowd.votes()) for k in drawn}
-    mass_of = {k: believed(calibration, k) for k in drawn}
+    drawn = [rare.code, *telling[: _MAX_TRADE_OFFS - 1]]
+    expected = {k: decision.expected[k] for k in drawn}
+    mass_of = {k: believed(voted, k) for k in drawn}
     if len(drawn) == crowd.n_classes == 2:
-        # What is not of the one class is of the other.
-        expected[common] = replace(expected[common], prevalence=_all_but(expected[rare_code].prevalence))
-        mass_of[common] = 1.0 - mass_of[rare_code]
-    workers = describe_workers(crowd, decided, calibration, rare=rare_code, common=common)
+        mass_of[common] = 1.0 - mass_of[rare.code]  # what is not of the one class is of the other
+    workers = describe_workers(crowd, decided, voted.p, rare=rare.code, common=common)
     items = describe_items(
         estimator,
         decided,
-        calibration.posterior,
+        voted.p,
         typical_accuracy=workers.typical_accuracy,
-        is_known=calibration.gold >= 0,
+        is_known=voted.gold >= 0,
     )
     check = None
     if truth is not None:
-        check = check_truth(items, crowd.classes, truth, rare=rare_code, posterior=estimator.posterior_)
+        check = check_truth(items, crowd.classes, truth, rare=rare.code, posterior=estimator.posterior_)
+    of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
     return Diagnosis(
         crowd=crowd,
-        rare=rare_code,
+        n_items=len(probabilities),
+        rare=rare.code,
         common=common,
         workers=workers,
         items=items,
-        classes=describe_classes(items, workers, calibration, expected),
+        classes=describe_classes(items, workers, crowd.classes, decision.expected, len(probabilities)),
         overruled=describe_overruled(items, mass_of),
-        leading=rare_code if leads else None,
+        leading=rare.code if _leads(crowd, decided, rare) else None,
         expected=expected,
-        expected_accuracy=expected_accuracy(calibration, decided),
-        piles=make_piles(mass_of[rare_code]),
-        trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k]) for k in drawn),
+        majority_recall=of_majority,
+        expected_accuracy=decision.accuracy,
+        piles=make_piles(mass_of[rare.code]),
+        trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
         truth=check,
-        shares_from=calibration.how,
+        shares_from=probabilities.how,
         history=tuple(estimator.loss_history_),
         n_iter=estimator.n_iter_,
         converged=estimator.converged_,
         status=estimator.status_,
         agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
-        alike=errors_alike(crowd, gold=calibration.gold.astype(np.int64), models=models),
+        alike=errors_alike(crowd, gold=voted.gold, models=models),
     )
 
 
-def _all_but(share: Expected) -> Expected:
-    return Expected(1.0 - share.value, 1.0 - share.high, 1.0 - share.low)
-
-
-def _class_to_describe(crowd: Annotations, labels: IntArray, rare: Any) -> tuple[int, bool]:
-    """The class that the records are about, and whether a headline may speak of it.
-
-    That is the rare class, but for more than two classes of which it has too few items to say anything: then it is the
-    rarest that has enough. Of many classes none stands out, unless somebody named one.
-    """
-    found = rare_class(crowd, rare)
-    if crowd.n_classes <= 2 or (rare is not None and found != rare_class(crowd)):
-        return found, True
-    voted = (crowd.votes() > 0).sum(axis=0)
-    labelled = np.bincount(labels[labels != ABSTAINED], minlength=crowd.n_classes)
-    telling = np.flatnonzero(np.minimum(voted, labelled) >= _MIN_ITEMS)
-    if not telling.size:
-        return found, False
-    n_votes = crowd.class_votes
-    rarest = int(telling[n_votes[telling].argmin()])
-    return rarest, crowd.n_classes <= _MAX_FEW
+def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:
+    """Whether a headline may speak of the rare class: one that is named, one of two, or a clear one of few."""
+    if rare.named or crowd.n_classes <= 2:
+        return True
+    n_labelled = int((labels == rare.code).sum())
+    return bool(min(crowd.class_votes[rare.code], n_labelled) >= _MIN_ITEMS and crowd.n_classes <= _MAX_FEW)
 
 
 def _true_trade_offs(

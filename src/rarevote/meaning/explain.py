@@ -11,7 +11,6 @@ posterior alone.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
-from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.errors import InputError
 from rarevote.methods.base import Estimator, WeighsVotes
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
@@ -68,10 +66,11 @@ class Explanation:
         workers: who voted, (n_votes).
         labels: number of the class that each vote names, (n_votes).
         votes: votes for every class, (n_classes).
-        posterior: the method's, (n_classes).
-        calibrated: probability of every class to be read as such, (n_classes), or None if not asked for.
+        p: probability of every class, (n_classes).
+        posterior: the method's own, which the evidence adds up to, (n_classes).
         is_gold: whether the label was given as known.
         weighed: the evidence, or None where the method's posterior is no sum of it (or the label was given).
+        has_answer: whether the item got a label; without one, ``label`` is the likeliest class.
     """
 
     task: Any
@@ -82,68 +81,50 @@ class Explanation:
     workers: NDArray[Any]
     labels: NDArray[np.int64]
     votes: NDArray[np.int64]
+    p: FloatArray
     posterior: FloatArray
-    calibrated: FloatArray | None
     is_gold: bool
     weighed: Weighed | None
+    has_answer: bool = True
 
 
-def explain(
-    estimator: Estimator,
-    task: Any,
-    *,
-    gold: Mapping[Any, Any] | None = None,
-    calibration: CalibratedPosterior | None = None,
-    label: int | None = None,
-) -> Explanation:
-    """Explain the label of one item.
+def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_gold: bool = False) -> Explanation:
+    """Explain the label of one item; see :meth:`rarevote.Result.explain`.
 
     Args:
-        task: name of the item, as it is in the data.
-        gold: labels that the fit was given.
-        calibration: probabilities (:func:`rarevote.meaning.calibrate.calibrate_fit`), if they are wanted.
-        label: number of the class that it got, where that is not the method's own label.
-
-    Raises:
-        ParameterError: there is no such item.
-
-    Example:
-        >>> from rarevote import CCRasch
-        >>> votes = ([0, 0, 0, 1, 1, 1], ["ann", "bob", "cy"] * 2, ["yes", "yes", "no", "no", "no", "no"])
-        >>> found = explain(CCRasch().fit(votes), 0)
-        >>> found.classes[found.label], found.workers.tolist(), (found.weighed.votes > 0).tolist()
-        ('yes', ['ann', 'bob', 'cy'], [True, True, False])
+        estimator: the fitted method.
+        number: of the item.
+        label: number of the class that it got, or -1 for no answer.
+        p: probability of every class, (n_classes).
+        is_gold: whether the label was given as known.
     """
     crowd = estimator.annotations_
-    number = int(positions_of(crowd.tasks, [task])[0])
-    if number < 0:
-        raise ParameterError(f"there is no task {task!r}")
     own = slice(crowd.task_ptr[number], crowd.task_ptr[number + 1])
     labels = crowd.label[own].astype(np.int64)
     votes = np.bincount(labels, minlength=crowd.n_classes)
-    posterior = estimator.posterior_[number]
-    label = int(estimator.label_codes()[number]) if label is None else label
     majority = int(first_of_best(votes[None])[0])
-    others = posterior.copy()
-    others[label] = -1.0
-    rival = majority if majority != label else int(others.argmax())
-    is_gold = task in (gold or {})
+    # Without an answer, the likeliest class is weighed.
+    shown = label if label >= 0 else int(p.argmax())
+    others = p.copy()
+    others[shown] = -1.0
+    rival = majority if majority != shown else int(others.argmax())
     weighed = None
     if isinstance(estimator, WeighsVotes) and not is_gold and crowd.n_classes > 1:
-        weighed = _weighed(estimator, number, label, rival)
+        weighed = _weighed(estimator, number, shown, rival)
     return Explanation(
-        task,
+        crowd.tasks[[number]].tolist()[0],
         crowd.classes,
-        label,
+        shown,
         rival,
         majority,
         crowd.workers[crowd.worker[own]],
         labels,
         votes,
-        posterior,
-        None if calibration is None else calibration.posterior[number],
+        p,
+        estimator.posterior_[number],
         is_gold,
         weighed,
+        has_answer=label >= 0,
     )
 
 
@@ -157,7 +138,7 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
     if number >= 0:
         return int(number)
     if str(name) in map(str, crowd.unanswered.tolist()):
-        raise InputError(f"{title}: task {name!r} got abstentions only, so it has no label to explain")
+        raise InputError(f"{title}: task {name!r} has no votes, so it has no label to explain")
     few = list(map(str, crowd.tasks[:_MAX_COMPARED].tolist()))
     near = difflib.get_close_matches(str(name), few, n=3)
     hint = f"similar: {', '.join(near)}" if near else f"tasks look like {few[0]}"

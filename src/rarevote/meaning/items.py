@@ -1,17 +1,17 @@
 """What is known about every item and every class: labels, how sure they are, how hard items are, what classes lose.
 
 There are three piles of items: surely of the class, to be looked at, surely not. Sorted by how far their probabilities
-are to be believed (:func:`believed`), the items at the top of which nine in ten are expected to be of the class are
-*surely* so; those at the bottom that together hold a tenth of the class are *surely not*; what is between is worth a
-look. Items that are equally probable are never separated. This is what to expect of a crowd as real ones mostly are;
-only an audit can prove it of this one.
+are believed (:func:`rarevote.decide.expectations.believed`), the items at the top of which nine in ten are expected to
+be of the class are *surely* so; those at the bottom that together hold a tenth of the class are *surely not*; what is
+between is worth a look. Items that are equally probable are never separated. This is what to expect of a crowd like
+other real ones; only an audit can prove it of this one.
 
 Of a class: how many items, whether a majority vote can find it, what finding more costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import ABSTAINED
-from rarevote.meaning.expect import Expectations, curve_of_class, drawn_rates, given_share, grouped
+from rarevote.decide.expectations import Expectations, Expected
+from rarevote.decide.rules import ABSTAINED
 from rarevote.meaning.jury import JuryCondition, jury_condition
 from rarevote.meaning.workers import Workers, logit
 from rarevote.methods.base import Estimator, WeighsVotes
@@ -168,20 +167,6 @@ class Piles:
     expected: FloatArray
 
 
-def believed(calibrated: CalibratedPosterior, number: int) -> FloatArray:
-    """Probability that each item is of a class, as far as probabilities of real crowds are to be believed, (n).
-
-    The median over the draws of :mod:`rarevote.meaning.expect`, each a crowd as real crowds are.
-    """
-    open_items = calibrated.gold < 0
-    logit, size, group = grouped(calibrated.score[open_items, number])
-    given = given_share(calibrated, number)
-    rates = drawn_rates(logit, size, curve_of_class(calibrated), np.random.default_rng(4), given)
-    found = (calibrated.gold == number).astype(np.float64)
-    found[open_items] = np.median(rates, axis=0)[group]
-    return np.asarray(found)
-
-
 def make_piles(believed: FloatArray) -> Piles:
     """Sort items into piles.
 
@@ -219,7 +204,7 @@ class Classes:
         names: as given.
         n_labelled: items that got the class.
         n_majority: items that a majority vote gives it.
-        n_expected: items that truly have it, as expected; nan where that was not asked.
+        n_expected: items that truly have it, as expected.
         expected_low: lower end of its 90% interval.
         expected_high: its upper end.
         n_votes: votes for the class.
@@ -237,15 +222,13 @@ class Classes:
 
 
 def describe_classes(
-    items: Items, workers: Workers, calibration: CalibratedPosterior, expected: Mapping[int, Expectations]
+    items: Items, workers: Workers, names: NDArray[np.object_], expected: Sequence[Expectations], n_items: int
 ) -> Classes:
-    """Describe the classes of a crowd; ``expected`` says what to expect of some of them."""
-    size, n_items = len(calibration.classes), len(items.label)
-    share = np.full((size, 3), np.nan)
-    for k, one in expected.items():
-        share[k] = one.prevalence.value, one.prevalence.low, one.prevalence.high
+    """Describe the classes of a crowd; ``expected`` says what to expect of each, of all ``n_items`` items."""
+    size = len(names)
+    share = np.array([(one.prevalence.value, one.prevalence.low, one.prevalence.high) for one in expected])
     return Classes(
-        names=calibration.classes,
+        names=names,
         n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
         n_majority=np.bincount(items.majority, minlength=size),
         n_expected=n_items * share[:, 0],
@@ -293,16 +276,19 @@ class TradeOff:
     from_truth: bool
 
 
-def expected_trade_off(items: Items, class_code: int, believed: FloatArray, expected: Expectations) -> TradeOff:
+def expected_trade_off(
+    items: Items, class_code: int, believed: FloatArray, expected: Expectations, of_majority: Expected
+) -> TradeOff:
     """The trade-off of one class as it is expected.
 
     Args:
-        believed: probability that each item is of the class, as far as it is to be believed, (n).
-        expected: of the labels as they are, which the two points repeat: a figure is the same wherever it is told.
+        believed: probability that each item is of the class, as far as it is believed, (n).
+        expected: of the labels as they are, which the curve's point repeats: a figure is the same wherever it stands.
+        of_majority: the recall expected of a majority vote.
     """
     curve = trade_off(items, class_code, believed, np.arange(len(items.label)))
     chosen = replace(curve.chosen, recall=expected.recall.value, precision=expected.precision.value)
-    majority = replace(curve.majority, recall=expected.majority_recall.value)
+    majority = replace(curve.majority, recall=of_majority.value)
     return replace(curve, chosen=chosen, majority=majority, from_truth=False)
 
 

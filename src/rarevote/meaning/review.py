@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.decision import expected_costs
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.rules import ABSTAINED
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import ABSTAINED, Decision, expected_costs
 from rarevote.methods.checks import check_count
 
 
@@ -79,29 +80,34 @@ class ReviewPlan:
         return dict(Counter(name for item in self.items for name in item.annotators).most_common())
 
 
-def review_gains(calibrated: CalibratedPosterior, codes: IntArray, costs: FloatArray) -> FloatArray:
+def review_gains(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatArray:
     """By how much knowing each task's class would lower its expected cost, (n)."""
-    known = calibrated.posterior @ costs.min(axis=1)
-    return np.asarray(np.maximum(expected_costs(calibrated, codes, costs) - known, 0.0))
+    known = p @ costs.min(axis=1)
+    return np.asarray(np.maximum(expected_costs(p, codes, costs) - known, 0.0))
 
 
 def plan_review(
-    calibrated: CalibratedPosterior,
-    decision: Decision,
+    probabilities: Probabilities,
+    codes: IntArray,
+    costs: FloatArray,
     annotations: Annotations,
+    names: Any,
     *,
     max_review: int,
-    abilities: FloatArray | None = None,
+    abilities: FloatArray,
     n_annotators: int = 3,
     max_each: int | None = None,
 ) -> ReviewPlan:
     """Choose the tasks whose review lowers the expected cost most.
 
     Args:
-        decision: what was decided, with the costs it was decided by.
+        probabilities: of all tasks, those with votes first.
+        codes: class number of each task as it was decided, -1 for no answer, (n).
+        costs: what it costs to decide a class (column) where another is true (row), (n_classes, n_classes).
+        annotations: the votes.
+        names: of all tasks, (n).
         max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
-        abilities: ability of every worker per class, (n_workers, n_classes), larger is better; those of
-            ``calibrated`` if not given.
+        abilities: ability of every worker per class, (n_workers, n_classes), larger is better.
         n_annotators: how many people to suggest per task.
         max_each: the most tasks to suggest one person for; no limit if not given.
 
@@ -111,17 +117,19 @@ def plan_review(
     """
     if isinstance(max_review, bool) or not isinstance(max_review, (int, np.integer)) or max_review < 1:
         raise ParameterError(f"max_review must be a whole number of at least 1, got {max_review!r}")
-    if not annotations.n_tasks == calibrated.n_tasks == len(decision.codes):
+    if not len(names) == len(probabilities) == len(codes):
         raise InputError(
-            f"{calibrated.n_tasks:,} probabilities and {len(decision.codes):,} decisions do not fit "
-            f"{annotations.n_tasks:,} tasks"
+            f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
         )
-    gain = review_gains(calibrated, decision.codes, decision.costs)
+    gain = review_gains(probabilities.p, codes, costs)
     chosen = np.argsort(-gain, kind="stable")[:max_review]
     chosen = chosen[gain[chosen] > 0]
-    ask = _Suggestions(annotations, calibrated.abilities if abilities is None else abilities, n_annotators, max_each)
-    items = tuple(_item(calibrated, decision, annotations, int(row), float(gain[row]), ask) for row in chosen)
-    total = float(expected_costs(calibrated, decision.codes, decision.costs).sum())
+    ask = _Suggestions(annotations, abilities, n_annotators, max_each)
+    items = tuple(
+        _item(probabilities, int(codes[row]), costs, annotations, names, int(row), float(gain[row]), ask)
+        for row in chosen
+    )
+    total = float(expected_costs(probabilities.p, codes, costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
 
 
@@ -159,27 +167,36 @@ def plan_figures(plan: ReviewPlan) -> dict[str, Any]:
 
 
 def _item(
-    calibrated: CalibratedPosterior,
-    decision: Decision,
+    probabilities: Probabilities,
+    code: int,
+    costs: FloatArray,
     annotations: Annotations,
+    tasks: Any,
     row: int,
     gain: float,
     ask: _Suggestions,
 ) -> ReviewItem:
-    names, p, code = calibrated.classes, calibrated.posterior[row], int(decision.codes[row])
+    names, p = probabilities.classes, probabilities.p[row]
     if code == ABSTAINED:
         code, doubt = (int(k) for k in np.argsort(-p, kind="stable")[:2])
         decided, start = None, "no answer yet"
     else:
         # Of what speaks against the decision: the class that the expected cost is made of.
-        share = p * (decision.costs[:, code] - decision.costs.min(axis=1))
+        share = p * (costs[:, code] - costs.min(axis=1))
         doubt = int(share.argmax())
         decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
-    votes = np.bincount(annotations.label[annotations.task_ptr[row] : annotations.task_ptr[row + 1]], minlength=len(p))
-    cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k])
-    cost = decision.costs[doubt, code]
+    votes = np.bincount(annotations.label[_votes_of(annotations, row)], minlength=len(p))
+    cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
+    cost = costs[doubt, code]
     reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
-    return ReviewItem(row, annotations.tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
+    return ReviewItem(row, tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
+
+
+def _votes_of(annotations: Annotations, row: int) -> slice:
+    """Where the votes on a task are; tasks without any come after all others."""
+    if row >= annotations.n_tasks:
+        return slice(0, 0)
+    return slice(int(annotations.task_ptr[row]), int(annotations.task_ptr[row + 1]))
 
 
 class _Suggestions:
@@ -200,7 +217,7 @@ class _Suggestions:
             both = self._accuracy[:, pair[0]] + self._accuracy[:, pair[1]]
             self._order[pair] = np.argsort(-both, kind="stable")
         crowd = self._annotations
-        voted = set(crowd.worker[crowd.task_ptr[row] : crowd.task_ptr[row + 1]].tolist())
+        voted = set(crowd.worker[_votes_of(crowd, row)].tolist())
         names: list[Any] = []
         for worker in self._order[pair].tolist():
             if len(names) == self._wanted:

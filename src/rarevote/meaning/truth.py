@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import sort_labels
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.rules import ABSTAINED
 from rarevote.errors import InputError
-from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.items import Items
 from rarevote.meaning.metrics import Scores, score
 

@@ -1,19 +1,18 @@
 """Who is good at what: votes, accuracy per class with its interval, and the profile of every annotator.
 
 The accuracy of annotator ``r`` on class ``k`` is the share of class ``k`` that they recognise, on items as they come.
-Nobody knows the classes of the items for certain, so it is counted over many draws of them
-(:mod:`rarevote.meaning.calibrate`)::
+The classes of the items are not certain, so each vote counts as far as its item is of the class
+(:mod:`rarevote.decide.probabilities`)::
 
     a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
 
-with the hits and misses of the draw and ``m_k`` the share that all annotators together recognise in it: as if everybody
-had answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
+with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if everybody had
+answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
 kinds of :mod:`rarevote.simulate.crowds` had 92 to 100% of the true accuracies inside the 95% interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from math import isfinite
@@ -25,9 +24,8 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import quoted
+from rarevote.decide.rules import ABSTAINED
 from rarevote.meaning.agreement import agreement_figures
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import ABSTAINED
 
 if TYPE_CHECKING:
     from rarevote.meaning.diagnose import Diagnosis
@@ -107,27 +105,25 @@ class Workers:
         return int((self.profile == profile).sum())
 
 
-def describe_workers(
-    crowd: Annotations, labels: IntArray, calibration: CalibratedPosterior, *, rare: int, common: int
-) -> Workers:
+def describe_workers(crowd: Annotations, labels: IntArray, p: FloatArray, *, rare: int, common: int) -> Workers:
     """Describe the annotators of a crowd.
 
     Args:
         labels: class number that each task was given, or -1, (n_tasks).
-        calibration: probabilities of the classes, and draws of them.
+        p: probability of every class, (n_tasks, n_classes).
     """
     worker = crowd.worker.astype(np.int64)
     n_votes = np.bincount(worker, minlength=crowd.n_workers)
     label_of_task = labels[crowd.task_of_annotation()]
     n_compared = np.bincount(worker, weights=label_of_task != ABSTAINED, minlength=crowd.n_workers)
     n_equal = np.bincount(worker, weights=crowd.label == label_of_task, minlength=crowd.n_workers)
-    accuracy, low, high = recognition(crowd, calibration)
+    accuracy, low, high = recognition(crowd, p)
     return Workers(
         names=crowd.workers,
         n_votes=n_votes,
         n_abstentions=np.array([crowd.abstentions.get(name, 0) for name in crowd.workers.tolist()], dtype=np.int64),
         agreement=n_equal / np.maximum(n_compared, 1),
-        seen=_weighed(crowd, calibration.posterior)[1],
+        seen=_weighed(crowd, p)[1],
         accuracy=accuracy,
         low=low,
         high=high,
@@ -148,45 +144,25 @@ def logit(shares: FloatArray) -> FloatArray:
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def recognition(crowd: Annotations, calibration: CalibratedPosterior) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each."""
+def recognition(crowd: Annotations, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Accuracy of every worker per class with its interval: mean, lower and upper end, (n_workers, n_classes) each.
+
+    The probabilities of the classes weigh a worker's votes; what remains is the chance of the votes.
+    """
     rng = np.random.default_rng(0)
     size = crowd.n_workers * crowd.n_classes
     n_draws = int(np.clip(_MAX_VALUES // max(size, 1), _MIN_DRAWS, _MAX_DRAWS))
-    mean = np.zeros((crowd.n_workers, crowd.n_classes))
+    hits, seen = _weighed(crowd, p)
+    average = (hits.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
+    right = hits + _MADE_UP_VOTES * average
+    wrong = np.maximum(seen - hits, 0.0) + _MADE_UP_VOTES * (1 - average)
+    mean = right / (right + wrong)
     sampled = np.empty((n_draws, *mean.shape), dtype=np.float32)
-    for number, (hits, seen) in enumerate(_counts(crowd, calibration, n_draws)):
-        average = (hits.sum(axis=0) + 1) / (seen.sum(axis=0) + 2)
-        right = hits + _MADE_UP_VOTES * average
-        wrong = np.maximum(seen - hits, 0.0) + _MADE_UP_VOTES * (1 - average)
-        mean += right / (right + wrong) / n_draws
+    for number in range(n_draws):
         sampled[number] = rng.beta(right, wrong)
     low, high = np.quantile(sampled, _TAILS, axis=0, overwrite_input=True)
     # A mean can lie outside the central interval of a very skewed distribution, where a chart would look broken.
     return mean, np.minimum(low, mean), np.maximum(high, mean)
-
-
-def _counts(
-    crowd: Annotations, calibration: CalibratedPosterior, n_draws: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Hits and votes per worker and class, once per draw of the classes."""
-    if not calibration.draws.size:
-        # Without draws the probabilities themselves are the weights, and only the chance of the votes remains.
-        expected = _weighed(crowd, calibration.posterior)
-        yield from (expected for _ in range(n_draws))
-        return
-    n_classes, shape = crowd.n_classes, (crowd.n_workers, crowd.n_classes)
-    place = np.full(crowd.n_tasks, -1)
-    place[calibration.drawn_tasks] = np.arange(len(calibration.drawn_tasks))
-    task = place[crowd.task_of_annotation()]
-    drawn = task >= 0
-    task, worker, label = task[drawn], crowd.worker[drawn].astype(np.int64) * n_classes, crowd.label[drawn]
-    for number in np.linspace(0, len(calibration.draws) - 1, n_draws).astype(np.int64):
-        truth = calibration.draws[number][task]
-        cell = worker + truth
-        seen = np.bincount(cell, minlength=shape[0] * n_classes).reshape(shape)
-        hits = np.bincount(cell[label == truth], minlength=shape[0] * n_classes).reshape(shape)
-        yield hits.astype(np.float64), seen.astype(np.float64)
 
 
 def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:

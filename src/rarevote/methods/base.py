@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import Chooser, first_of_best, with_gold
 from rarevote.crowd.words import facts_html
+from rarevote.decide.probabilities import Calibration, Calibrator, Smoothed, Tempered, calibrated
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
@@ -106,11 +107,22 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class FitRecord:
-    """A fit with the crowd that it is of, and the results that were asked for so far, in the kind of the data."""
+    """A fit with the crowd that it is of.
+
+    Attributes:
+        annotations: the votes.
+        source: what the data came as.
+        fit: what the method computed.
+        gold: known class of every task or -1; of size 0 where nothing is known.
+        calibration: how it reports probabilities, where the votes are not at hand.
+        delivered: the results that were asked for so far, in the kind of the data.
+    """
 
     annotations: Annotations
     source: Origin
     fit: Fit
+    gold: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    calibration: Calibration | None = None
     delivered: dict[str, Any] = field(default_factory=dict)
 
 
@@ -146,8 +158,10 @@ class Estimator:
     method_name: ClassVar[str] = ""
     #: whether the method can use gold in the fit
     uses_gold: ClassVar[bool] = False
-    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.meaning.decide`
-    own_decision: str = "argmax"
+    #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.decide.rules`
+    own_decision: str = "labels"
+    #: whether :attr:`posterior_` weighs evidence; else it holds shares of weighted votes
+    has_posterior: ClassVar[bool] = True
     #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
     on_dask: ClassVar[bool] = False
     #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
@@ -207,13 +221,15 @@ class Estimator:
             fit = self._fit(Request(annotations, gold, LocalRunner(self.n_jobs), **asked))
         else:
             fit = Fit(np.empty((0, annotations.n_classes)), n_iter=0, n_passes=0)
-        self._fitted = FitRecord(annotations, crowd.source, fit)
+        self._fitted = FitRecord(annotations, crowd.source, fit, gold)
         return self
 
-    def _about_workers(self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit) -> Self:
+    def _about_workers(
+        self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit, calibration: Calibration | None = None
+    ) -> Self:
         """A new estimator with these parameters and a fit of which only the workers are known, not the tasks."""
         made = type(self)().set_params(**self.get_params())
-        made._fitted = FitRecord(_without_tasks(workers, classes), Origin(), fit)
+        made._fitted = FitRecord(_without_tasks(workers, classes), Origin(), fit, calibration=calibration)
         return made
 
     def fit_predict(self, data: Any, *args: Any, **options: Any) -> Any:
@@ -286,6 +302,55 @@ class Estimator:
         return self._result.posterior
 
     @property
+    def gold_codes_(self) -> NDArray[np.int32]:
+        """Known class of every task or -1, (n_tasks)."""
+        self._check_fitted()
+        gold, n_tasks = self._fitted.gold, self._fitted.annotations.n_tasks
+        return gold if len(gold) else np.full(n_tasks, -1, dtype=np.int32)
+
+    # -- the one probability (rarevote.decide.probabilities) ---------------------------------------------------------
+
+    def _class_prior(self) -> FloatArray | None:
+        """The class prior behind the posterior, (n_classes); None where the method has none."""
+        log_prior = self.fitted_parameters.get("log_prior")
+        return None if log_prior is None else np.exp(log_prior)
+
+    def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
+        """How probabilities follow from the posterior, where classes have these shares of the votes, (n_classes)."""
+        if not self.has_posterior:
+            return Smoothed(vote_shares)
+        prior = self._class_prior()
+        return Tempered(vote_shares, np.full(len(vote_shares), 1.0 / len(vote_shares)) if prior is None else prior)
+
+    def _to_calibrate(self) -> FloatArray:
+        """What probabilities follow from, (n_tasks, n_classes)."""
+        return self.posterior_
+
+    @fitted_result
+    def _report(self) -> tuple[FloatArray, Calibration]:
+        crowd = self.annotations_
+        calibrator = self._calibrator(crowd.class_votes / max(crowd.n_annotations, 1))
+        p, mean = calibrated(calibrator, self._to_calibrate(), np.diff(crowd.task_ptr), self._fitted.gold)
+        return p, Calibration(calibrator, mean)
+
+    @property
+    def reported_(self) -> FloatArray:
+        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`.
+
+        These are what results show: :mod:`rarevote.decide.probabilities`. :attr:`posterior_` is what the authors of the
+        method publish.
+        """
+        return self._report[0]  # type: ignore[no-any-return]
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """How probabilities are reported; None of a model that was saved by version 0.2, which did not keep it."""
+        self._check_fitted()
+        if self._fitted.annotations.n_annotations:
+            return self._report[1]  # type: ignore[no-any-return]
+        return self._fitted.calibration
+
+    @property
     def chooser(self) -> Chooser | None:
         """How labels follow from probabilities, on every engine; None for the most probable class."""
         return None
@@ -311,10 +376,15 @@ class Estimator:
         """One label per task."""
         return self._fitted.source.deliver(self.labels_table)
 
+    @property
+    def published(self) -> FloatArray:
+        """The array behind :attr:`probas_`: the posterior, as the method's authors publish it."""
+        return self.posterior_
+
     @fitted_result
     def probas_(self) -> Any:
         """Probability of every class per task: a frame task x class."""
-        return self._task_by_class(self.posterior_)
+        return self._task_by_class(self.published)
 
     @property
     def loss_history_(self) -> list[float]:

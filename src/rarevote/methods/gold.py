@@ -73,6 +73,7 @@ class GoldMajorityVote(PredictsNewTasks):
     uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
+    has_posterior: ClassVar[bool] = False
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     _: KW_ONLY
@@ -169,6 +170,9 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         priors = shares / shares.sum()
         posterior = _posterior(annotations, errors[annotations.worker, annotations.label], priors)
         return Fit(impose_gold(posterior, gold), {"errors": errors, "prior_mean": prior_mean, "priors": priors})
+
+    def _class_prior(self) -> FloatArray:
+        return np.asarray(self._parameter("priors"))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         del task

@@ -44,6 +44,7 @@ class KOS(Estimator):
     """
 
     method_name: ClassVar[str] = "kos"
+    has_posterior: ClassVar[bool] = False
 
     n_iter: int = 100
     random_state: int | None = 0

@@ -72,6 +72,7 @@ class MajorityVote(Estimator):
     """
 
     method_name: ClassVar[str] = "majority-vote"
+    has_posterior: ClassVar[bool] = False
     on_dask: ClassVar[bool] = True
 
     default_skill: float | None = None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.crowd.numerics import FloatArray
+from rarevote.decide.probabilities import Calibration, Smoothed, Tempered
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
 from rarevote.io.read.crowd import read
@@ -27,6 +28,9 @@ from rarevote.methods.base import Estimator, Fit
 from rarevote.methods.registry import METHODS
 
 _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
+
+# What a file keeps of how probabilities are reported, beside what the method remembers; version 0.2 did not.
+_OF_CALIBRATION = {"vote_shares": "k:share", "mean_p": "k:share"}
 
 
 # With the workers held, tasks settle on their own and quickly: this is close to rounding.
@@ -90,7 +94,7 @@ class PredictsNewTasks(Estimator):
                 self.get_params(),
                 crowd.classes,
                 crowd.workers,
-                {name: np.asarray(self._result.parameters[name]) for name in self.remembers},
+                {name: np.asarray(self._result.parameters[name]) for name in self.remembers} | _kept(self.calibration_),
                 {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
             ),
         )
@@ -215,13 +219,18 @@ def load(path: str | Path) -> PredictsNewTasks:
         )
     try:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
-        fit = Fit(np.empty((0, len(saved.classes))), _checked(saved, kind), **notes)
+        known = set(_OF_CALIBRATION) <= set(saved.arrays)
+        arrays = _checked(saved, {**kind.remembers, **(_OF_CALIBRATION if known else {})})
+        fit = Fit(np.empty((0, len(saved.classes))), {name: arrays[name] for name in kind.remembers}, **notes)
         hints = get_type_hints(kind)
         for name, value in saved.parameters.items():
             if name in hints and not _is_of(value, hints[name]):
                 raise ValueError(f"parameter {name} cannot be {value!r:.60}")
         model = kind().set_params(**saved.parameters)._about_workers(saved.workers, saved.classes, fit)
         model._validate(model.annotations_)
+        if known:
+            calibration = Calibration(model._calibrator(arrays["vote_shares"]), arrays["mean_p"])
+            model._fitted = replace(model._fitted, calibration=calibration)
     except ParameterError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -229,11 +238,18 @@ def load(path: str | Path) -> PredictsNewTasks:
     return model
 
 
-def _checked(saved: SavedModel, kind: type[PredictsNewTasks]) -> dict[str, NDArray[np.float64]]:
+def _kept(calibration: Calibration | None) -> dict[str, FloatArray]:
+    """What a file keeps of how probabilities are reported; nothing where the method reports them itself."""
+    if calibration is None or not isinstance(calibration.calibrator, (Tempered, Smoothed)):
+        return {}
+    return {"vote_shares": calibration.calibrator.vote_shares, "mean_p": calibration.mean}
+
+
+def _checked(saved: SavedModel, remembers: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
     """The arrays that the method needs, each of the right shape and without anything that is no number."""
     size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
     arrays = {}
-    for name, declared in kind.remembers.items():
+    for name, declared in remembers.items():
         if name not in saved.arrays:
             raise ValueError(f"{name} is missing")
         array = saved.arrays[name]

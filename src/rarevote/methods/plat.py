@@ -110,6 +110,7 @@ class PLAT(Estimator):
     """
 
     method_name: ClassVar[str] = "plat"
+    has_posterior: ClassVar[bool] = False
 
     def _fit(self, request: Request) -> Fit:
         annotations = request.annotations
@@ -144,6 +145,11 @@ class PLAT(Estimator):
         )
 
     # -- results -----------------------------------------------------------------------------------------------------
+
+    def _to_calibrate(self) -> FloatArray:
+        """Shares of the votes as they are: those of ``probas_`` are stretched to the threshold."""
+        votes = _last_votes(self.annotations_)
+        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
     def _landmark(self, name: str) -> float | None:
         """Share of positive votes at a landmark, or None."""

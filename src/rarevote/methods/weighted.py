@@ -25,6 +25,7 @@ _DECIMALS_OF_TIES = 10
 class WeightedVote(PredictsNewTasks):
     """A vote in which every worker has a weight, their skill."""
 
+    has_posterior: ClassVar[bool] = False
     takes_new_labels: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
 

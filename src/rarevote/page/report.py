@@ -2,10 +2,9 @@
 
 ::
 
-    from rarevote import CCRasch
-    from rarevote.page.report import write_report
+    import rarevote
 
-    write_report(CCRasch().fit("labels.csv"), "report.html", source="labels.csv")
+    rarevote.fit("labels.csv").decide().report("report.html")
 
 The file needs nothing else: style, script, charts and lists are all inside. A content-security policy allows the one
 style sheet and the one script by their hashes and forbids everything else, so that even a name that slipped through as
@@ -24,7 +23,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -34,7 +33,6 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from rarevote import __version__
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
@@ -42,9 +40,7 @@ from rarevote.crowd.words import percent
 from rarevote.errors import InputError
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.write.atomic import replacing
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.decide import parse_rule
-from rarevote.meaning.diagnose import Diagnosis, diagnose
+from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.items import MISSED, SURE
 from rarevote.meaning.jury import jury_sentences
 from rarevote.methods.base import Estimator
@@ -307,7 +303,7 @@ def template(package: str, name: str) -> Template:
     return _environment(package).get_template(name)
 
 
-__all__ = ["Report", "check_page_path", "write_example_report", "write_report"]
+__all__ = ["Report", "check_page_path", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -328,54 +324,42 @@ class Report:
 
 
 def write_report(
+    found: Diagnosis,
     estimator: Estimator,
     path: str | Path,
     *,
-    source: str = "your data",
-    truth: Mapping[Any, Any] | None = None,
-    gold: Mapping[Any, Any] | None = None,
-    rare: Any = None,
+    source: str,
+    decision: str,
+    n_gold: int = 0,
     shown: Shown | None = None,
-    models: Iterable[Any] = (),
-    labels: NDArray[Any] | None = None,
-    decision: str | None = None,
-    calibration: CalibratedPosterior | None = None,
     cautions: Sequence[str] = (),
     extra: Sequence[Section] = (),
     charts: str | Path | None = None,
 ) -> Report:
-    """Write the page of a fitted method.
+    """Write the page of a result; see :meth:`rarevote.Result.report`.
 
     Args:
+        found: what the page is about.
         estimator: the fitted method.
         path: where to write; ends in ``.html``.
         source: what the page calls the data.
-        truth: true labels to check the result against.
-        gold: true labels that the fit was given.
-        rare: the class that matters; the one with the fewest votes if not given.
+        decision: how the labels were decided, in a sentence.
+        n_gold: true labels that the fit was given.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        models: names of the annotators that are models.
-        labels: class numbers of another decision than the method's own, -1 for no answer, (n_tasks).
-        decision: how these labels were decided on, in a sentence.
-        calibration: probabilities of the classes, if they have been computed already.
         cautions: what else to know before relying on the page, in sentences.
         extra: sections of the page beside its own.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
-        InputError: there are no votes, the truth names none of the tasks, or a file cannot be written.
-        ParameterError: ``rare`` is no class.
+        InputError: a file cannot be written.
     """
     page_path = check_page_path(Path(path))
-    found = diagnose(
-        estimator, calibration=calibration, labels=labels, rare=rare, truth=truth, gold=gold, models=models
-    )
     about = About(
         source=source,
         method=method_title(estimator.method_name),
         parameters=repr(estimator).partition("(")[2].removesuffix(")"),
-        decision=decision or _decision(estimator),
-        n_gold=len(gold or ()),
+        decision=decision,
+        n_gold=n_gold,
         date=datetime.now(UTC).date().isoformat(),
         version=__version__,
         cautions=tuple(cautions),
@@ -385,15 +369,6 @@ def write_report(
     files = [] if charts is None else export_charts(Path(charts), sections)
     write_page(page_path, page)
     return Report(page_path, len(page.encode()), headline(found), files)
-
-
-def _decision(estimator: Estimator) -> str:
-    if estimator.own_decision != "argmax":
-        return parse_rule(estimator.own_decision).words
-    prior = estimator.get_params().get("prior")
-    if isinstance(prior, str) and prior == "uniform":
-        return "the most probable class, with all classes taken as equally likely beforehand"
-    return "the most probable class by the method"
 
 
 def check_page_path(path: Path) -> Path:
@@ -412,16 +387,3 @@ def check_page_path(path: Path) -> Path:
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written (no permission for the folder {path.parent})")
     return path
-
-
-def write_example_report(path: str | Path) -> Path:
-    """Write the page of the example that comes with the package: simulated rail inspections, checked against truth."""
-    from rarevote.io.read.frames import read_truth
-    from rarevote.methods.cc_rasch.estimator import CCRasch
-    from rarevote.simulate.files import example_files
-
-    files = example_files()
-    made = write_report(
-        CCRasch().fit(files.labels), path, source="Rail inspection (simulated)", truth=read_truth(files.truth)
-    )
-    return made.page

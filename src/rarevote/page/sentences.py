@@ -8,9 +8,9 @@ from math import isfinite
 import numpy as np
 
 from rarevote.crowd.words import count, counted, percent, quoted
-from rarevote.meaning.decide import ABSTAINED
+from rarevote.decide.expectations import UNKNOWN, Expected
+from rarevote.decide.rules import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.expect import ONLY_AN_AUDIT, Expected
 from rarevote.meaning.items import Pile, TradeOff
 
 _MAX_TILES = 6
@@ -61,14 +61,14 @@ def headline(found: Diagnosis) -> str:
     """The answer in one sentence; a recall below that of a majority vote is left to the cautions."""
     if found.leading is None:
         return _of_all_classes(found)
-    rare, total = quoted(found.classes.names[found.rare]), len(found.items.label)
+    rare, total = quoted(found.classes.names[found.rare]), found.n_items
     labelled = int(found.classes.n_labelled[found.rare])
     start = f"{count(labelled)} of {counted(total, 'item')} {'is' if labelled == 1 else 'are'} labelled {rare}"
     best, expected = leading_trade_off(found), found.expected[found.rare].recall
     if len(found.classes.names) < 2 or not isfinite(best.chosen.recall) or recall_warning(found):
         return f"{start}."
     if not best.from_truth and not expected.is_told:
-        return f"{start}. How many such items it misses, {ONLY_AN_AUDIT}."
+        return f"{start}. How many such items it misses is {UNKNOWN}."
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
     finds = "by the truth, this finds" if best.from_truth else "this is expected to find about"
     finds = f"{start}: {finds} {ours} of all that are"
@@ -79,14 +79,14 @@ def headline(found: Diagnosis) -> str:
 
 def _of_all_classes(found: Diagnosis) -> str:
     """The answer where no class stands out."""
-    start = f"{counted(len(found.items.label), 'item')}, {counted(len(found.classes.names), 'class', 'classes')}"
+    start = f"{counted(found.n_items, 'item')}, {counted(len(found.classes.names), 'class', 'classes')}"
     if found.truth is not None:
         ours, theirs = found.truth.scores.accuracy, found.truth.majority_scores.accuracy
         return (
             f"{start}: by the truth, {percent(ours)} of the labels are right; of a majority vote's, {percent(theirs)}."
         )
     if not found.expected_accuracy.is_told:
-        return f"{start}. What share of the labels is right, {ONLY_AN_AUDIT}."
+        return f"{start}. What share of the labels is right is {UNKNOWN}."
     return f"{start}: about {percent(found.expected_accuracy.value)} of the labels are expected to be right."
 
 
@@ -108,7 +108,7 @@ def lead(found: Diagnosis) -> str:
     if found.leading is None or not isfinite(best.chosen.precision):
         return ""
     if not best.from_truth and not expected.is_told:
-        return f"How many of these labels are right, {ONLY_AN_AUDIT} (rarevote audit)."
+        return f"How many of these labels are right is {UNKNOWN} (rarevote audit)."
     right = best.chosen.precision * best.chosen.n_flagged
     alarms = counted(best.chosen.n_flagged - right, "false alarm")
     precision = percent(best.chosen.precision)
@@ -130,12 +130,12 @@ def in_words(expected: Expected) -> str:
     """A share that is expected, with its 90% interval; or who alone could know."""
     if not isfinite(expected.value):
         return "none"
-    return f"{percent(expected.value)} ({_ends(expected)})" if expected.is_told else ONLY_AN_AUDIT
+    return f"{percent(expected.value)} ({_ends(expected)})" if expected.is_told else UNKNOWN
 
 
 def tiles(found: Diagnosis) -> list[Tile]:
     """The classes with their counts, the one that leads first, then the largest."""
-    classes, total = found.classes, len(found.items.label)
+    classes, total = found.classes, found.n_items
     first = [] if found.leading is None else [found.leading]
     others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k not in first]
     made = []
@@ -143,7 +143,7 @@ def tiles(found: Diagnosis) -> list[Tile]:
         expected = found.expected.get(k)
         details = [f"{count(classes.n_majority[k])} by majority vote"]
         if expected and not expected.prevalence.is_told:
-            details.insert(0, f"how many truly are, {ONLY_AN_AUDIT}")
+            details.insert(0, f"how many truly are is {UNKNOWN}")
         elif expected:
             ends = f"{count(classes.expected_low[k])} to {count(classes.expected_high[k])}"
             details.insert(0, f"about {count(classes.n_expected[k])} expected ({ends})")
@@ -248,7 +248,7 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
                   f"({crowd.n_annotations / crowd.n_tasks:.1f} per item)"),
         ("Method", about.method + (f" with {about.parameters}" if about.parameters else "")),
         ("Labels", about.decision),
-        ("Probabilities", f"calibrated; class shares {found.shares_from}"),
+        ("Probabilities", f"calibrated, the same as in the result; class shares {found.shares_from}"),
         ("Fit", f"{counted(found.n_iter, 'iteration')}, {found.status}"),
     ]  # fmt: skip
     n_silent = int((found.items.label == ABSTAINED).sum())
@@ -258,8 +258,9 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
         pairs.append(("Gold", f"{counted(about.n_gold, 'label')} given to the fit"))
     if crowd.abstentions:
         pairs.append(("Abstentions", count(sum(crowd.abstentions.values()))))
-    if len(crowd.unanswered):
-        pairs.append(("Unanswered", f"{counted(len(crowd.unanswered), 'item')} with abstentions only"))
+    if found.n_items > crowd.n_tasks:
+        without = counted(found.n_items - crowd.n_tasks, "item has", "items have")
+        pairs.append(("Without votes", f"{without} no votes and no label"))
     if crowd.n_dropped:
         pairs.append(("Left out", f"{counted(crowd.n_dropped, 'row')} (missing values or repeated pairs)"))
     if found.truth is not None and found.truth.n_given:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
+from rarevote.decide.rules import ABSTAINED
 from rarevote.meaning.agreement import COEFFICIENTS
-from rarevote.meaning.decide import ABSTAINED
 from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.items import Pile
 from rarevote.meaning.workers import PROFILE_WORDS, Profile, profile_meanings
@@ -298,7 +298,7 @@ def trade_off_table(found: Diagnosis) -> SmallTable:
         rows.append([f"{name} (truth)", f"{count(chosen.n_flagged)}{some}", *(percent(share) for share in shares)])
     for curve in found.trade_offs:
         one = found.expected[curve.class_code]
-        told = (in_words(figure) for figure in (one.recall, one.precision, one.majority_recall))
+        told = (in_words(figure) for figure in (one.recall, one.precision, found.majority_recall[curve.class_code]))
         rows.append([f"{one.name} (expected)", count(curve.chosen.n_flagged), *told])
     return SmallTable("Recall and precision", header, rows)
 
@@ -324,7 +324,7 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
 
 def proportion_table(found: Diagnosis) -> SmallTable | None:
     """Shares of the classes by every account of them; None where there are so many that they are a list."""
-    classes, total = found.classes, len(found.items.label)
+    classes, total = found.classes, found.n_items
     if len(classes.names) > MAX_ROWS:
         return None
     votes = max(int(classes.n_votes.sum()), 1)

@@ -11,9 +11,11 @@ from math import cos, nan, pi, sin, sqrt, tan
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
-from rarevote.crowd.numerics import balanced_codes
+from rarevote.decide.rules import Balanced, Part
 from rarevote.meaning import ranking
 from rarevote.meaning.metrics import score
 from rarevote.meaning.truth import wilson
@@ -95,8 +97,8 @@ def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
     """
     crowd = fitted.annotations_
     names = crowd.classes.tolist()
-    probabilities = np.asarray(getattr(fitted, "reported_", fitted.posterior_), dtype=np.float64)
-    even = balanced_codes(probabilities, crowd.votes())
+    probabilities = np.asarray(fitted.published, dtype=np.float64)
+    even = _balanced(probabilities, crowd)
     place = {task: number for number, task in enumerate(crowd.tasks.tolist())}
     items = [place[task] for task in truth if task in place]
     true = [label for task, label in truth.items() if task in place]
@@ -125,6 +127,13 @@ def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
         "flags_95": needed[1],
         "curve": [curve.flagged.tolist(), curve.found.tolist()],
     }
+
+
+def _balanced(probabilities: NDArray[np.float64], crowd: Annotations) -> NDArray[np.int64]:
+    """Class numbers by the balanced rule on the method's own probabilities, among the classes voted for."""
+    votes, none = crowd.votes(), np.full(crowd.n_tasks, -1)
+    part = Part(probabilities, votes, none, none, probabilities)
+    return Balanced().choose(part, probabilities.mean(axis=0), votes > 0)
 
 
 def _decided(true: list[Any], labels: list[Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.answers import ExpertWords, adjudicated
 from rarevote.meaning.audit.audit import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
 from rarevote.meaning.audit.strata import build_strata
-from rarevote.meaning.expect import positives_that_break
+from rarevote.decide.floor import positives_that_break
 from tests.meaning.audit.worlds import finished, independent_replay, started, world
 
 

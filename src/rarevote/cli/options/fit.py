@@ -125,9 +125,9 @@ Decide = Annotated[
     str | None,
     typer.Option(
         metavar="RULE",
-        help="argmax: the most probable class; balanced or balanced:CAP: a miss counts as much as the classes are "
-        "unequal, at most as CAP false alarms. Default: the method's own.",
-        autocompletion=one_of("argmax", "balanced", "balanced:5", "balanced:20"),
+        help="labels: the method's own; argmax: the most probable class; balanced or balanced:CAP: a miss is weighted "
+        "by how rare the class is, up to CAP false alarms. Default: the method's own rule.",
+        autocompletion=one_of("labels", "argmax", "balanced", "balanced:5", "balanced:20"),
     ),
 ]
 AllowUnvoted = Annotated[
@@ -150,13 +150,13 @@ MinRecall = Annotated[
 ]
 AbstainBelow = Annotated[
     float | None,
-    typer.Option(metavar="P", help="No label where its calibrated probability is below P."),
+    typer.Option(metavar="P", help="No label where its probability is below P."),
 ]
 Prevalence = Annotated[
     str | None,
     typer.Option(
         metavar="estimate|gold|CLASS=SHARE,...",
-        help="Share of each class: estimated from the votes, those of the gold labels (a random sample), or given.",
+        help="Share of each class: as the votes have them, those of the gold labels (a random sample), or given.",
     ),
 ]
 RandomGold = Annotated[
@@ -204,13 +204,12 @@ class DecisionArguments:
         given = (self.decide, self.cost, self.min_recall, self.abstain_below, self.max_review, self.prevalence)
         return any(value is not None for value in given)
 
-    def options(self, *, has_gold: bool, out: Path | None, calibrate: bool = False) -> dict[str, Any]:
+    def options(self, *, has_gold: bool, out: Path | None) -> dict[str, Any]:
         """The arguments of :meth:`rarevote.Fitted.decide`; what cannot be meant is refused before anything is read.
 
         Args:
             has_gold: whether there are, or may be, gold labels.
             out: where the result goes, which cannot be where the review list goes.
-            calibrate: ``--calibrate``.
         """
         rules = {
             "--decide": self.decide,
@@ -222,7 +221,7 @@ class DecisionArguments:
         if len(given) > 1:
             raise ParameterError(f"{' and '.join(given)} contradict each other: each is a way to decide, choose one")
         if self.decide is not None:
-            from rarevote.meaning.decide import parse_rule
+            from rarevote.decide.rules import parse_rule
 
             parse_rule(self.decide)
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
@@ -242,7 +241,6 @@ class DecisionArguments:
             "abstain_below": self.abstain_below,
             "prevalence": shares,
             "random_gold": self.random_gold or shares == "gold",
-            "calibrate": calibrate or self.max_review is not None,
             "allow_unvoted": self.allow_unvoted,
         }
 

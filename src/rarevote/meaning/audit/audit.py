@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.decide.floor import Share, floor_reviews, most_positives
 from rarevote.errors import InputError
 from rarevote.meaning.audit.estimates import Estimate, Estimates, Recalibration, base_logits, recalibrate
 from rarevote.meaning.audit.journal import Journal, journal_path, read_journal, standing, writing
@@ -41,7 +42,6 @@ from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.strata import shuffle_key
 from rarevote.meaning.audit.wealth import Stakes, Wealth
 from rarevote.meaning.audit.words import certificate
-from rarevote.meaning.expect import Share, floor_reviews, most_positives
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"

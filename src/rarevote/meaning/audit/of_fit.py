@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.decide.floor import Share
+from rarevote.decide.probabilities import certain
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import plain_name
-from rarevote.meaning.calibrate import calibrate_fit
-from rarevote.meaning.expect import Share
+from rarevote.meaning.sampled import can_be_sampled, sample_crowd
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -59,7 +60,7 @@ def audit_of_fit(
         target=target,
         gold=fitted.gold,
         classes=classes,
-        source={**(files or {}), **_best_others(votes, fitted.calibrate().posterior, k)},
+        source={**(files or {}), **_best_others(votes, fitted.probabilities[: votes.n_tasks], k)},
         **options,
     )
 
@@ -67,18 +68,16 @@ def audit_of_fit(
 def ranking_probabilities(fitted: Fitted) -> NDArray[np.float64]:
     """Probability of every class that an audit ranks by, (n, K): sampled, unless the crowd is large.
 
-    A short run of the sampler is enough for a ranking; in a large crowd it would take minutes. There a method that
-    reports probabilities itself is asked for its posterior: what it reports allows for votes that err together and for
-    lapses, which lifts all items that it is sure about. Ranked by that an audit is as true but dearer, because it looks
-    for positives where there are none.
+    This is the one place that does not read the one probability. A short run of the sampler is enough for a ranking; in
+    a large crowd it would take minutes. There the method's posterior ranks: what is reported allows for votes that err
+    together and for lapses, which lifts all items that it is sure about. Ranked by that an audit is as true but dearer,
+    because it looks for positives where there are none.
     """
     votes = fitted.annotations
-    if not fitted.reports_probabilities:
-        return np.asarray(fitted.calibrate().posterior, dtype=np.float64)
-    if votes.n_annotations > MAX_SAMPLED:
+    if votes.n_annotations > MAX_SAMPLED or not can_be_sampled(votes):
         return np.asarray(fitted.method.posterior_, dtype=np.float64)
-    found = calibrate_fit(fitted.method, fitted.gold or None, sampled=True, n_sweeps=_SWEEPS)
-    return np.asarray(found.posterior, dtype=np.float64)
+    gold = fitted.method.gold_codes_
+    return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold)
 
 
 def all_tasks(votes: Annotations) -> list[Any]:

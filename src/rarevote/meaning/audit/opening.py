@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.decide.floor import Share, exact_share
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit.answers import ExpertWords
 from rarevote.meaning.audit.plan_file import Aim, Plan, plain_name
 from rarevote.meaning.audit.strata import build_strata
-from rarevote.meaning.expect import Share, exact_share
 
 
 def open_plan(

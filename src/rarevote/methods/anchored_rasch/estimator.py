@@ -10,7 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import ByBalance, FloatArray
+from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.decider import Decider, decide_crowd
+from rarevote.decide.probabilities import AsReported, Calibration, Calibrator, Probabilities
+from rarevote.decide.rules import Balanced, Part
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -174,9 +178,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         shared = run.outcome.shared
         shares = np.zeros(model.n_classes)
 
-        def then(found: ReportSums) -> tuple[ReportShared, ByBalance]:
+        def then(found: ReportSums) -> ReportShared:
             shares[:] = found.class_mass / crowd.n_tasks
-            return ReportShared(shared, shares), ByBalance(float(self.cap), shares)
+            return ReportShared(shared, shares)
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
@@ -254,9 +258,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         model, shared = self._held(kept, worker)
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         shares = self._parameter("shares")[kept]
-        then = ReportShared(shared, shares), ByBalance(float(self.cap), shares)
+        second = ReportShared(shared, shares)
         reported = LocalRunner(self.n_jobs).report(
-            report, crowd, no_gold, ReportShared(shared, np.empty(0)), lambda _: then
+            report, crowd, no_gold, ReportShared(shared, np.empty(0)), lambda _: second
         )
         return _widened(reported, kept, annotations.n_classes)
 
@@ -267,14 +271,24 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def label_codes(self) -> NDArray[np.int64]:
         """Class number of every task, decided by the balanced rule on what is reported."""
-        return self._choose(self.reported_, self.annotations_)
+        crowd, rule = self.annotations_, Balanced(float(self.cap))
+        if not crowd.n_annotations:
+            return np.empty(0, dtype=np.int64)
+        return decide_crowd(
+            crowd,
+            Probabilities(crowd.classes, self.reported_, self._parameter("shares"), self.gold_codes_.astype(np.int64)),
+            rule,
+            own=rule,
+            own_codes=None,
+            rare=RareClass.of(crowd.classes, crowd.class_votes),
+            method=self.method_name,
+            default_method=self.method_name,
+        ).codes
 
-    @property
-    def chooser(self) -> ByBalance | None:
-        """The balanced rule (:mod:`rarevote.crowd.numerics`), with the class shares of the fit; None before it."""
-        if not self.__sklearn_is_fitted__():
-            return None
-        return ByBalance(float(self.cap), self._parameter("shares"))
+    def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
+        unknown = np.full(len(posterior), -1)
+        part = Part(posterior, annotations.votes(), unknown, unknown, posterior)
+        return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(part)[0]
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
@@ -309,18 +323,24 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- results -----------------------------------------------------------------------------------------------------
 
-    #: whether what it reports is calibrated, so that no sampler is needed
-    reports_probabilities = True
+    def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
+        del vote_shares
+        return AsReported()
+
+    @property
+    def calibration_(self) -> Calibration:
+        """The class shares of the fit: what is computed of a task is what is reported."""
+        return Calibration(AsReported(), self._parameter("shares"))
 
     @property
     def reported_(self) -> NDArray[Any]:
         """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
         return np.asarray(self._parameter("reported"))
 
-    @fitted_result
-    def probas_(self) -> Any:
-        """What is reported: a frame task x class."""
-        return self._task_by_class(self.reported_)
+    @property
+    def published(self) -> NDArray[Any]:
+        """What is reported: this method's calibrated posterior."""
+        return self.reported_
 
     @fitted_result
     def abilities_(self) -> Any:

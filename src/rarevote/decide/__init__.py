@@ -1,0 +1,12 @@
+"""From probabilities to labels: rules, guards, expectations, and the one decider that puts them together."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+
+def __getattr__(name: str) -> object:
+    # ``from rarevote.decide import decide`` was a road of version 0.2; it is deprecated and warns.
+    if name in ("Decision", "decide"):
+        return getattr(import_module("rarevote.deprecated"), name)
+    raise AttributeError(f"module 'rarevote.decide' has no attribute {name!r}")

@@ -1,0 +1,388 @@
+"""The decider: the one place where probabilities become labels.
+
+Rule, guards, gold, rare class and recall target meet here. A label is a class with a vote on the item, unless the item
+is known; where the crowd cannot tell who is right, the votes are the labels; an item without votes has no label. All it
+needs of other items are sums, so that the items may be on other machines: :meth:`Deciding.look` sums up some items,
+:meth:`Deciding.decider` fixes how labels follow, :meth:`Decider.codes` labels some items, and
+:meth:`Deciding.outcome` says what came of it. :func:`decide_crowd` does all of it for a crowd in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
+from rarevote.decide.guards import (
+    CrowdSize,
+    Survey,
+    doubts,
+    no_answer_note,
+    rare_note,
+    silence_note,
+    single_vote_note,
+    why_no_answer,
+)
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
+from rarevote.decide.rules import ABSTAINED, FlagAbove, MinRecall, Part, Rule, TheVotes
+
+# Cells at a time: the work arrays stay in the cache, whatever the number of items.
+_CELLS = 1 << 16
+
+
+class Note(NamedTuple):
+    """Something to know before acting on labels.
+
+    Attributes:
+        kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
+            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), names ("silence").
+        words: a sentence.
+    """
+
+    kind: Literal["no answer", "target", "single", "doubt", "rare", "silence"]
+    words: str
+
+
+class Decided(NamedTuple):
+    """What was decided.
+
+    Attributes:
+        codes: class number of each item, -1 for no answer, (n).
+        words: how it was decided.
+        target: what came of a recall target.
+        n_guarded: items whose label would have been a class without a vote on them.
+        notes: what to know before acting on it.
+        cannot_answer: whether the labels are only the votes.
+    """
+
+    codes: IntArray
+    words: str
+    target: RecallTarget | None
+    n_guarded: int
+    notes: tuple[Note, ...]
+    cannot_answer: bool
+
+
+class Sums(NamedTuple):
+    """What some items tell the decider; those of two parts add up, entry by entry.
+
+    Attributes:
+        survey: what the guards need.
+        of_target: items whose class is not known, by probability of the class that has a recall target: all, and
+            those that may be flagged, (2, N_BINS).
+    """
+
+    survey: Survey
+    of_target: IntArray
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums over the items of both."""
+        return Sums(self.survey.plus(other.survey), self.of_target + other.of_target)
+
+
+class Labelled(NamedTuple):
+    """What came of some items; those of two parts add up, entry by entry.
+
+    Attributes:
+        labels: items that got each class, (K).
+        n_guarded: items whose label would have been a class without a vote on them.
+        n_rare: items labelled as the rare class that are not known.
+        n_unvoted: items without a vote for the class that is promised, and flagged as it.
+        open: items whose class is not known, by probability of the class with a recall target and whether they are
+            flagged, (N_BINS, 2).
+        known: known items of that class, likewise, (2).
+    """
+
+    labels: IntArray
+    n_guarded: int
+    n_rare: int
+    n_unvoted: int
+    open: IntArray
+    known: IntArray
+
+    def plus(self, other: Labelled) -> Labelled:
+        """The sums over the items of both."""
+        return Labelled(
+            self.labels + other.labels,
+            self.n_guarded + other.n_guarded,
+            self.n_rare + other.n_rare,
+            self.n_unvoted + other.n_unvoted,
+            self.open + other.open,
+            self.known + other.known,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """How labels follow, with all that depends on the whole crowd fixed.
+
+    Attributes:
+        rule: ready to choose.
+        shares: mean probability of every class over all items, (K).
+        only_voted: whether a label needs a vote on its item.
+    """
+
+    rule: Rule
+    shares: FloatArray
+    only_voted: bool = True
+
+    @property
+    def _promises(self) -> bool:
+        return isinstance(self.rule, FlagAbove) and self.rule.promised
+
+    def codes(self, part: Part) -> tuple[IntArray, int]:
+        """Class number of each item, -1 for no answer; and of how many the first choice had no vote."""
+        n, n_classes = part.p.shape
+        codes = np.empty(n, dtype=np.int64)
+        n_guarded = 0
+        step = max(_CELLS // max(n_classes, 1), 1)
+        for begin in range(0, n, step):
+            rows = slice(begin, begin + step)
+            codes[rows], guarded = self._some(part.rows(rows))
+            n_guarded += guarded
+        return codes, n_guarded
+
+    def _some(self, part: Part) -> tuple[IntArray, int]:
+        known, voted = part.gold >= 0, part.votes > 0
+        codes = self.rule.choose(part, self.shares)
+        refused = (codes >= 0) & ~picked(voted, codes) & ~known & voted.any(axis=1)
+        if self._promises:
+            # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
+            assert isinstance(self.rule, FlagAbove)
+            refused &= codes != self.rule.number
+        if self.only_voted and refused.any():
+            codes[refused] = self.rule.choose(part.rows(refused), self.shares, voted[refused])
+        codes[~voted.any(axis=1)] = ABSTAINED
+        return np.where(known, part.gold, codes), int(refused.sum()) if self.only_voted else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Deciding:
+    """A decision to be taken, and what it is about.
+
+    Attributes:
+        rule: how to decide.
+        own: the method's own rule.
+        crowd: names and numbers that guards speak of.
+        rare: the class that matters.
+        shares: mean probability of every class, (K).
+        n_items: all items, those without votes too.
+        belief: how far the probabilities are believed.
+        given: share of every class, where those were given, (K).
+        only_voted: whether a label needs a vote on its item.
+        vouching: scores of random known items of the class with a recall target, which can promise it.
+    """
+
+    rule: Rule
+    own: Rule
+    crowd: CrowdSize
+    rare: RareClass
+    shares: FloatArray
+    n_items: int
+    belief: Belief
+    given: FloatArray | None = None
+    only_voted: bool = True
+    vouching: FloatArray | None = None
+
+    @cached_property
+    def wanted(self) -> tuple[int, float] | None:
+        """The class with a recall target, and the target."""
+        return one_target(self.rule.wanted, self.crowd.classes) if isinstance(self.rule, MinRecall) else None
+
+    def with_own(self, part: Part) -> Part:
+        """The items with the method's own labels, where these follow from the probabilities."""
+        if len(part.own) or not len(part.p):
+            return part
+        own, _ = Decider(self.own, self.shares).codes(part._replace(own=np.full(len(part.p), ABSTAINED)))
+        return part._replace(own=own)
+
+    def look(self, part: Part, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> Sums:
+        """What these items tell; see :meth:`Survey.of`."""
+        survey = Survey.of(part, task_ptr, worker, self.rare.code)
+        return Sums(survey, self._may_be_flagged(part))
+
+    def _may_be_flagged(self, part: Part) -> IntArray:
+        if self.wanted is None:
+            return np.zeros((2, N_BINS), dtype=np.int64)
+        k, _ = self.wanted
+        bins, may = bin_of(part.p[:, k]), self.may(part)
+        open_items = part.gold < 0
+        return np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in (open_items, open_items & may)])
+
+    def may(self, part: Part) -> NDArray[np.bool_]:
+        """Which items may be flagged for a recall target, (n)."""
+        assert self.wanted is not None
+        return np.asarray((part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)) > 0)
+
+    def reason(self, survey: Survey) -> str | None:
+        """Why the crowd cannot tell who is right, in words."""
+        return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
+
+    def decider(self, sums: Sums, kth_largest: Callable[[int, int], float]) -> Decider:
+        """How labels follow.
+
+        Args:
+            sums: of all items.
+            kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
+                not known.
+        """
+        if self.reason(sums.survey) is not None:
+            return Decider(TheVotes(), self.shares, self.only_voted)
+        return Decider(self._ready(sums, kth_largest), self.shares, self.only_voted)
+
+    def _ready(self, sums: Sums, kth_largest: Callable[[int, int], float]) -> Rule:
+        if self.wanted is None or not isinstance(self.rule, MinRecall):
+            return self.rule.ready(self.crowd.classes)
+        number, target = self.wanted
+        bound = None
+        if self.vouching is not None and target < 1.0:
+            bound = gold_threshold(self.vouching, target, self.rule.confidence)
+        if bound is not None:
+            return FlagAbove(number, bound, promised=True)
+        of_all, that_may = sums.of_target
+        n_flags = flags_needed(of_all, that_may, target, self.belief.of_class, self._given(number))
+        return FlagAbove(number, kth_largest(number, n_flags) if n_flags else float("inf"))
+
+    def _given(self, number: int) -> float | None:
+        return None if self.given is None else float(self.given[number])
+
+    def labelled(self, decider: Decider, part: Part, codes: IntArray, n_guarded: int) -> Labelled:
+        """What came of these items."""
+        K = len(self.crowd.classes)
+        counted = ClassCounts(np.zeros((N_BINS, 2), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        n_unvoted = 0
+        if self.wanted is not None:
+            k, _ = self.wanted
+            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold)
+            counted = count_class(some, k, codes == k)
+            unvoted = (codes == k) & (part.votes[:, k] == 0) & (part.gold < 0)
+            n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
+        return Labelled(
+            np.bincount(codes[codes >= 0], minlength=K),
+            n_guarded,
+            int(((codes == self.rare.code) & (part.gold < 0)).sum()),
+            n_unvoted,
+            *counted,
+        )
+
+    def outcome(self, decider: Decider, survey: Survey, found: Labelled) -> Decided:
+        """What was decided, labels left out."""
+        reason = self.reason(survey)
+        notes: list[Note] = []
+        target = None
+        if reason is not None:
+            notes.append(Note("no answer", no_answer_note(reason)))
+        else:
+            target = self._target(decider, found)
+            if found.n_unvoted and target is not None:
+                unvoted = f"{found.n_unvoted:,} of the items flagged for the recall of {target.name}"
+                notes.append(Note("target", f"{unvoted} have no vote for it: the promise needs them"))
+            if (words := single_vote_note(survey.n_single, survey.n_voted)) is not None:
+                notes.append(Note("single", words))
+            notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
+            if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
+                notes.append(Note("rare", words))
+        if (words := silence_note(self.crowd.classes)) is not None:
+            notes.append(Note("silence", words))
+        decided_by = TheVotes().words if reason is not None else self.rule.words
+        nothing = np.empty(0, dtype=np.int64)
+        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None)
+
+    def _target(self, decider: Decider, found: Labelled) -> RecallTarget | None:
+        if self.wanted is None or not isinstance(self.rule, MinRecall) or not isinstance(decider.rule, FlagAbove):
+            return None
+        number, target = self.wanted
+        n_flagged = int(found.labels[number])
+        expected = expectations_from(
+            self.crowd.classes[number],
+            ClassCounts(found.open, found.known),
+            n_flagged,
+            self.n_items,
+            self.belief.of_class,
+            self._given(number),
+        )
+        return target_reached(
+            expected,
+            target=target,
+            confidence=self.rule.confidence,
+            threshold=decider.rule.threshold,
+            promised=decider.rule.promised,
+            n_flagged=n_flagged,
+            n_items=self.n_items,
+            n_gold=0 if self.vouching is None else len(self.vouching),
+            share=float(self.shares[number]),
+        )
+
+
+def decide_crowd(
+    crowd: Annotations,
+    probabilities: Probabilities,
+    rule: Rule,
+    *,
+    own: Rule,
+    own_codes: IntArray | None,
+    rare: RareClass,
+    method: str,
+    default_method: str,
+    allow_unvoted: bool = False,
+) -> Decided:
+    """Decide on all items of a crowd in memory.
+
+    Args:
+        crowd: the votes.
+        probabilities: of all items: those with votes, in the order of ``crowd``, then those without.
+        rule: how to decide.
+        own: the method's own rule.
+        own_codes: the method's own labels, (n_tasks); None where its rule gives them from the probabilities.
+        rare: the class that matters.
+        method: name of the method.
+        default_method: name of the method to compare it with.
+        allow_unvoted: let a label be a class without a vote on the item.
+    """
+    n, n_tasks = len(probabilities), crowd.n_tasks
+    votes = crowd.votes()
+    if n > n_tasks:
+        votes = np.concatenate([votes, np.zeros((n - n_tasks, crowd.n_classes))])
+    own_labels = np.empty(0, dtype=np.int64)
+    if own_codes is not None:
+        own_labels = np.concatenate([own_codes, np.full(n - n_tasks, ABSTAINED)]) if n > n_tasks else own_codes
+    deciding = Deciding(
+        rule,
+        own,
+        CrowdSize(crowd.workers, crowd.classes, crowd.class_votes, method, default_method),
+        rare,
+        probabilities.mean,
+        n,
+        Belief.in_probabilities(probabilities),
+        probabilities.mean if probabilities.is_given else None,
+        not allow_unvoted,
+        _vouching(rule, probabilities),
+    )
+    part = deciding.with_own(Part(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking))
+    sums = deciding.look(part, crowd.task_ptr, crowd.worker)
+
+    def kth_largest(number: int, k: int) -> float:
+        scores = part.p[deciding.may(part) & (part.gold < 0), number]
+        return float(np.partition(scores, scores.size - k)[scores.size - k])
+
+    decider = deciding.decider(sums, kth_largest)
+    codes, n_guarded = decider.codes(part)
+    found = deciding.labelled(decider, part, codes, n_guarded)
+    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes)
+
+
+def _vouching(rule: Rule, probabilities: Probabilities) -> FloatArray | None:
+    """Scores of random known items of the class with a recall target."""
+    if not isinstance(rule, MinRecall) or not rule.random_gold:
+        return None
+    number, _ = one_target(rule.wanted, probabilities.classes)
+    return np.asarray(probabilities.ranking[probabilities.gold == number, number])

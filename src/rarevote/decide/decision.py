@@ -1,0 +1,263 @@
+"""The decision: one answer per item with the recall, precision and cost to expect of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.expectations import (
+    Belief,
+    ClassCounts,
+    Expectations,
+    Expected,
+    accuracy_from,
+    count_class,
+    count_labels,
+    expectations_from,
+)
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.recall_target import RecallTarget
+from rarevote.decide.rules import ABSTAINED
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """One answer per item, and what to expect of them.
+
+    Attributes:
+        classes: names of the classes, (K).
+        rule: how it was decided, in words.
+        expected: what to expect of every class: recall, precision, prevalence.
+        accuracy: expected share of the labels that are right.
+        how: how that was estimated, in words.
+        costs: cost of deciding (column) for a true class (row), (K, K).
+        expected_cost: expected sum of the costs over all items with an answer.
+        n_abstained: items without an answer.
+        target: what came of a recall target, if there was one.
+        codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
+        confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
+    """
+
+    classes: NDArray[Any]
+    rule: str
+    expected: tuple[Expectations, ...]
+    accuracy: Expected
+    how: str
+    costs: FloatArray
+    expected_cost: float
+    n_abstained: int
+    target: RecallTarget | None = None
+    codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    confidence: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Name of the decided class per item; None where there is no answer."""
+        names = np.empty(len(self.classes) + 1, dtype=object)
+        names[:-1] = self.classes
+        names[-1] = None  # what -1 picks
+        return np.asarray(names[self.codes])
+
+
+class DecisionCounts(NamedTuple):
+    """What expectations need of some items; those of two parts add up, entry by entry.
+
+    Attributes:
+        n_items: all of them.
+        n_labels: those with an answer.
+        flagged: items that got each class, (K).
+        open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
+        known: known items, by class and whether they got it, (K, 2).
+        labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
+        labels_known: known items whose label is right, (1).
+        cost: expected cost of all answers.
+    """
+
+    n_items: int
+    n_labels: int
+    flagged: IntArray
+    open: IntArray
+    known: IntArray
+    labels_open: IntArray
+    labels_known: IntArray
+    cost: float
+
+    @classmethod
+    def of(cls, probabilities: Probabilities, codes: IntArray, costs: FloatArray) -> DecisionCounts:
+        """The counts of some items and their labels."""
+        of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
+        of_labels, n_labels = count_labels(probabilities, codes)
+        answered = codes != ABSTAINED
+        return cls(
+            len(codes),
+            n_labels,
+            np.bincount(codes[answered], minlength=len(of_class)),
+            np.stack([one.open for one in of_class]),
+            np.stack([one.known for one in of_class]),
+            *of_labels,
+            float(expected_costs(probabilities.p, codes, costs)[answered].sum()) if codes.size else 0.0,
+        )
+
+    def plus(self, other: DecisionCounts) -> DecisionCounts:
+        """The counts of the items of both."""
+        return DecisionCounts(
+            self.n_items + other.n_items,
+            self.n_labels + other.n_labels,
+            self.flagged + other.flagged,
+            self.open + other.open,
+            self.known + other.known,
+            self.labels_open + other.labels_open,
+            self.labels_known + other.labels_known,
+            self.cost + other.cost,
+        )
+
+
+def expected_decision(
+    classes: NDArray[Any],
+    counts: DecisionCounts,
+    belief: Belief,
+    rare: RareClass,
+    *,
+    rule: str,
+    shares_from: str,
+    costs: FloatArray,
+    given: FloatArray | None = None,
+    target: RecallTarget | None = None,
+) -> Decision:
+    """A decision with what to expect of it.
+
+    Args:
+        classes: names of the classes, (K).
+        counts: of all items.
+        belief: how far the probabilities are believed.
+        rare: the class that matters.
+        rule: how it was decided, in words.
+        shares_from: where the class shares come from, in words.
+        costs: of mistakes, (K, K).
+        given: share of every class, where those were given, (K).
+        target: what came of a recall target.
+    """
+    found = [
+        expectations_from(
+            name,
+            ClassCounts(counts.open[k], counts.known[k]),
+            int(counts.flagged[k]),
+            counts.n_items,
+            belief.of_class,
+            None if given is None else float(given[k]),
+        )
+        for k, name in enumerate(classes.tolist())
+    ]
+    if len(found) == 2:
+        # What is not of the one class is of the other: two draws of the same share would differ a little.
+        other = 1 - rare.code
+        found[other] = replace(found[other], prevalence=found[rare.code].prevalence.rest)
+    return Decision(
+        classes,
+        rule,
+        tuple(found),
+        accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
+        f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
+        costs,
+        counts.cost,
+        counts.n_items - counts.n_labels,
+        target,
+    )
+
+
+def with_expectations(
+    probabilities: Probabilities,
+    codes: IntArray,
+    rule: str,
+    costs: FloatArray,
+    rare: RareClass,
+    target: RecallTarget | None = None,
+) -> Decision:
+    """The decision ``codes`` on items in memory, with what to expect of it."""
+    decision = expected_decision(
+        probabilities.classes,
+        DecisionCounts.of(probabilities, codes, costs),
+        Belief.in_probabilities(probabilities),
+        rare,
+        rule=rule,
+        shares_from=probabilities.how,
+        costs=costs,
+        given=probabilities.mean if probabilities.is_given else None,
+        target=target,
+    )
+    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
+
+
+def confidence_of(p: FloatArray, codes: IntArray) -> FloatArray:
+    """Probability of each item's decided class, of the likeliest where there is no answer, (n)."""
+    own = picked(p, codes)
+    return np.asarray(np.where(codes == ABSTAINED, p.max(axis=1, initial=0.0), own))
+
+
+def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatArray:
+    """Expected cost of each item's decision, (n); without an answer, that of the best there is."""
+    table = p @ costs
+    own = picked(table, codes)
+    return np.asarray(np.where(codes == ABSTAINED, table.min(axis=1, initial=np.inf), own))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# in figures
+
+
+def class_figures(
+    classes: NDArray[Any], labels: IntArray, class_votes: IntArray, n_items: int
+) -> dict[str, dict[str, Any]]:
+    """Of every class: items that got it, their share, and the share of the votes."""
+    n_votes = max(int(class_votes.sum()), 1)
+    return {
+        str(name): {
+            "tasks": int(count),
+            "share_of_tasks": float(count / max(n_items, 1)),
+            "share_of_votes": float(part / n_votes),
+        }
+        for name, count, part in zip(classes.tolist(), labels, class_votes, strict=True)
+    }
+
+
+def decision_figures(decision: Decision) -> dict[str, Any]:
+    """What a decision expects, in figures; a figure that there is not is None."""
+
+    def number(value: float) -> float | None:
+        return None if value != value else float(value)
+
+    def figure(name: str, found: Expected) -> dict[str, Any]:
+        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
+
+    per_class = {
+        str(one.name): {
+            **figure("share", one.prevalence),
+            **figure("expected_recall", one.recall),
+            **figure("expected_precision", one.precision),
+            "unknown_without_an_audit": [
+                what
+                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
+                if found.value == found.value and not found.is_told
+            ],
+        }
+        for one in decision.expected
+    }
+    figures: dict[str, Any] = {
+        "rule": decision.rule,
+        "how": decision.how,
+        "classes": per_class,
+        **figure("expected_accuracy", decision.accuracy),
+        "n_abstained": decision.n_abstained,
+        "expected_cost": decision.expected_cost,
+    }
+    if decision.target is not None:
+        target = decision.target
+        # JSON has no infinity, which is the threshold where nothing needs a flag.
+        threshold = target.threshold if target.threshold < float("inf") else None
+        figures["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
+    return figures

@@ -1,0 +1,352 @@
+"""What to expect of labels: recall, precision and prevalence of a class, and the accuracy of all labels.
+
+People share misconceptions, and votes cannot show that: probabilities that take every vote at its word are too sure,
+and no probability says how many items of a class there really are. So what to expect of labels is read off a curve
+that may be flatter, and higher or lower, than the probabilities ``p_i`` of the class, whose mean is ``f``:
+
+    logit P(item i is of the class) = c + b logit p_i,     c such that the mean is expit(logit f + d)
+    (d, log b) ~ t_4(mean, covariance)
+
+``d`` says how far the share of the class is off, ``b`` how well the probabilities separate the items. Their
+distribution was learnt from real crowds with known truth (``benchmarks/expectations.py``, which also shows that the
+intervals cover on crowds that had no part in it). Every draw of ``(d, b)`` is a crowd like the real ones; in each, the
+items of the class are drawn, and recall, precision and prevalence counted. Intervals are quantiles of these counts.
+Where one is so wide that it says nothing, the figure is unknown without an audit.
+
+All of it is computed from counts of items by how probable they are (:class:`ClassCounts`), which add up over any split
+of the items: threads, files or machines. These are expectations, never promises: a crowd may be worse than all that
+were seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
+from rarevote.decide.probabilities import Probabilities
+
+BoolArray = NDArray[np.bool_]
+
+#: Share of intervals that should contain the truth.
+COVERAGE = 0.9
+#: An interval wider than this says nothing.
+WIDEST = 0.75
+#: What stands in place of a figure whose interval says nothing.
+UNKNOWN = "unknown without an audit"
+
+_N_DRAWS = 500
+_FREEDOM = 4.0
+_EDGE = 1e-3  # no vote is worth more than this
+_STEP = 0.1  # items whose logits round to the same multiple of this share a probability
+_MIDDLE = int(np.rint(np.log((1.0 - _EDGE) / _EDGE) / _STEP))
+#: how many different probabilities there are
+N_BINS = 2 * _MIDDLE + 1
+_MAX_STEPS, _TOLERANCE = 60, 1e-6
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How far probabilities are believed: ``(d, log b) ~ t_4(mean, covariance)``.
+
+    Attributes:
+        mean: of ``d`` and ``log b``.
+        covariance: scale of ``d``, of both, of ``log b``, as variances.
+    """
+
+    mean: tuple[float, float]
+    covariance: tuple[float, float, float]
+
+    def draws(self, n_draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Shifts ``d`` and slopes ``b``, (n_draws) each."""
+        of_d, both, of_b = self.covariance
+        root = np.array([[of_d**0.5, 0.0], [both / of_d**0.5, (of_b - both**2 / of_d) ** 0.5]])
+        heavy = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, (n_draws, 1)))
+        d, log_b = (np.array(self.mean) + heavy * (rng.standard_normal((n_draws, 2)) @ root.T)).T
+        return d, np.exp(np.clip(log_b, -3.0, 2.0))
+
+
+# Learnt on all 31 datasets, every source group with the same weight: benchmarks/expectations.py.
+#: for the rarest class, on the probabilities of the default method
+DEFAULT = Curve((-0.131, 0.197), (0.125, 0.041, 0.198))
+#: for the rarest class, on those of other methods
+TEMPERED = Curve((-0.131, 0.197), (0.125, 0.041, 0.198))
+#: for the label of every item, which has no slope to speak of
+DEFAULT_LABELS = Curve((0.011, 0.0), (0.446, 0.0, 1e-9))
+TEMPERED_LABELS = Curve((0.011, 0.0), (0.446, 0.0, 1e-9))
+
+
+class Belief(NamedTuple):
+    """How far the probabilities of a fit are believed: of a class, and of labels."""
+
+    of_class: Curve
+    of_labels: Curve
+
+    @classmethod
+    def in_probabilities(cls, probabilities: Probabilities) -> Belief:
+        """As learnt for the method that they are of."""
+        if probabilities.is_default:
+            return cls(DEFAULT, DEFAULT_LABELS)
+        return cls(TEMPERED, TEMPERED_LABELS)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
+
+    Attributes:
+        value: the median.
+        low: lower end.
+        high: upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the interval says anything; if not, the figure is unknown without an audit."""
+        return bool(self.high - self.low <= WIDEST)
+
+    @property
+    def words(self) -> str:
+        """The figure for a person.
+
+        >>> Expected(0.9, 0.8, 0.95).words, Expected(0.5, 0.1, 0.9).words
+        ('0.90 (0.80 to 0.95)', 'unknown without an audit')
+        """
+        if self.value != self.value:
+            return "-"
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})" if self.is_told else UNKNOWN
+
+    @property
+    def rest(self) -> Expected:
+        """One minus the figure."""
+        return Expected(1.0 - self.value, 1.0 - self.high, 1.0 - self.low)
+
+
+NOTHING = Expected(np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What to expect of the labels of one class.
+
+    Attributes:
+        name: the class.
+        recall: share of the items of the class that got its label.
+        precision: share of the items with its label that are of the class; NaN if no item got it.
+        prevalence: share of the items that are of the class.
+    """
+
+    name: Any
+    recall: Expected
+    precision: Expected
+    prevalence: Expected
+
+
+class ClassCounts(NamedTuple):
+    """Items by how probable something is; they add up over any split of the items.
+
+    Attributes:
+        open: items of which it is not known, by bin of the probability and by kind, (N_BINS, n_kinds).
+        known: items of which it is known to be true, by kind, (n_kinds).
+    """
+
+    open: IntArray
+    known: IntArray
+
+
+def bin_of(probability: FloatArray) -> IntArray:
+    """The bin that each probability falls into, (n)."""
+    p = np.clip(probability, _EDGE, 1.0 - _EDGE)
+    return np.rint(np.log(p / (1.0 - p)) / _STEP).astype(np.int64) + _MIDDLE
+
+
+def logit_of(bins: IntArray) -> FloatArray:
+    """The log odds that the items of a bin share."""
+    return np.asarray((bins - _MIDDLE) * _STEP, dtype=np.float64)
+
+
+def count_items(
+    probability: FloatArray, is_true: BoolArray, known: BoolArray, kind: IntArray, n_kinds: int
+) -> ClassCounts:
+    """Count items by how probable something is.
+
+    Args:
+        probability: that it is true, (n).
+        is_true: whether it is, of items of which that is known, (n).
+        known: which items those are, (n).
+        kind: kind of every item, (n).
+        n_kinds: number of kinds.
+    """
+    cell = bin_of(probability[~known]) * n_kinds + kind[~known]
+    counted = np.bincount(cell, minlength=N_BINS * n_kinds).reshape(N_BINS, n_kinds)
+    return ClassCounts(counted, np.bincount(kind[known & is_true], minlength=n_kinds))
+
+
+def count_class(probabilities: Probabilities, number: int, flagged: BoolArray) -> ClassCounts:
+    """Count the items by how probable a class is and by whether they are flagged."""
+    gold = probabilities.gold
+    return count_items(probabilities.p[:, number], gold == number, gold >= 0, flagged.astype(np.int64), 2)
+
+
+def count_labels(probabilities: Probabilities, codes: IntArray) -> tuple[ClassCounts, int]:
+    """Count the items with a label by how probable it is; and how many those are."""
+    rows = np.flatnonzero(codes >= 0)
+    gold, own = probabilities.gold[rows], codes[rows]
+    one_kind = np.zeros(rows.size, dtype=np.int64)
+    return count_items(probabilities.p[rows, own], gold == own, gold >= 0, one_kind, 1), rows.size
+
+
+def expectations_from(
+    name: Any, counts: ClassCounts, n_flagged: int, n_items: int, curve: Curve, given: float | None = None
+) -> Expectations:
+    """What to expect of the labels of one class.
+
+    Args:
+        name: of the class.
+        counts: the items by how probable the class is and by whether they are flagged (second column).
+        n_flagged: items that got its label.
+        n_items: all items.
+        curve: how far the probabilities are believed.
+        given: the share of the class, where that is known.
+    """
+    hits = drawn_counts(counts, curve, given)
+    found = hits[:, 1]
+    # How many items are of the class does not depend on which are flagged: drawn apart, it is the same for every rule.
+    merged = ClassCounts(counts.open.sum(axis=1, keepdims=True), counts.known.sum(keepdims=True))
+    total = drawn_counts(merged, curve, given)[:, 0]
+    return Expectations(
+        name,
+        expected(found, hits.sum(axis=1)),
+        expected(found, np.full(len(found), n_flagged)),
+        expected(total, np.full(len(total), n_items)),
+    )
+
+
+def expectations(
+    probabilities: Probabilities, codes: IntArray, number: int, *, curve: Curve | None = None
+) -> Expectations:
+    """What to expect of the labels of one class.
+
+    Args:
+        probabilities: of all items, and which are known.
+        codes: class number of every item, -1 for no answer, (n).
+        number: the class.
+        curve: how far the probabilities are believed; what was learnt from real crowds if not given.
+    """
+    flagged = codes == number
+    return expectations_from(
+        probabilities.classes[number],
+        count_class(probabilities, number, flagged),
+        int(flagged.sum()),
+        len(probabilities),
+        curve or Belief.in_probabilities(probabilities).of_class,
+        given_share(probabilities, number),
+    )
+
+
+def majority_recall(probabilities: Probabilities, votes: FloatArray, number: int) -> Expected:
+    """The recall of a class that a majority vote would have, by the same draws; ``votes`` are (n, K)."""
+    gold = probabilities.gold
+    by_votes = (first_of_best(votes) == number) & (votes[:, number] > 0)
+    flagged = np.where(gold >= 0, gold == number, by_votes)
+    codes = np.where(flagged, number, -1)
+    return expectations(probabilities, codes, number).recall
+
+
+def given_share(probabilities: Probabilities, number: int) -> float | None:
+    """The share of a class, where it was given."""
+    return float(probabilities.mean[number]) if probabilities.is_given else None
+
+
+def expected_accuracy(probabilities: Probabilities, codes: IntArray, *, curve: Curve | None = None) -> Expected:
+    """Share of the labels that are right, items without one left out."""
+    counts, n_labels = count_labels(probabilities, codes)
+    return accuracy_from(counts, n_labels, curve or Belief.in_probabilities(probabilities).of_labels)
+
+
+def accuracy_from(counts: ClassCounts, n_labels: int, curve: Curve) -> Expected:
+    """Share of ``n_labels`` labels that are right, from their counts by how probable they are."""
+    hits = drawn_counts(counts, curve)[:, 0]
+    return expected(hits, np.full(len(hits), n_labels))
+
+
+def believed(probabilities: Probabilities, number: int) -> FloatArray:
+    """Probability that each item is of a class, as far as probabilities of real crowds are believed, (n).
+
+    The median over the draws, each a crowd like the real ones.
+    """
+    gold = probabilities.gold
+    bins = bin_of(probabilities.p[gold < 0, number])
+    used, group, size = np.unique(bins, return_inverse=True, return_counts=True)
+    curve = Belief.in_probabilities(probabilities).of_class
+    rates_drawn = drawn_rates(logit_of(used), size, curve, np.random.default_rng(4), given_share(probabilities, number))
+    found = (gold == number).astype(np.float64)
+    found[gold < 0] = np.median(rates_drawn, axis=0)[group.reshape(-1)]
+    return np.asarray(found)
+
+
+def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) -> FloatArray:
+    """How many items of each kind it is true of, in every draw, (n_draws, n_kinds); the same draws at every call.
+
+    Args:
+        counts: the items.
+        curve: how far the probabilities are believed.
+        given: the share of items that it is true of, where that is known.
+    """
+    rng = np.random.default_rng(4)
+    used = np.flatnonzero(counts.open.sum(axis=1))
+    of_kind = counts.open[used]
+    rate = drawn_rates(logit_of(used), of_kind.sum(axis=1), curve, rng, given)
+    hits = np.stack([rng.binomial(of_kind[:, k], rate).sum(axis=1) for k in range(of_kind.shape[1])], axis=1)
+    return np.asarray(hits + counts.known, dtype=np.float64)
+
+
+def drawn_rates(
+    logit: FloatArray, size: IntArray, curve: Curve, rng: np.random.Generator, given: float | None = None
+) -> FloatArray:
+    """Share of the items of each bin that it is true of, in every draw, (n_draws, n_bins)."""
+    d, b = curve.draws(_N_DRAWS, rng)
+    share = float(sigmoid(logit) @ size / max(size.sum(), 1)) if given is None else given
+    share = min(max(share, _EDGE), 1.0 - _EDGE)
+    return rates(logit, size, sigmoid(np.log(share / (1.0 - share)) + (d if given is None else 0.0 * d)), b)
+
+
+def rates(logit: FloatArray, size: IntArray, share: FloatArray, slope: FloatArray) -> FloatArray:
+    """Share of the items of each bin that it is true of, for every share in all and every slope, (n_slopes, n_bins).
+
+    Solves ``mean expit(c + slope logit) = share`` for ``c``.
+    """
+    if not size.size:
+        return np.empty((len(slope), 0))
+    weight = size / size.sum()
+    tilted = slope[:, None] * logit
+    # Newton's method, within bounds that close in: the mean rate grows with c.
+    c = np.log(share / (1.0 - share)) - tilted @ weight
+    low, high = np.full(len(c), -60.0), np.full(len(c), 60.0)
+    for _ in range(_MAX_STEPS):
+        rate = sigmoid(c[:, None] + tilted)
+        excess = rate @ weight - share
+        if np.abs(excess).max() < _TOLERANCE:
+            break
+        low, high = np.where(excess < 0, c, low), np.where(excess > 0, c, high)
+        stepped = c - excess / np.maximum((rate * (1.0 - rate)) @ weight, 1e-12)
+        c = np.where((stepped > low) & (stepped < high), stepped, (low + high) / 2)
+    return rate
+
+
+def expected(part: FloatArray, whole: FloatArray) -> Expected:
+    """Median and ends of a ratio over the draws in which there is anything to speak of."""
+    seen = whole > 0
+    if not seen.any():
+        return NOTHING
+    ratio = part[seen] / whole[seen]
+    tail = (1.0 - COVERAGE) / 2
+    low, middle, high = np.quantile(ratio, [tail, 0.5, 1.0 - tail]).tolist()
+    return Expected(middle, low, high)

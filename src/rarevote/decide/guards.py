@@ -1,0 +1,243 @@
+"""Guards: where a crowd cannot answer, and where a method's answer should not be believed.
+
+What they need of the votes are sums (:class:`Survey`), so that they are the same wherever the votes are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import some_names
+from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.rare import RareClass
+from rarevote.crowd.words import percent
+from rarevote.decide.rules import Part
+from rarevote.errors import how
+
+# With so many of the tasks in the hands of one person each, nothing tells who is right.
+_ALMOST_ALL = 0.95
+# From this share of the items with a single vote on, that is said.
+_MANY_SINGLE = 0.5
+# Labels that nobody voted for on the task: from this share of the tasks on, the method explains the votes away.
+_MANY_UNVOTED = 0.01
+_MIN_UNVOTED = 3
+# Fewer labels than this speak for themselves. None of the 35 real crowds agrees less than this on its rare class;
+# simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
+_MIN_LABELLED = 10
+_LITTLE_AGREEMENT = 0.05
+# How far the shares of the labels may be from those of the votes (half the sum of the differences).
+_FAR = 0.2
+_SILENCES = (
+    "unsure", "not sure", "unclear", "undecided", "uncertain", "skip", "skipped", "n/a", "na", "idk", "don't know",
+    "dont know", "do not know", "can't tell", "cant tell", "cannot tell", "can't say", "cannot say", "no answer",
+    "not applicable", "unknown", "?",
+)  # fmt: skip
+
+
+class Survey(NamedTuple):
+    """Sums over items that the guards need; those of two parts of a crowd add up, entry by entry.
+
+    Attributes:
+        n_voted: items with votes.
+        n_several: items on which at least two annotators voted.
+        n_single: items with a single vote.
+        own_labels: items that the method itself gives each class, (K).
+        n_own_unvoted: own labels without a vote on their item.
+        pairs: of the rare class with ``v_i`` of the ``n_i`` votes on item i: sums of ``v_i (v_i - 1)``,
+            ``v_i (n_i - 1)`` and ``v_i``, (3).
+    """
+
+    n_voted: int
+    n_several: int
+    n_single: int
+    own_labels: IntArray
+    n_own_unvoted: int
+    pairs: FloatArray
+
+    @classmethod
+    def of(cls, part: Part, task_ptr: NDArray[np.int64], worker: NDArray[Any], rare: int) -> Survey:
+        """The sums over some items.
+
+        Args:
+            part: the items; those with votes come first.
+            task_ptr: where the votes of each item with votes begin, (n + 1).
+            worker: who cast them.
+            rare: number of the rare class.
+        """
+        n = len(task_ptr) - 1
+        votes, own, known = part.votes[:n], part.own[:n], part.gold[:n] >= 0
+        own = np.where(known, part.gold[:n], own)
+        mine, all_votes = votes[:, rare], np.diff(task_ptr).astype(np.float64)
+        return cls(
+            n,
+            n_tasks_of_several(task_ptr, worker),
+            int((all_votes == 1).sum()),
+            np.bincount(own[own >= 0], minlength=votes.shape[1]),
+            int((~picked(votes > 0, own) & ~known).sum()),
+            np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
+        )
+
+    def plus(self, other: Survey) -> Survey:
+        """The sums over the items of both."""
+        return Survey(
+            self.n_voted + other.n_voted,
+            self.n_several + other.n_several,
+            self.n_single + other.n_single,
+            self.own_labels + other.own_labels,
+            self.n_own_unvoted + other.n_own_unvoted,
+            self.pairs + other.pairs,
+        )
+
+
+def n_tasks_of_several(task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> int:
+    """Tasks on which at least two workers voted; every task has a vote."""
+    if len(task_ptr) < 2:
+        return 0
+    lowest = np.minimum.reduceat(worker, task_ptr[:-1])
+    return int((lowest != np.maximum.reduceat(worker, task_ptr[:-1])).sum())
+
+
+class CrowdSize(NamedTuple):
+    """What guards say of a crowd beside its sums.
+
+    Attributes:
+        workers: names of the workers.
+        classes: names of the classes.
+        class_votes: votes for each class, (K).
+        method: name of the method that is judged.
+        default_method: name of the method to compare it with.
+    """
+
+    workers: NDArray[Any]
+    classes: NDArray[Any]
+    class_votes: IntArray
+    method: str
+    default_method: str
+
+    @property
+    def n_votes(self) -> int:
+        """All votes."""
+        return int(self.class_votes.sum())
+
+
+def why_no_answer(workers: NDArray[Any], n_several: int, n_voted: int) -> str | None:
+    """Why no method can learn from these votes who is right, in words; None if one can."""
+    if not n_voted:
+        return None
+    if len(workers) == 1:
+        return f"all votes are by one annotator ({workers.tolist()[0]})"
+    if not n_several:
+        return "no two annotators voted on the same item"
+    if n_several <= (1.0 - _ALMOST_ALL) * n_voted:
+        return f"only {n_several:,} of {n_voted:,} items have votes of more than one annotator"
+    return None
+
+
+def no_answer_note(reason: str) -> str:
+    """What is done where no method can learn who is right, in words."""
+    return (
+        f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
+        "annotator on the same items, or gold, would help"
+    )
+
+
+def single_vote_note(n_single: int, n_voted: int) -> str | None:
+    """What to know where most items have a single vote, in words.
+
+    >>> single_vote_note(60, 100)
+    '60 of 100 items have a single vote, and their label is that vote: a second vote on them would help most'
+    >>> single_vote_note(40, 100) is None
+    True
+    """
+    if not n_voted or n_single < _MANY_SINGLE * n_voted:
+        return None
+    return (
+        f"{n_single:,} of {n_voted:,} items have a single vote, and their label is that vote: a second vote on them "
+        "would help most"
+    )
+
+
+def doubts(survey: Survey, crowd: CrowdSize) -> list[str]:
+    """What speaks against a method's own labels, in sentences; nothing for most."""
+    said = []
+    n_tasks, n_classes = survey.n_voted, len(crowd.classes)
+    votes_per_task = crowd.n_votes / max(n_tasks, 1)
+    default = how(f"method={crowd.default_method!r}", f"--method {crowd.default_method}")
+    instead = "" if crowd.method == crowd.default_method else f" Compare with the default ({default})."
+    if survey.n_own_unvoted >= max(_MIN_UNVOTED, _MANY_UNVOTED * n_tasks):
+        said.append(
+            f"{crowd.method} would give {survey.n_own_unvoted:,} of {n_tasks:,} items a label without a vote on the "
+            f"item: with {votes_per_task:.1f} votes per item over {n_classes} classes it explains disagreement away "
+            f"instead of weighing it.{instead}"
+        )
+    elif crowd.method == "cc-rasch" and n_classes >= 5 and votes_per_task < 3:
+        said.append(
+            f"{votes_per_task:.1f} votes per task over {n_classes} classes is very sparse: item difficulty can "
+            f"absorb all disagreement.{instead}"
+        )
+    labels = survey.own_labels / max(n_tasks, 1)
+    votes = crowd.class_votes / max(crowd.n_votes, 1)
+    if 0.5 * np.abs(labels - votes).sum() > _FAR:
+        k = int((labels - votes).argmax())
+        said.append(
+            f"{crowd.method} gives {percent(labels[k])} of the items to {crowd.classes[k]}, which has "
+            f"{percent(votes[k])} of the votes: so far apart, one of the two is wrong.{instead}"
+        )
+    return said
+
+
+def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: Any) -> str | None:
+    """What to know where annotators hardly agree on which items are of the rare class, in words.
+
+    Let ``v_i`` of the ``n_i`` votes on item i be for the class, ``p`` its share of all votes. Where one votes for it,
+    of the others on the item a share ``q = sum v_i (v_i - 1) / sum v_i (n_i - 1)`` does so too. The agreement beyond
+    chance is ``(q - p) / (1 - p)``, Fleiss' kappa of one category. A class that is rarer than people's mistakes has
+    next to none: its votes are mostly mistakes, and so are the labels, whatever the method.
+
+    Args:
+        pairs: as in :class:`Survey`.
+        n_votes: all votes.
+        n_labelled: how many items got its label.
+
+    >>> print(disagreement_note(np.array([0.0, 120.0, 40.0]), 160, 40, "defect")[:97])
+    annotators hardly agree on which items are defect: where one votes defect, 0% of the others do so
+    >>> disagreement_note(np.array([240.0, 240.0, 80.0]), 160, 20, "defect") is None
+    True
+    """
+    joined_pairs, all_pairs, mine = pairs.tolist()
+    if n_labelled < _MIN_LABELLED or not all_pairs:
+        return None
+    share, joined = mine / n_votes, joined_pairs / all_pairs
+    if joined - share >= _LITTLE_AGREEMENT * (1.0 - share):
+        return None
+    return (
+        f"annotators hardly agree on which items are {name}: where one votes {name}, {percent(joined)} of the others "
+        f"do so too, and {percent(share)} do anywhere. Most of the {n_labelled:,} items labelled {name} are probably "
+        "not: look at them before acting on them, the most probable first"
+    )
+
+
+def rare_note(survey: Survey, crowd: CrowdSize, rare: RareClass, n_labelled: int) -> str | None:
+    """What to know about the labels of the rare class, in words; ``n_labelled`` items got it that are not known."""
+    return disagreement_note(survey.pairs, crowd.n_votes, n_labelled, rare.name) if rare.is_rare else None
+
+
+def silences(classes: NDArray[Any]) -> list[Any]:
+    """Classes whose names look like no vote at all, such as "unsure" or "n/a".
+
+    >>> silences(np.array(["defect", "Not sure", "sound"], dtype=object))
+    ['Not sure']
+    """
+    return [name for name in classes.tolist() if isinstance(name, str) and name.strip().casefold() in _SILENCES]
+
+
+def silence_note(classes: NDArray[Any]) -> str | None:
+    """The proposal to leave such answers out, in words."""
+    found = silences(classes)
+    if not found or len(found) == len(classes):
+        return None
+    options = how(f"abstain={found[:3]}", " ".join(f'--abstain "{name}"' for name in found[:3]))
+    return f"{some_names(found)} looks like no vote, but counts as a class: {options} leaves it out"

@@ -1,0 +1,272 @@
+"""The one probability of every item and class, from whatever a method computes.
+
+A posterior takes every vote at its word, as if annotators erred independently: it is too sure, the more so the more
+votes an item has. What is reported instead discounts further votes and leaves room for lapses. With ``g`` the shares of
+the classes among all votes, ``v_i`` the votes on item ``i``, and ``q_i`` the posterior of a method whose class prior is
+``pi`` (uniform where it has none)::
+
+    L_ik = log max(q_ik, 1e-12) - log pi_k
+    p_ik ∝ g_k exp(L_ik / (1 + 0.2 (v_i - 1)))
+    reported: 0.95 p_ik + 0.05 f_k,      f = mean_i p_i
+
+A vote has no posterior. With ``w_ik`` the weights of the votes for class ``k``, scaled so that an item's sum to
+``v_i``, it reports ``(w_ik + g_k) / (v_i + 1)``. Items with gold are certain, and an item without votes has ``f``.
+
+Everything that shows or uses a probability reads :class:`Probabilities`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import in_kind, some_names, unmatched
+from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
+from rarevote.errors import ParameterError
+
+#: "estimate" (the probabilities as reported), "gold" (shares among known items), or the shares themselves.
+Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
+
+DISCOUNT, LAPSE = 0.2, 0.05
+_LEAST = 1e-12  # of a posterior, before its logarithm
+_CELLS = 1 << 16  # at a time: the work arrays stay in the cache
+
+
+class Calibrator(ABC):
+    """From what a method computes for some items to the probabilities that are reported.
+
+    Two steps, so that items may be anywhere: :meth:`discounted` needs an item alone, :meth:`reported` the mean of the
+    first over all items.
+    """
+
+    @abstractmethod
+    def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
+        """Probabilities before lapses, (n, K), of items with ``n_votes`` votes each, (n)."""
+
+    def reported(self, discounted: FloatArray, mean: FloatArray) -> FloatArray:
+        """What is reported, (n, K), where ``mean`` is that of all discounted probabilities, (K)."""
+        del mean
+        return discounted
+
+    def widened(self, kept: IntArray, n_classes: int) -> Calibrator:
+        """The same where there are further classes that nothing is known of; most methods cannot have any."""
+        del kept, n_classes
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Tempered(Calibrator):
+    """For a posterior: further votes are discounted, and there are lapses.
+
+    Attributes:
+        vote_shares: share of each class among all votes, ``g``, (K).
+        prior: class prior of the posterior, ``pi``, (K).
+    """
+
+    vote_shares: FloatArray
+    prior: FloatArray
+
+    def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
+        """``p_ik ∝ g_k exp(L_ik / (1 + 0.2 (v_i - 1)))``."""
+        n, n_classes = posterior.shape
+        found = np.empty((n, n_classes))
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(self.vote_shares)
+        log_prior = np.log(np.maximum(self.prior, _LEAST))
+        rows = max(_CELLS // max(n_classes, 1), 1)
+        for begin in range(0, n, rows):
+            part = slice(begin, begin + rows)
+            evidence = np.log(np.maximum(posterior[part], _LEAST), dtype=np.float64) - log_prior
+            scores = evidence / (1.0 + DISCOUNT * (n_votes[part, None] - 1.0)) + log_shares
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            found[part] = weights / weights.sum(axis=1, keepdims=True)
+        return found
+
+    def reported(self, discounted: FloatArray, mean: FloatArray) -> FloatArray:
+        """``0.95 p + 0.05 f``."""
+        return np.asarray((1.0 - LAPSE) * discounted + LAPSE * mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed(Calibrator):
+    """For shares of weighted votes: one more vote, split as all votes are.
+
+    Attributes:
+        vote_shares: share of each class among all votes, ``g``, (K).
+    """
+
+    vote_shares: FloatArray
+
+    def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
+        """``(w_ik + g_k) / (v_i + 1)``, where the posterior is ``w_ik / v_i``."""
+        votes = n_votes[:, None].astype(np.float64)
+        return np.asarray((votes * posterior + self.vote_shares) / (votes + 1.0))
+
+    def widened(self, kept: IntArray, n_classes: int) -> Smoothed:
+        """A class without votes has no share of them."""
+        shares = np.zeros(n_classes)
+        shares[kept] = self.vote_shares
+        return Smoothed(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class AsReported(Calibrator):
+    """For a method that reports calibrated probabilities itself, its ``mean`` given."""
+
+    def discounted(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
+        """The method's own."""
+        del n_votes
+        return posterior
+
+
+class Calibration(NamedTuple):
+    """How a fit reports probabilities, with what it knows of all its items.
+
+    Attributes:
+        calibrator: from what the method computes to what is reported.
+        mean: mean probability of every class over the items of the fit, before lapses, (K).
+    """
+
+    calibrator: Calibrator
+    mean: FloatArray
+
+    def of_new(self, posterior: FloatArray, n_votes: IntArray) -> FloatArray:
+        """What is reported of items that the fit did not see, (n, K)."""
+        return self.calibrator.reported(self.calibrator.discounted(posterior, n_votes), self.mean)
+
+    def widened(self, kept: IntArray, n_classes: int) -> Calibration:
+        """The same where there are further classes, without a vote in the fit; ``kept`` are the numbers of the old."""
+        mean = np.zeros(n_classes)
+        mean[kept] = self.mean
+        return Calibration(self.calibrator.widened(kept, n_classes), mean)
+
+
+def certain(probabilities: FloatArray, gold: NDArray[Any]) -> FloatArray:
+    """The probabilities with known items at 0 and 1; ``gold`` has the class of each or -1, (n), or is empty."""
+    rows = np.flatnonzero(gold >= 0)
+    if not rows.size:
+        return probabilities
+    found = probabilities.copy()
+    found[rows] = np.eye(probabilities.shape[1])[gold[rows]]
+    return found
+
+
+def calibrated(
+    calibrator: Calibrator, posterior: FloatArray, n_votes: IntArray, gold: NDArray[Any]
+) -> tuple[FloatArray, FloatArray]:
+    """The reported probabilities of all items with votes, (n, K), and their mean before lapses, (K).
+
+    Args:
+        calibrator: of the method.
+        posterior: what it computes, (n, K).
+        n_votes: votes on each item, (n).
+        gold: known class of each item or -1, (n), or empty.
+
+    Example:
+        >>> q = np.array([[0.9, 0.1], [0.001, 0.999]])
+        >>> p, mean = calibrated(Tempered(np.array([0.4, 0.6]), np.array([0.5, 0.5])), q, np.array([1, 6]), np.empty(0))
+        >>> p.round(3).tolist(), mean.round(3).tolist()
+        ([[0.837, 0.163], [0.042, 0.958]], [0.439, 0.561])
+    """
+    discounted = certain(calibrator.discounted(posterior, n_votes), gold)
+    mean = column_sums(discounted) / max(len(discounted), 1)
+    return certain(calibrator.reported(discounted, mean), gold), mean
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """The one probability of every item and class, and what is known beside it.
+
+    Attributes:
+        classes: names of the classes, (K).
+        p: probability of every class, (n, K); items with votes first, then those without; known items are 0 or 1.
+        mean: mean probability of every class, (K): what an item without votes has.
+        gold: known class of each item or -1, (n).
+        how: where the class shares come from, in words.
+        is_given: whether the class shares were given.
+        is_default: whether the default method reported them; how far they are believed depends on it.
+        blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
+    """
+
+    classes: NDArray[Any]
+    p: FloatArray
+    mean: FloatArray
+    gold: IntArray
+    how: str = "as the votes have them"
+    is_given: bool = False
+    is_default: bool = False
+    blind: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    @property
+    def ranking(self) -> FloatArray:
+        """What items are ranked by where gold vouches for a recall: a fit ranks its own gold above other items."""
+        return self.p if self.blind is None else self.blind
+
+    def first(self, n: int) -> Probabilities:
+        """Those of the first ``n`` items."""
+        if n == len(self):
+            return self
+        blind = None if self.blind is None else self.blind[:n]
+        return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind)
+
+    def with_shares(self, shares: Shares) -> Probabilities:
+        """The same where classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.
+
+        Args:
+            shares: "estimate" leaves them as they are; "gold" takes the shares among known items, which must then be a
+                random sample of all items; or the shares themselves, by class or in the order of the classes.
+
+        Raises:
+            ParameterError: shares that make no sense.
+        """
+        counts = np.bincount(self.gold[self.gold >= 0], minlength=len(self.classes)).astype(np.float64)
+        wanted, how = shares_wanted(shares, self.classes, counts)
+        if wanted is None:
+            return self
+        p = certain(reweighted(self.p, self.mean, wanted), self.gold)
+        blind = None if self.blind is None else reweighted(self.blind, self.mean, wanted)
+        return replace(self, p=p, mean=wanted, how=how, is_given=shares != "gold", blind=blind)
+
+
+def reweighted(p: FloatArray, mean: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Probabilities whose classes have the shares ``mean``, where they have the shares ``wanted``: Bayes' rule."""
+    return normalise_rows(p * (wanted / np.maximum(mean, 1e-300)))
+
+
+def shares_wanted(shares: Shares, names: NDArray[Any], counts: FloatArray) -> tuple[FloatArray | None, str]:
+    """Shares of the classes (None to leave them), and where they come from in words."""
+    n_gold = int(counts.sum())
+    if isinstance(shares, str):
+        if shares == "estimate":
+            return None, ""
+        if shares != "gold":
+            raise ParameterError(f'prevalence must be "estimate", "gold" or shares of the classes, got {shares!r}')
+        if not n_gold:
+            raise ParameterError("prevalence from gold, but no task has a gold label")
+        smoothed = (counts + 0.5) / (n_gold + 0.5 * len(names))
+        return smoothed, f"from {n_gold:,} known tasks, taken as a random sample of all tasks"
+    if isinstance(shares, Mapping):
+        unknown = unmatched(list(shares), names)
+        if unknown:
+            raise ParameterError(f"prevalence: {unknown[0]!r} is not a class ({some_names(names.tolist())})")
+        by_name = dict(zip(in_kind(shares, names), shares.values(), strict=True))
+        missing = [name for name in names.tolist() if name not in by_name]
+        if len(missing) > 1:
+            raise ParameterError(f"prevalence lacks the classes {some_names(missing)}: at most one may be left out")
+        if missing:
+            by_name[missing[0]] = 1.0 - sum(by_name.values())
+        shares = [by_name[name] for name in names.tolist()]
+    given = np.asarray(shares, dtype=np.float64)
+    if given.shape != (len(names),):
+        raise ParameterError(f"prevalence must have {len(names)} shares, one per class, got {given.size}")
+    if not ((given > 0) & (given < 1)).all() or abs(given.sum() - 1.0) > 1e-6:
+        raise ParameterError(f"prevalence must be shares between 0 and 1 that sum to 1, got {given.tolist()}")
+    return given, "given"
