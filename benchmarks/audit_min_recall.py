@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from rarevote.meaning.decide import decide
 
 import rarevote
 from benchmarks import evidence
 from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import rarest, real_sets, real_votes
-from rarevote.meaning.decide import decide
 
 
 def runs(slug: str, n_gold: int, n_runs: int) -> list[Row]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rarevote.meaning.calibrate import calibrated
 
 from benchmarks import evidence
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.calibrate import calibrated
 from rarevote.meaning.vote_sampler import VoteSampler
 from rarevote.simulate.crowds import simulate_crowd
 

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
+from rarevote.meaning.decide import Decision, decide
 
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
-from rarevote.meaning.decide import Decision, decide
 from rarevote.meaning.review import review_gains
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_cc_rasch, simulate_crowd

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rarevote.meaning.calibrate import CalibratedPosterior
+from rarevote.meaning.expect import Curve, Expected, expectations, expected, expected_accuracy, grouped, rates
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -32,8 +34,6 @@ from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.io.read.frames import read_truth
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.expect import Curve, Expected, expectations, expected, expected_accuracy, grouped, rates
 from rarevote.study.datasets import find_dataset
 
 TARGET, GOLD_SHARE = 0.9, 0.05

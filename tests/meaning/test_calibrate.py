@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
 import rarevote.meaning.calibrate
+from numpy.typing import NDArray
+from rarevote.meaning.calibrate import calibrated, reweighted
+
 import rarevote.meaning.vote_sampler
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.calibrate import calibrated, reweighted
 from rarevote.meaning.vote_sampler import Votes, VoteSampler, are_settled
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
-
-from rarevote.crowd.annotations import Annotations
-from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
 from rarevote.meaning.costs import cost_matrix
 from rarevote.meaning.decide import ABSTAINED, Decision, decide
 from rarevote.meaning.expect import flag, gold_threshold
+from scipy import stats
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 

@@ -7,11 +7,11 @@ from math import exp, isnan, log
 
 import numpy as np
 import pytest
+from rarevote.meaning.calibrate import calibrate_fit, calibrated
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch, simulate_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.calibrate import calibrate_fit, calibrated
 from rarevote.meaning.diagnose import Diagnosis, diagnose
 from rarevote.meaning.items import relative_entropy
 from rarevote.meaning.truth import calibration_groups, wilson

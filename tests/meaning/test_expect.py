@@ -7,12 +7,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+import rarevote.meaning.expect
 from benchmarks import evidence
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
-
-import rarevote
-import rarevote.meaning.expect
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.expect import (
     COVERAGE,
@@ -28,6 +25,9 @@ from rarevote.meaning.expect import (
     grouped,
     rates,
 )
+from scipy import optimize, special, stats
+
+import rarevote
 
 AS_TOLD = Curve((0.0, 0.0), (1e-12, 0.0, 1e-12))
 

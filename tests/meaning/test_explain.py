@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rarevote.meaning.calibrate import calibrate_fit
 
 from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, MajorityVote
 from rarevote.errors import ParameterError
-from rarevote.meaning.calibrate import calibrate_fit
 from rarevote.meaning.explain import explain
-from rarevote.methods.base import WeighsVotes
+from rarevote.methods.evidence import WeighsVotes
 from tests.command import rarevote
 from tests.conftest import shortened_chains
 from tests.methods.test_saved_models import crowds

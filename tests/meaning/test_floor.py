@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rarevote.errors import ParameterError
 from rarevote.decide.floor import exact_share, floor_reviews, most_positives, positives_that_break
+from rarevote.errors import ParameterError
 
 
 def by_search(found: int, unflagged: int, target: Fraction, alpha: Fraction) -> int:

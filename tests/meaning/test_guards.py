@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rarevote.meaning.decide import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
+from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
 
 import rarevote
 from rarevote import Annotations
 from rarevote.crowd.numerics import is_rare
 from rarevote.errors import ParameterError, RarevoteWarning
-from rarevote.meaning.decide import AbstainBelow, Argmax, Balanced, Basis, LeastCost, MinRecall, parse_rule, rule_of
-from rarevote.meaning.guards import disagreement_note, doubts, silence_note, silences, why_no_answer
 from rarevote.methods.registry import METHODS
 from rarevote.simulate.files import example_files
 from tests.conftest import shortened_chains

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rarevote.meaning.decide import Balanced, parse_rule
 
 import rarevote as library
 from rarevote.errors import ParameterError
-from rarevote.meaning.decide import Balanced, parse_rule
 from rarevote.meaning.review import shared_load
 from rarevote.meaning.workers import recognition
 from rarevote.simulate.files import example_files

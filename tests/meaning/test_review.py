@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
+from rarevote.meaning.decide import decide
 
 from rarevote.api import Fitted
 from rarevote.cli.options.fit import DecisionArguments, parse_min_recall, parse_prevalence
@@ -17,8 +19,6 @@ from rarevote.cli.show import decision_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.crowd import Crowd
-from rarevote.meaning.calibrate import CalibratedPosterior, calibrated
-from rarevote.meaning.decide import decide
 from rarevote.meaning.review import argilla_records, label_studio_tasks, plan_review, review_columns, review_gains
 from rarevote.methods.cc_rasch.estimator import CCRasch
 from rarevote.methods.majority import MajorityVote

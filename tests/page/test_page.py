@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from rarevote.meaning.calibrate import calibrated
 
 from rarevote import MajorityVote
-from rarevote.meaning.calibrate import calibrated
 from rarevote.page.report import write_report
 from tests.page.conftest import Watched
 from tests.page.crowds import FORMULA, HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT

@@ -42,7 +42,7 @@ from rarevote.decide.decider import Deciding
 from rarevote.decide.decision import class_figures, decision_figures, expected_decision
 from rarevote.decide.expectations import Belief
 from rarevote.decide.guards import CrowdSize
-from rarevote.decide.probabilities import Calibration, Probabilities, Shares, shares_wanted
+from rarevote.decide.probabilities import FitCalibration, Probabilities, Shares, shares_wanted
 from rarevote.decide.rules import OwnLabels, Rule, parse_rule, rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
@@ -391,7 +391,7 @@ def _labelled(
     calibration = model.calibration_
     if calibration is None:
         mass = engine.ask(SumProbabilities(reported))
-        calibration = Calibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
+        calibration = FitCalibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
         model = model._about_workers(crowd.workers, crowd.classes, model._result, calibration)
     wanted, shares_from = shares_wanted(how.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     reported = replace(reported, mean=calibration.mean, wanted=wanted)

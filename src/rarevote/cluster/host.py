@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, column_sums, first_of_best
-from rarevote.decide.decider import Decider, Deciding, Labelled
-from rarevote.decide.decider import Sums as DecidingSums
+from rarevote.decide.decider import CrowdSums, Decider, Deciding, Labelled
 from rarevote.decide.decision import DecisionCounts, confidence_of
 from rarevote.decide.probabilities import Calibrator, Probabilities, certain, reweighted
-from rarevote.decide.rules import Part
+from rarevote.decide.rules import ItemBatch
 from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -336,7 +335,7 @@ class Reported:
         found = self.calibrator.discounted(self.posterior(state), np.diff(state.shard.task_ptr))
         return certain(found, state.shard.gold)
 
-    def part(self, state: ShardState[Any, Any, Any]) -> Part:
+    def part(self, state: ShardState[Any, Any, Any]) -> ItemBatch:
         """What is known about the tasks of a shard."""
         shard, posterior = state.shard, self.posterior(state)
         votes = partial(shard.votes, posterior.shape[1])
@@ -348,7 +347,7 @@ class Reported:
         own = np.empty(0, dtype=np.int64)
         if self.own_from_posterior:
             own = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
-        return Part(p, votes(), own, gold, p)
+        return ItemBatch(p, votes(), own, gold, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,10 +368,10 @@ class Look(Operation):
     how: Reported
     deciding: Deciding
 
-    def perform(self, host: Host) -> list[DecidingSums]:
+    def perform(self, host: Host) -> list[CrowdSums]:
         """Sums for each shard."""
 
-        def one(state: ShardState[Any, Any, Any]) -> DecidingSums:
+        def one(state: ShardState[Any, Any, Any]) -> CrowdSums:
             part = self.deciding.with_own(self.how.part(state))
             begin = state.shard.task_ptr - state.shard.task_ptr[0]
             return self.deciding.look(part, begin, state.shard.worker)

@@ -23,7 +23,7 @@ from rarevote.crowd.rare import RareClass
 from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
 from rarevote.decide.guards import (
     CrowdSize,
-    Survey,
+    VoteSurvey,
     doubts,
     no_answer_note,
     rare_note,
@@ -33,7 +33,7 @@ from rarevote.decide.guards import (
 )
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
-from rarevote.decide.rules import ABSTAINED, FlagAbove, MinRecall, Part, Rule, TheVotes
+from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, Rule, TheVotes
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -72,7 +72,7 @@ class Decided(NamedTuple):
     cannot_answer: bool
 
 
-class Sums(NamedTuple):
+class CrowdSums(NamedTuple):
     """What some items tell the decider; those of two parts add up, entry by entry.
 
     Attributes:
@@ -81,12 +81,12 @@ class Sums(NamedTuple):
             those that may be flagged, (2, N_BINS).
     """
 
-    survey: Survey
+    survey: VoteSurvey
     of_target: IntArray
 
-    def plus(self, other: Sums) -> Sums:
+    def plus(self, other: CrowdSums) -> CrowdSums:
         """The sums over the items of both."""
-        return Sums(self.survey.plus(other.survey), self.of_target + other.of_target)
+        return CrowdSums(self.survey.plus(other.survey), self.of_target + other.of_target)
 
 
 class Labelled(NamedTuple):
@@ -139,7 +139,7 @@ class Decider:
     def _promises(self) -> bool:
         return isinstance(self.rule, FlagAbove) and self.rule.promised
 
-    def codes(self, part: Part) -> tuple[IntArray, int]:
+    def codes(self, part: ItemBatch) -> tuple[IntArray, int]:
         """Class number of each item, -1 for no answer; and of how many the first choice had no vote."""
         n, n_classes = part.p.shape
         codes = np.empty(n, dtype=np.int64)
@@ -151,7 +151,7 @@ class Decider:
             n_guarded += guarded
         return codes, n_guarded
 
-    def _some(self, part: Part) -> tuple[IntArray, int]:
+    def _some(self, part: ItemBatch) -> tuple[IntArray, int]:
         known, voted = part.gold >= 0, part.votes > 0
         codes = self.rule.choose(part, self.shares)
         refused = (codes >= 0) & ~picked(voted, codes) & ~known & voted.any(axis=1)
@@ -198,19 +198,19 @@ class Deciding:
         """The class with a recall target, and the target."""
         return one_target(self.rule.wanted, self.crowd.classes) if isinstance(self.rule, MinRecall) else None
 
-    def with_own(self, part: Part) -> Part:
+    def with_own(self, part: ItemBatch) -> ItemBatch:
         """The items with the method's own labels, where these follow from the probabilities."""
         if len(part.own) or not len(part.p):
             return part
         own, _ = Decider(self.own, self.shares).codes(part._replace(own=np.full(len(part.p), ABSTAINED)))
         return part._replace(own=own)
 
-    def look(self, part: Part, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> Sums:
-        """What these items tell; see :meth:`Survey.of`."""
-        survey = Survey.of(part, task_ptr, worker, self.rare.code)
-        return Sums(survey, self._may_be_flagged(part))
+    def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
+        """What these items tell; see :meth:`VoteSurvey.of`."""
+        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code)
+        return CrowdSums(survey, self._may_be_flagged(part))
 
-    def _may_be_flagged(self, part: Part) -> IntArray:
+    def _may_be_flagged(self, part: ItemBatch) -> IntArray:
         if self.wanted is None:
             return np.zeros((2, N_BINS), dtype=np.int64)
         k, _ = self.wanted
@@ -218,16 +218,16 @@ class Deciding:
         open_items = part.gold < 0
         return np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in (open_items, open_items & may)])
 
-    def may(self, part: Part) -> NDArray[np.bool_]:
+    def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
         assert self.wanted is not None
         return np.asarray((part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)) > 0)
 
-    def reason(self, survey: Survey) -> str | None:
+    def reason(self, survey: VoteSurvey) -> str | None:
         """Why the crowd cannot tell who is right, in words."""
         return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
 
-    def decider(self, sums: Sums, kth_largest: Callable[[int, int], float]) -> Decider:
+    def decider(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Decider:
         """How labels follow.
 
         Args:
@@ -239,7 +239,7 @@ class Deciding:
             return Decider(TheVotes(), self.shares, self.only_voted)
         return Decider(self._ready(sums, kth_largest), self.shares, self.only_voted)
 
-    def _ready(self, sums: Sums, kth_largest: Callable[[int, int], float]) -> Rule:
+    def _ready(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Rule:
         if self.wanted is None or not isinstance(self.rule, MinRecall):
             return self.rule.ready(self.crowd.classes)
         number, target = self.wanted
@@ -255,7 +255,7 @@ class Deciding:
     def _given(self, number: int) -> float | None:
         return None if self.given is None else float(self.given[number])
 
-    def labelled(self, decider: Decider, part: Part, codes: IntArray, n_guarded: int) -> Labelled:
+    def labelled(self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int) -> Labelled:
         """What came of these items."""
         K = len(self.crowd.classes)
         counted = ClassCounts(np.zeros((N_BINS, 2), dtype=np.int64), np.zeros(2, dtype=np.int64))
@@ -274,7 +274,7 @@ class Deciding:
             *counted,
         )
 
-    def outcome(self, decider: Decider, survey: Survey, found: Labelled) -> Decided:
+    def outcome(self, decider: Decider, survey: VoteSurvey, found: Labelled) -> Decided:
         """What was decided, labels left out."""
         reason = self.reason(survey)
         notes: list[Note] = []
@@ -367,7 +367,7 @@ def decide_crowd(
         not allow_unvoted,
         _vouching(rule, probabilities),
     )
-    part = deciding.with_own(Part(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking))
+    part = deciding.with_own(ItemBatch(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking))
     sums = deciding.look(part, crowd.task_ptr, crowd.worker)
 
     def kth_largest(number: int, k: int) -> float:

@@ -1,6 +1,6 @@
 """Guards: where a crowd cannot answer, and where a method's answer should not be believed.
 
-What they need of the votes are sums (:class:`Survey`), so that they are the same wherever the votes are.
+What they need of the votes are sums (:class:`VoteSurvey`), so that they are the same wherever the votes are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rarevote.crowd.names import some_names
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import percent
-from rarevote.decide.rules import Part
+from rarevote.decide.rules import ItemBatch
 from rarevote.errors import how
 
 # With so many of the tasks in the hands of one person each, nothing tells who is right.
@@ -37,7 +37,7 @@ _SILENCES = (
 )  # fmt: skip
 
 
-class Survey(NamedTuple):
+class VoteSurvey(NamedTuple):
     """Sums over items that the guards need; those of two parts of a crowd add up, entry by entry.
 
     Attributes:
@@ -58,7 +58,7 @@ class Survey(NamedTuple):
     pairs: FloatArray
 
     @classmethod
-    def of(cls, part: Part, task_ptr: NDArray[np.int64], worker: NDArray[Any], rare: int) -> Survey:
+    def of(cls, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], rare: int) -> VoteSurvey:
         """The sums over some items.
 
         Args:
@@ -80,9 +80,9 @@ class Survey(NamedTuple):
             np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
         )
 
-    def plus(self, other: Survey) -> Survey:
+    def plus(self, other: VoteSurvey) -> VoteSurvey:
         """The sums over the items of both."""
-        return Survey(
+        return VoteSurvey(
             self.n_voted + other.n_voted,
             self.n_several + other.n_several,
             self.n_single + other.n_single,
@@ -160,7 +160,7 @@ def single_vote_note(n_single: int, n_voted: int) -> str | None:
     )
 
 
-def doubts(survey: Survey, crowd: CrowdSize) -> list[str]:
+def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
     """What speaks against a method's own labels, in sentences; nothing for most."""
     said = []
     n_tasks, n_classes = survey.n_voted, len(crowd.classes)
@@ -198,7 +198,7 @@ def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: An
     next to none: its votes are mostly mistakes, and so are the labels, whatever the method.
 
     Args:
-        pairs: as in :class:`Survey`.
+        pairs: as in :class:`VoteSurvey`.
         n_votes: all votes.
         n_labelled: how many items got its label.
 
@@ -220,7 +220,7 @@ def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: An
     )
 
 
-def rare_note(survey: Survey, crowd: CrowdSize, rare: RareClass, n_labelled: int) -> str | None:
+def rare_note(survey: VoteSurvey, crowd: CrowdSize, rare: RareClass, n_labelled: int) -> str | None:
     """What to know about the labels of the rare class, in words; ``n_labelled`` items got it that are not known."""
     return disagreement_note(survey.pairs, crowd.n_votes, n_labelled, rare.name) if rare.is_rare else None
 

@@ -124,7 +124,7 @@ class AsReported(Calibrator):
         return posterior
 
 
-class Calibration(NamedTuple):
+class FitCalibration(NamedTuple):
     """How a fit reports probabilities, with what it knows of all its items.
 
     Attributes:
@@ -139,11 +139,11 @@ class Calibration(NamedTuple):
         """What is reported of items that the fit did not see, (n, K)."""
         return self.calibrator.reported(self.calibrator.discounted(posterior, n_votes), self.mean)
 
-    def widened(self, kept: IntArray, n_classes: int) -> Calibration:
+    def widened(self, kept: IntArray, n_classes: int) -> FitCalibration:
         """The same where there are further classes, without a vote in the fit; ``kept`` are the numbers of the old."""
         mean = np.zeros(n_classes)
         mean[kept] = self.mean
-        return Calibration(self.calibrator.widened(kept, n_classes), mean)
+        return FitCalibration(self.calibrator.widened(kept, n_classes), mean)
 
 
 def certain(probabilities: FloatArray, gold: NDArray[Any]) -> FloatArray:

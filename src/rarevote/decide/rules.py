@@ -1,7 +1,7 @@
 """Rules: how a label follows from the probabilities of an item, and what that trades.
 
 A rule is an object that says in words what it trades: the method's own label, the most probable class, balanced, least
-cost, a recall target, or no answer in doubt. It gets a :class:`Part` (what is known about some items) and gives a class
+cost, a recall target, or no answer in doubt. It gets a :class:`ItemBatch` (what is known about some items) and gives a class
 number per item. A new rule is one more class here and a line in :func:`rule_of`.
 """
 
@@ -30,7 +30,7 @@ DEFAULT_CAP = 10.0
 _TIE = 1e-12
 
 
-class Part(NamedTuple):
+class ItemBatch(NamedTuple):
     """What is known about some items.
 
     Attributes:
@@ -47,9 +47,9 @@ class Part(NamedTuple):
     gold: IntArray
     ranking: FloatArray
 
-    def rows(self, chosen: Any) -> Part:
+    def rows(self, chosen: Any) -> ItemBatch:
         """Some of the items."""
-        return Part(*(array[chosen] for array in self))
+        return ItemBatch(*(array[chosen] for array in self))
 
 
 def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
@@ -99,7 +99,7 @@ class Rule(ABC):
         """How it decides and what it trades, in words."""
 
     @abstractmethod
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """Class number of each item, -1 for no answer.
 
         Args:
@@ -137,7 +137,7 @@ class OwnLabels(Rule):
         """How it decides."""
         return "the method's own labels"
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The method's label; where that is not allowed, the most probable class that is."""
         if allowed is None:
             return part.own.astype(np.int64)
@@ -156,7 +156,7 @@ class Argmax(Rule):
         """How it decides."""
         return "the most probable class"
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the largest probability."""
         return best_class(part.p, part.votes, shares, allowed)
 
@@ -185,7 +185,7 @@ class Balanced(Rule):
         """What it trades."""
         return f"balanced: a miss is weighted by how rare the class is, up to {self.cap:g} false alarms"
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class whose probability most exceeds its share, weighed at most ``cap`` times."""
         return best_class(part.p * balance_weights(shares, float(self.cap)), part.votes, shares, allowed)
 
@@ -218,7 +218,7 @@ class LeastCost(Rule):
         """The rule with its costs as a matrix."""
         return LeastCost(self.costs(classes))
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the least expected cost; the rule is :meth:`ready`."""
         return best_class(-(part.p @ self.given), part.votes, shares, allowed)
 
@@ -246,7 +246,7 @@ class MinRecall(Rule):
         """Refuse targets of several classes, of none that exists, or out of range."""
         one_target(self.wanted, classes)
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """Needs a threshold, which depends on all items: see :class:`FlagAbove`."""
         raise NotImplementedError
 
@@ -271,12 +271,12 @@ class FlagAbove(Rule):
         """What it trades."""
         return f"a probability of at least {self.threshold:g}"
 
-    def flags(self, part: Part) -> BoolArray:
+    def flags(self, part: ItemBatch) -> BoolArray:
         """Which items reach the threshold, (n)."""
         score = part.ranking if self.promised else part.p
         return np.asarray(score[:, self.number] >= self.threshold)
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class where it reaches the threshold."""
         flagged = self.flags(part)
         if allowed is not None and not self.promised:
@@ -318,7 +318,7 @@ class AbstainBelow(Rule):
         """Those of the rule behind it."""
         return self.rule.stakes(classes, shares)
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The other rule's answer where it is probable enough."""
         codes = self.rule.choose(part, shares, allowed)
         return np.where(picked(part.p, codes) < self.below, ABSTAINED, codes)
@@ -335,7 +335,7 @@ class TheVotes(Rule):
         """How it decides."""
         return "the votes themselves"
 
-    def choose(self, part: Part, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the most votes."""
         del shares, allowed
         return np.asarray(part.votes.argmax(axis=1), dtype=np.int64)

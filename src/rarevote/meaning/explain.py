@@ -21,7 +21,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError
-from rarevote.methods.base import Estimator, WeighsVotes
+from rarevote.methods.base import Estimator
+from rarevote.methods.evidence import WeighsVotes
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9

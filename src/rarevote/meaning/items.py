@@ -23,7 +23,8 @@ from rarevote.decide.expectations import Expectations, Expected
 from rarevote.decide.rules import ABSTAINED
 from rarevote.meaning.jury import JuryCondition, jury_condition
 from rarevote.meaning.workers import Workers, logit
-from rarevote.methods.base import Estimator, WeighsVotes
+from rarevote.methods.base import Estimator
+from rarevote.methods.evidence import WeighsVotes
 
 
 @dataclass(frozen=True, eq=False)

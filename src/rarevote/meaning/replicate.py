@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray
-from rarevote.methods.base import Estimator, recognised
+from rarevote.methods.base import Estimator
+from rarevote.methods.evidence import recognised
 
 # Votes that are cast again, and numbers per vote and class that are held at a time.
 _MAX_VOTES = 400_000

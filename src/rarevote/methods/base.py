@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import Chooser, first_of_best, with_gold
 from rarevote.crowd.words import facts_html
-from rarevote.decide.probabilities import Calibration, Calibrator, Smoothed, Tempered, calibrated
+from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
@@ -122,7 +122,7 @@ class FitRecord:
     source: Origin
     fit: Fit
     gold: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    calibration: Calibration | None = None
+    calibration: FitCalibration | None = None
     delivered: dict[str, Any] = field(default_factory=dict)
 
 
@@ -225,7 +225,7 @@ class Estimator:
         return self
 
     def _about_workers(
-        self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit, calibration: Calibration | None = None
+        self, workers: NDArray[Any], classes: NDArray[Any], fit: Fit, calibration: FitCalibration | None = None
     ) -> Self:
         """A new estimator with these parameters and a fit of which only the workers are known, not the tasks."""
         made = type(self)().set_params(**self.get_params())
@@ -327,11 +327,11 @@ class Estimator:
         return self.posterior_
 
     @fitted_result
-    def _report(self) -> tuple[FloatArray, Calibration]:
+    def _report(self) -> tuple[FloatArray, FitCalibration]:
         crowd = self.annotations_
         calibrator = self._calibrator(crowd.class_votes / max(crowd.n_annotations, 1))
         p, mean = calibrated(calibrator, self._to_calibrate(), np.diff(crowd.task_ptr), self._fitted.gold)
-        return p, Calibration(calibrator, mean)
+        return p, FitCalibration(calibrator, mean)
 
     @property
     def reported_(self) -> FloatArray:
@@ -343,7 +343,7 @@ class Estimator:
         return self._report[0]  # type: ignore[no-any-return]
 
     @property
-    def calibration_(self) -> Calibration | None:
+    def calibration_(self) -> FitCalibration | None:
         """How probabilities are reported; None of a model that was saved by version 0.2, which did not keep it."""
         self._check_fitted()
         if self._fitted.annotations.n_annotations:
@@ -531,71 +531,3 @@ class EMEstimator(Estimator):
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,
             )
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What speaks for each class of one task.
-
-    Attributes:
-        log_prior: of every class, (n_classes).
-        of_votes: log probability of each vote under each class, (n_votes, n_classes); a constant per vote is free.
-        ability: probability that the worker behind each vote recognises each class, on a task of average difficulty,
-            (n_votes, n_classes).
-        difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None where the
-            method knows none.
-    """
-
-    log_prior: FloatArray
-    of_votes: FloatArray
-    ability: FloatArray
-    difficulty: FloatArray | None = None
-
-
-class WeighsVotes(Estimator):
-    """A method that can say what each vote on a task says about its class.
-
-    Where votes are independent given the class, the posterior of a task is a sum in logs::
-
-        log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
-
-    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.meaning.explain` tells people.
-    """
-
-    def evidence(self, task: int) -> Evidence:
-        """The evidence on the task of that number."""
-        crowd = self.annotations_
-        votes = slice(crowd.task_ptr[task], crowd.task_ptr[task + 1])
-        return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
-
-    @property
-    def item_difficulty_(self) -> FloatArray | None:
-        """How much lower the log odds of an average worker to be right are than on an average task; larger is harder.
-
-        ``(n_tasks)``, or ``(n_tasks, n_classes)`` where it depends on the class; None where the method knows none.
-        """
-        return None
-
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        """The evidence of these votes; ``worker`` and ``label`` are numbers, (n_votes)."""
-        raise NotImplementedError
-
-
-def right_or_uniform(log_odds: FloatArray, label: NDArray[np.int64]) -> FloatArray:
-    """Log probability of each vote under each class, where errors are uniform over the other classes.
-
-    Args:
-        log_odds: log odds of being right under each class, (n_votes, n_classes).
-        label: class that each vote names, (n_votes).
-    """
-    n_classes = log_odds.shape[1]
-    is_right = label[:, None] == np.arange(n_classes)
-    # log sigmoid(x) = -log(1 + exp(-x)), and of the rest -log(1 + exp(x)): neither can overflow.
-    log_right = -np.logaddexp(0.0, -log_odds)
-    log_wrong = -np.logaddexp(0.0, log_odds) - np.log(max(n_classes - 1, 1))
-    return np.asarray(np.where(is_right, log_right, log_wrong))
-
-
-def recognised(log_odds: Any) -> FloatArray:
-    """Probability of being right from its log odds."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(log_odds, dtype=np.float64))))

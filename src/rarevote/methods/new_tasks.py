@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.crowd.numerics import FloatArray
-from rarevote.decide.probabilities import Calibration, Smoothed, Tempered
+from rarevote.decide.probabilities import FitCalibration, Smoothed, Tempered
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
 from rarevote.io.read.crowd import read
@@ -229,7 +229,7 @@ def load(path: str | Path) -> PredictsNewTasks:
         model = kind().set_params(**saved.parameters)._about_workers(saved.workers, saved.classes, fit)
         model._validate(model.annotations_)
         if known:
-            calibration = Calibration(model._calibrator(arrays["vote_shares"]), arrays["mean_p"])
+            calibration = FitCalibration(model._calibrator(arrays["vote_shares"]), arrays["mean_p"])
             model._fitted = replace(model._fitted, calibration=calibration)
     except ParameterError as error:
         raise InputError(f"{path}: {error}") from None
@@ -238,7 +238,7 @@ def load(path: str | Path) -> PredictsNewTasks:
     return model
 
 
-def _kept(calibration: Calibration | None) -> dict[str, FloatArray]:
+def _kept(calibration: FitCalibration | None) -> dict[str, FloatArray]:
     """What a file keeps of how probabilities are reported; nothing where the method reports them itself."""
     if calibration is None or not isinstance(calibration.calibrator, (Tempered, Smoothed)):
         return {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
-from rarevote.decide.rules import Balanced, Part
+from rarevote.decide.rules import Balanced, ItemBatch
 from rarevote.meaning import ranking
 from rarevote.meaning.metrics import score
 from rarevote.meaning.truth import wilson
@@ -132,7 +132,7 @@ def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
 def _balanced(probabilities: NDArray[np.float64], crowd: Annotations) -> NDArray[np.int64]:
     """Class numbers by the balanced rule on the method's own probabilities, among the classes voted for."""
     votes, none = crowd.votes(), np.full(crowd.n_tasks, -1)
-    part = Part(probabilities, votes, none, none, probabilities)
+    part = ItemBatch(probabilities, votes, none, none, probabilities)
     return Balanced().choose(part, probabilities.mean(axis=0), votes > 0)
 
 

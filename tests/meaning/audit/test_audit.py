@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from benchmarks.audit_boundary import CASES, boundary, ever_false
 
+from rarevote.decide.floor import positives_that_break
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.answers import ExpertWords, adjudicated
 from rarevote.meaning.audit.audit import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
 from rarevote.meaning.audit.strata import build_strata
-from rarevote.decide.floor import positives_that_break
 from tests.meaning.audit.worlds import finished, independent_replay, started, world
 
 

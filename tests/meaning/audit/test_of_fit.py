@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rarevote.meaning.calibrate import calibrate_fit
 
 import rarevote
 from rarevote import simulate_crowd
 from rarevote.errors import ParameterError
 from rarevote.meaning.audit import of_fit
 from rarevote.meaning.audit.of_fit import all_tasks, result_columns
-from rarevote.meaning.calibrate import calibrate_fit
 
 
 @pytest.mark.parametrize(("method", "limit"), [("anchored-rasch", 0), ("anchored-rasch", 10**6), ("cc-rasch", 0)])

@@ -13,8 +13,8 @@ from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import Decider, decide_crowd
-from rarevote.decide.probabilities import AsReported, Calibration, Calibrator, Probabilities
-from rarevote.decide.rules import Balanced, Part
+from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration, Probabilities
+from rarevote.decide.rules import Balanced, ItemBatch
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -33,8 +33,9 @@ from rarevote.methods.anchored_rasch.model import (
     anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, recognised
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.checks import check_count, check_number, state_dtype
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
@@ -287,7 +288,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
         unknown = np.full(len(posterior), -1)
-        part = Part(posterior, annotations.votes(), unknown, unknown, posterior)
+        part = ItemBatch(posterior, annotations.votes(), unknown, unknown, posterior)
         return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(part)[0]
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
@@ -328,9 +329,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         return AsReported()
 
     @property
-    def calibration_(self) -> Calibration:
+    def calibration_(self) -> FitCalibration:
         """The class shares of the fit: what is computed of a task is what is reported."""
-        return Calibration(AsReported(), self._parameter("shares"))
+        return FitCalibration(AsReported(), self._parameter("shares"))
 
     @property
     def reported_(self) -> NDArray[Any]:

@@ -15,18 +15,10 @@ from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import (
-    EMEstimator,
-    Evidence,
-    Fit,
-    Request,
-    WeighsVotes,
-    fitted_result,
-    recognised,
-    right_or_uniform,
-)
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.checks import per_class, resolve_prior, state_dtype
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 
 MStep = Literal["fused", "exact"]

@@ -15,9 +15,10 @@ from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, fitted_result, saved_in
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
 from rarevote.methods.checks import resolve_prior, state_dtype
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
 Strategy = Literal["assign", "addition"] | None

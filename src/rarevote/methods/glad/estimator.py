@@ -15,8 +15,9 @@ from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.checks import resolve_prior
+from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.glad.model import GLADModel, HeldWorkers
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
 

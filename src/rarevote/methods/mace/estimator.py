@@ -17,8 +17,9 @@ from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Evidence, Fit, Request, WeighsVotes
+from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.checks import check_count, check_number
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 

@@ -1,0 +1,79 @@
+"""Evidence: what the prior and each vote on a task say about its class, where a posterior is a sum of them in logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.methods.base import Estimator, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What speaks for each class of one task.
+
+    Attributes:
+        log_prior: of every class, (n_classes).
+        of_votes: log probability of each vote under each class, (n_votes, n_classes); a constant per vote is free.
+        ability: probability that the worker behind each vote recognises each class, on a task of average difficulty,
+            (n_votes, n_classes).
+        difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None where the
+            method knows none.
+    """
+
+    log_prior: FloatArray
+    of_votes: FloatArray
+    ability: FloatArray
+    difficulty: FloatArray | None = None
+
+
+class WeighsVotes(Estimator):
+    """A method that can say what each vote on a task says about its class.
+
+    Where votes are independent given the class, the posterior of a task is a sum in logs::
+
+        log P(class k | votes) = log prior_k + sum over votes log P(vote | class k) + constant
+
+    so that every vote has a share in the outcome that can be shown; :mod:`rarevote.meaning.explain` tells people.
+    """
+
+    def evidence(self, task: int) -> Evidence:
+        """The evidence on the task of that number."""
+        crowd = self.annotations_
+        votes = slice(crowd.task_ptr[task], crowd.task_ptr[task + 1])
+        return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
+
+    @property
+    def item_difficulty_(self) -> FloatArray | None:
+        """How much lower the log odds of an average worker to be right are than on an average task; larger is harder.
+
+        ``(n_tasks)``, or ``(n_tasks, n_classes)`` where it depends on the class; None where the method knows none.
+        """
+        return None
+
+    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+        """The evidence of these votes; ``worker`` and ``label`` are numbers, (n_votes)."""
+        raise NotImplementedError
+
+
+def right_or_uniform(log_odds: FloatArray, label: NDArray[np.int64]) -> FloatArray:
+    """Log probability of each vote under each class, where errors are uniform over the other classes.
+
+    Args:
+        log_odds: log odds of being right under each class, (n_votes, n_classes).
+        label: class that each vote names, (n_votes).
+    """
+    n_classes = log_odds.shape[1]
+    is_right = label[:, None] == np.arange(n_classes)
+    # log sigmoid(x) = -log(1 + exp(-x)), and of the rest -log(1 + exp(x)): neither can overflow.
+    log_right = -np.logaddexp(0.0, -log_odds)
+    log_wrong = -np.logaddexp(0.0, log_odds) - np.log(max(n_classes - 1, 1))
+    return np.asarray(np.where(is_right, log_right, log_wrong))
+
+
+def recognised(log_odds: Any) -> FloatArray:
+    """Probability of being right from its log odds."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(log_odds, dtype=np.float64))))
