@@ -30,8 +30,8 @@ from rarevote.errors import ConvergenceWarning, InputError, ParameterError, Rare
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.meaning.guards import guarded_choice
-from rarevote.methods.base import EMEstimator, Estimator
-from rarevote.methods.registry import DEFAULT_METHOD, find_method
+from rarevote.methods.base import Estimator
+from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def refuse_gold(estimator: Estimator) -> None:
     Raises:
         ParameterError: it cannot.
     """
-    if not estimator.uses_gold:
-        name = estimator.method_name
-        gold = how("gold", "--gold")
-        raise ParameterError(f"{name} cannot learn from gold: leave {gold} out, or choose {DEFAULT_METHOD}")
+    require_capability(estimator, "gold", how("gold", "--gold"))
 
 
 def fit(
@@ -100,10 +97,7 @@ def fit(
         refuse_gold(estimator)
     options: dict[str, Any] = {}
     if checkpoint is not None:
-        if not isinstance(estimator, EMEstimator):
-            name = estimator.method_name
-            option = how("checkpoint", "--checkpoint")
-            raise ParameterError(f"{option} is for methods that iterate; {name} is done in one pass")
+        require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -111,7 +105,7 @@ def fit(
     known = None
     if gold is not None:
         known = crowd.known(gold)
-    elif use_gold and estimator.uses_gold and crowd.gold:
+    elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     begin = time.perf_counter()
     estimator.fit(crowd.annotations, known, callback=callback, **options)
@@ -151,7 +145,7 @@ def compare(
         estimator = make_method(name)
         try:
             with (watched or _unwatched)(name, number) as callback:
-                learned = known if estimator.uses_gold else None
+                learned = known if estimator.capabilities.gold else None
                 fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")

@@ -38,14 +38,14 @@ from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
 from rarevote.em.model import CrowdFacts, FloatArray, Model, Shard, Start
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import Sizes, require_memory
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import METHODS, require_capability
 
 
 class DaskRunner(Runner):
@@ -140,8 +140,8 @@ class DaskRunner(Runner):
         of_last_pass: bool = True,
         calibrated: bool = False,
     ) -> None:
-        how = {"of_last_pass": of_last_pass, "calibrated": calibrated, "only_voted": self._only_voted}
-        self.labels = engine.write_results(self._folder, chooser=chooser, **how)
+        asked = {"of_last_pass": of_last_pass, "calibrated": calibrated, "only_voted": self._only_voted}
+        self.labels = engine.write_results(self._folder, chooser=chooser, **asked)
         self._votes = engine.count_votes()
 
 
@@ -227,13 +227,13 @@ class Dask:
         Arguments that are not named here are as in :meth:`Estimator.fit`.
 
         Args:
-            estimator: one of CCRasch, ClassConditional, DawidSkene, OneCoinDawidSkene, GLAD, MajorityVote.
+            estimator: a method whose ``capabilities.dask`` is true; ``rarevote methods`` lists them.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
         """
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
-        if truth is not None and not estimator.uses_gold:
-            raise ParameterError(f"{type(estimator).__name__} cannot use true_labels")
+        if truth is not None:
+            require_capability(estimator, "gold", how("true_labels", "--gold"))
         if self.n_shards is not None and self.n_shards < 1:
             raise ParameterError(f"n_shards must be at least 1, got {self.n_shards!r}")
         out = Path(self.out).resolve()
@@ -287,9 +287,7 @@ class _Labels(NamedTuple):
 
 
 def _check_method(estimator: Estimator) -> None:
-    if not estimator.on_dask:
-        others = ", ".join(name for name, entry in METHODS.items() if entry.load().on_dask)
-        raise ParameterError(f"{estimator.method_name} runs on a single machine only; on dask there are {others}")
+    require_capability(estimator, "dask", how("", "--engine dask"))
     per_task = estimator._given_per_task()
     if per_task is not None:
         raise ParameterError(f"on dask, {per_task} must be one number: the driver holds nothing per task")

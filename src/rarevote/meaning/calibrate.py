@@ -28,7 +28,6 @@ from rarevote.crowd.names import in_kind, some_names, unmatched
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, normalise_rows
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Estimator
-from rarevote.methods.new_tasks import PredictsNewTasks
 
 Shares = str | Mapping[Any, float] | Sequence[float] | FloatArray
 Abilities = Literal["refitted", "held"]
@@ -199,7 +198,7 @@ def _as_reported(
     crowd = estimator.annotations_
     counts = np.bincount(known[known >= 0], minlength=crowd.n_classes).astype(np.float64)
     score = reported
-    if (known >= 0).any() and isinstance(estimator, PredictsNewTasks):
+    if (known >= 0).any() and estimator.capabilities.predict:
         # What the votes alone say of known tasks; what the workers learned from them is still in it.
         score = np.where((known >= 0)[:, None], estimator.label_new(crowd).posterior, reported)
     share = reported.mean(axis=0) if len(reported) else np.full(crowd.n_classes, np.nan)

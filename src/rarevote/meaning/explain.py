@@ -23,7 +23,7 @@ from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.methods.base import Estimator, WeighsVotes
+from rarevote.methods.base import Estimator
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9
@@ -129,7 +129,7 @@ def explain(
     rival = majority if majority != label else int(others.argmax())
     is_gold = task in (gold or {})
     weighed = None
-    if isinstance(estimator, WeighsVotes) and not is_gold and crowd.n_classes > 1:
+    if estimator.capabilities.explain and not is_gold and crowd.n_classes > 1:
         weighed = _weighed(estimator, number, label, rival)
     return Explanation(
         task,
@@ -164,7 +164,7 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
     raise InputError(f"{title}: there is no task {name!r}; {hint}")
 
 
-def _weighed(estimator: WeighsVotes, task: int, label: int, rival: int) -> Weighed:
+def _weighed(estimator: Estimator, task: int, label: int, rival: int) -> Weighed:
     found, posterior = estimator.evidence(task), estimator.posterior_[task]
     prior = float(found.log_prior[label] - found.log_prior[rival])
     votes = found.of_votes[:, label] - found.of_votes[:, rival]

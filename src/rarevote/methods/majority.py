@@ -72,7 +72,6 @@ class MajorityVote(Estimator):
     """
 
     method_name: ClassVar[str] = "majority-vote"
-    on_dask: ClassVar[bool] = True
 
     default_skill: float | None = None
     on_missing_skill: OnMissingSkill = "error"
