@@ -17,13 +17,15 @@ import numpy as np
 import pytest
 
 import rarevote
-from rarevote import simulate_crowd
+from rarevote import AnchoredRasch, CCRasch, simulate_crowd
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.explain import explain
 from rarevote.meaning.replicate import SomeVotes, vote_model
-from rarevote.methods.base import Estimator
+from rarevote.methods.base import EMEstimator, Estimator, WeighsVotes
 from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.dawid_skene.estimator import ConfusionEstimator
+from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods
 from tests.command import rarevote as command
 from tests.tables import METHOD_ROWS, MethodRow
@@ -190,6 +192,18 @@ def test_methods_can_exactly_what_they_declare(row: MethodRow, capability: str, 
 def test_every_capability_has_a_trial() -> None:
     assert set(TRIALS) | ELSEWHERE | TO_COME == set(Capabilities.names())
     assert not any(methods_that(name) for name in TO_COME)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_method_hides_what_it_is_built_for(name: str) -> None:
+    """What is declared as absent is refused before the trial, so the parts of a class are looked at as well."""
+    kind, can = METHODS[name].load(), METHODS[name].capabilities
+    assert can.predict == issubclass(kind, PredictsNewTasks)
+    assert can.explain == issubclass(kind, WeighsVotes)
+    assert can.checkpoint == issubclass(kind, EMEstimator)
+    assert can.float32 == ("dtype" in kind.parameter_defaults())
+    assert can.gold or not issubclass(kind, EMEstimator)
+    assert can.replicate == issubclass(kind, (AnchoredRasch, CCRasch, ConfusionEstimator))
 
 
 @pytest.mark.parametrize("row", METHOD_ROWS, ids=lambda row: row.name)
