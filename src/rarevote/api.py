@@ -54,15 +54,6 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
     return made.set_params(**parameters) if parameters else made
 
 
-def refuse_gold(estimator: Estimator) -> None:
-    """Refuse gold for a method that cannot use them.
-
-    Raises:
-        ParameterError: it cannot.
-    """
-    require_capability(estimator, "gold", how("gold", "--gold"))
-
-
 def fit(
     data: Any,
     method: str | Estimator = DEFAULT_METHOD,
@@ -94,7 +85,7 @@ def fit(
     """
     estimator = make_method(method)
     if gold is not None:
-        refuse_gold(estimator)
+        require_capability(estimator, "gold", how("gold", "--gold"))
     options: dict[str, Any] = {}
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))

@@ -135,6 +135,8 @@ def aggregate(
         if strict and code:
             raise typer.Exit(code)
         return
+    if checkpoint is not None:
+        require_capability(estimator, "checkpoint", "--checkpoint")
     if reading.question == ALL:
         from rarevote.cli.all_questions import aggregate_all
 

@@ -15,7 +15,7 @@ from rarevote.cli.options.common import MethodName, Settings, make_method, one_o
 from rarevote.cli.show import fitting, say
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.registry import DEFAULT_METHOD, which_methods
+from rarevote.methods.registry import DEFAULT_METHOD, require_capability, which_methods
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -49,11 +49,9 @@ class FitOptions:
 
     def make(self) -> Estimator:
         """The method, not fitted yet; what there is not, or cannot be, is refused here."""
-        from rarevote.api import refuse_gold
-
         estimator = make_method(self.method, self.settings)
         if self.gold is not None:
-            refuse_gold(estimator)
+            require_capability(estimator, "gold", "--gold")
         return estimator
 
     def fit(
