@@ -83,7 +83,7 @@ def try_dask(numbers: range) -> list[Row]:
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=logging.CRITICAL
     )
     with cluster, distributed.Client(cluster) as client:
-        for method in (row for row in METHOD_ROWS if row.make().on_dask):
+        for method in (row for row in METHOD_ROWS if row.make().capabilities.dask):
             count = Count(DASK_TOLERANCE)
             for number in numbers:
                 with tempfile.TemporaryDirectory() as folder:

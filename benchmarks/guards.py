@@ -22,9 +22,9 @@ from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import METHODS, methods_that
 
-NEEDS_MORE = ("crowdfm", "gold-majority-vote", "gold-dawid-skene", "rasch")  # weights, or gold
+NEEDS_MORE = ("crowdfm", *methods_that("needs_gold"))  # weights, or gold
 RUNNABLE = [name for name in METHODS if name not in NEEDS_MORE]
 SLOW = {"mace"}  # starts many times over: a twentieth of the random crowds must do
 _EMPTY = {

@@ -23,7 +23,6 @@ class MethodRow:
 
     name: str
     parameters: dict[str, Any] = field(default_factory=dict)
-    needs_gold: bool = False
     binary: bool = False
     # Decisions inside the method fall at ties, so that another order of the classes may give another result there.
     sees_ties: bool = False
@@ -34,6 +33,10 @@ class MethodRow:
     counts_classes: bool = False
     # What must never fall, if the method climbs something.
     climbs: Callable[[Estimator], list[float]] | None = None
+
+    @property
+    def needs_gold(self) -> bool:
+        return find_method(self.name).capabilities.needs_gold
 
     def make(self) -> Estimator:
         parameters = dict(self.parameters)
@@ -66,9 +69,9 @@ METHOD_ROWS = [
     MethodRow("kos", binary=True, sees_ties=True, drawn_start=True),
     MethodRow("wawa", sees_ties=True),
     MethodRow("zero-based-skill", sees_ties=True),
-    MethodRow("gold-majority-vote", needs_gold=True, counts_classes=True),
-    MethodRow("gold-dawid-skene", needs_gold=True, counts_classes=True),
-    MethodRow("rasch", needs_gold=True, counts_classes=True),
+    MethodRow("gold-majority-vote", counts_classes=True),
+    MethodRow("gold-dawid-skene", counts_classes=True),
+    MethodRow("rasch", counts_classes=True),
 ]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import rarevote
 from rarevote.cli import VERBS
+from rarevote.methods.registry import METHODS
 
 PACKAGE = Path(rarevote.__file__).parent
 
@@ -124,6 +125,8 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
     assert out.exists()
     assert loaded & {f"rarevote.cli.{verb}" for verb in VERBS} == {"rarevote.cli.aggregate"}
+    kinds = {f"rarevote.methods.{entry.module}" for entry in METHODS.values()}
+    assert loaded & kinds == {"rarevote.methods.anchored_rasch"}
     # Calibration by draws, scores against a truth, the questions of an export, checks and plans were not asked for.
     assert not loaded & {
         f"rarevote.{name}"
@@ -132,6 +135,13 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
             "meaning.replicate", "meaning.review",
         )
     }  # fmt: skip
+
+
+def test_help_and_tables_of_methods_load_no_method() -> None:
+    for words in (["aggregate", "--help"], ["methods"], ["methods", "--json"]):
+        loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
+        methods = {name for name in loaded if name.startswith("rarevote.methods.")}
+        assert methods == {"rarevote.methods.registry", "rarevote.methods.capabilities"}
 
 
 def test_estimators_load_without_any_frame_library() -> None:

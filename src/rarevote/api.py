@@ -33,8 +33,8 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule, parse_rule, rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
-from rarevote.methods.base import EMEstimator, Estimator
-from rarevote.methods.registry import DEFAULT_METHOD, find_method
+from rarevote.methods.base import Estimator
+from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -56,18 +56,6 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
     """A method by its name, with parameters; an estimator is taken as it is."""
     made = method if isinstance(method, Estimator) else find_method(method).load()()
     return made.set_params(**parameters) if parameters else made
-
-
-def refuse_gold(estimator: Estimator) -> None:
-    """Refuse gold for a method that cannot use them.
-
-    Raises:
-        ParameterError: it cannot.
-    """
-    if not estimator.uses_gold:
-        name = estimator.method_name
-        gold = how("gold", "--gold")
-        raise ParameterError(f"{name} cannot learn from gold: leave {gold} out, or choose {DEFAULT_METHOD}")
 
 
 def fit(
@@ -101,13 +89,10 @@ def fit(
     """
     estimator = make_method(method)
     if gold is not None:
-        refuse_gold(estimator)
+        require_capability(estimator, "gold", how("gold", "--gold"))
     options: dict[str, Any] = {}
     if checkpoint is not None:
-        if not isinstance(estimator, EMEstimator):
-            name = estimator.method_name
-            option = how("checkpoint", "--checkpoint")
-            raise ParameterError(f"{option} is for methods that iterate; {name} is done in one pass")
+        require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     crowd = read(data, **reading)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -116,7 +101,7 @@ def fit(
     known = None
     if gold is not None:
         known = crowd.known(gold)
-    elif use_gold and estimator.uses_gold and crowd.gold:
+    elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     begin = time.perf_counter()
     estimator.fit(crowd.annotations, known, callback=callback, **options)
@@ -160,7 +145,7 @@ def compare(
         estimator = make_method(name)
         try:
             with (watched or _unwatched)(name, number) as callback:
-                learned = known if estimator.uses_gold else None
+                learned = known if estimator.capabilities.gold else None
                 fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")

@@ -61,7 +61,9 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("aggregate votes.csv --set n_iter --out r.csv", 2, ("--set wants NAME=VALUE",)),
     ("aggregate votes.csv --set iterations=5 --out r.csv", 2, ("iterations",)),
     ("aggregate votes.csv --set n_iter=many --out r.csv", 2, ("n_iter",)),
-    ("aggregate votes.csv M --checkpoint kept --out r.csv", 2, ("--checkpoint is for methods that iterate",)),
+    ("aggregate votes.csv M --checkpoint kept --out r.csv", 2,
+     ("majority-vote cannot resume a fit after a crash: leave --checkpoint out",)),
+    ("aggregate absent.csv M --checkpoint kept --out r.csv", 2, ("cannot resume a fit after a crash",)),
     # truth and gold
     ("aggregate votes.csv M --truth other-truth.csv --out r.csv", 1,
      ("other-truth.csv: the truth names none of the tasks", "x1", "t0")),

@@ -33,7 +33,7 @@ from rarevote.errors import (
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import methods_that
 from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
 from tests.tables import METHOD_ROWS, MethodRow
 
@@ -366,13 +366,25 @@ def test_a_cluster_of_our_own_listens_to_this_machine_alone(monkeypatch: pytest.
 # what is refused before anything starts
 
 
-@pytest.mark.parametrize("name", sorted(name for name, entry in METHODS.items() if not entry.load().on_dask))
-def test_other_methods_say_that_they_are_single_machine(name: str, tmp_path: Path) -> None:
-    estimator = METHODS[name].load()()
-    with pytest.raises(
-        ParameterError, match=f"{name} runs on a single machine only; on dask there are anchored-rasch, cc-rasch"
-    ):
+@pytest.mark.parametrize("row", METHOD_ROWS, ids=lambda row: row.name)
+def test_methods_run_on_dask_exactly_where_they_declare(
+    client: Any, frame: Any, row: MethodRow, tmp_path: Path
+) -> None:
+    """The trial of the capability ``dask``; the others are in ``tests/methods/test_capabilities.py``."""
+    estimator = row.make()
+    if "n_iter" in estimator.get_params():
+        estimator.set_params(n_iter=3)
+    if row.name in methods_that("dask"):
+        (tmp_path / "votes").mkdir()
+        frame[:200].to_parquet(tmp_path / "votes" / "part.parquet")
+        Dask(tmp_path / "out", client=client, n_shards=2).fit(estimator, tmp_path / "votes")
+        found = pandas.read_parquet(tmp_path / "out" / "tasks").set_index("task")["label"]
+        assert found.to_dict() == estimator.fit(frame[:200]).labels_.to_dict()
+        return
+    others = ", ".join(methods_that("dask"))
+    with pytest.raises(ParameterError, match=f"^{row.name} cannot run on dask: choose one of {others}$"):
         Dask(tmp_path).fit(estimator, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +392,7 @@ def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.
         Dask(tmp_path, client=client).fit(CCRasch(), tmp_path / "absent")
     with pytest.raises(InputError, match="without any Parquet or CSV file"):
         Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
-    with pytest.raises(ParameterError, match="cannot use true_labels"):
+    with pytest.raises(ParameterError, match="cannot learn from gold: leave true_labels out"):
         Dask(tmp_path, client=client).fit(MajorityVote(), tmp_path, {"a": "b"})
     with pytest.raises(RarevoteError, match="no dask scheduler answers at nonsense://x"):
         Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
@@ -404,7 +416,7 @@ def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_pa
 
 @pytest.mark.prove
 @pytest.mark.parametrize("number", range(2))
-@pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().on_dask], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [row for row in METHOD_ROWS if row.make().capabilities.dask], ids=lambda row: row.name)
 def test_generated_crowds_give_the_answer_of_one_machine(
     client: Any, tmp_path: Path, row: MethodRow, number: int
 ) -> None:

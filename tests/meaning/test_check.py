@@ -199,7 +199,7 @@ def test_methods_without_chances_get_the_rest() -> None:
     found = checked(crowd(), "majority-vote")
     (said,) = found.answers("fit")
     assert said.weight == "note"
-    assert "majority-vote does not say how likely a vote is" in said.words
+    assert "majority-vote cannot say how likely a vote is" in said.words
     assert found.figures()["fit"] is None
     assert found.answers("trust")
 

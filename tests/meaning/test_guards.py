@@ -14,11 +14,11 @@ import rarevote
 from rarevote import Annotations
 from rarevote.crowd.numerics import is_rare
 from rarevote.errors import ParameterError, RarevoteWarning
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import METHODS, methods_that
 from rarevote.simulate.files import example_files
 from tests.conftest import shortened_chains
 
-NEEDS_MORE = {"crowdfm", "gold-majority-vote", "gold-dawid-skene", "rasch"}  # weights, or gold
+NEEDS_MORE = {"crowdfm", *methods_that("needs_gold")}  # weights, or gold
 WITHOUT_GOLD = sorted(set(METHODS) - NEEDS_MORE)
 
 

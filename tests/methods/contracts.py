@@ -91,7 +91,7 @@ class Case:
     def drawn(cls, row: MethodRow, seed: int, **options: Any) -> Case:
         """The case of a number."""
         crowd = draw_crowd(seed, binary=row.binary, **options)
-        if not row.make().uses_gold:
+        if not row.make().capabilities.gold:
             crowd = replace(crowd, gold={})
         elif row.needs_gold and not crowd.gold:
             crowd = replace(crowd, gold=dict(list(crowd.truth.items())[:3]))
@@ -283,7 +283,7 @@ def compiled_is_plain(case: Case) -> float:
 
 
 def gold_respected(case: Case) -> float | None:
-    if not case.row.make().uses_gold:
+    if not case.row.make().capabilities.gold:
         return None
     # One that is wrong, whatever the votes say.
     task = case.crowd.rows[0][0]
@@ -310,7 +310,7 @@ def local_is_dask(case: Case, client: Any, folder: Path) -> float | None:
 
     from rarevote.cluster.fit import Dask
 
-    if not case.row.make().on_dask:
+    if not case.row.make().capabilities.dask:
         return None
     votes = folder / "votes.parquet"
     pandas.DataFrame(case.crowd.rows, columns=["task", "worker", "label"]).to_parquet(votes)

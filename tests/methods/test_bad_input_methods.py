@@ -20,7 +20,7 @@ from tests.tables import METHOD_ROWS, MethodRow, small_network
 
 ROWS, TRUTH = random_rows(30, 6, "ab", votes=5)
 with_gold = pytest.mark.parametrize(
-    "row", [row for row in METHOD_ROWS if row.make().uses_gold], ids=lambda row: row.name
+    "row", [row for row in METHOD_ROWS if row.make().capabilities.gold], ids=lambda row: row.name
 )
 
 

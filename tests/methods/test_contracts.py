@@ -92,14 +92,14 @@ def test_labels_are_the_most_probable(row: MethodRow, seed: int) -> None:
 
 @every_method
 def test_gold_that_a_method_cannot_use_is_refused(row: MethodRow) -> None:
-    if not row.make().uses_gold:
+    if not row.make().capabilities.gold:
         with pytest.raises((RarevoteError, TypeError)):
             row.make().fit(columns(crowd_for(row)[0]), true_labels={"t000": "a"})
 
 
 @every_method
 def test_gold_may_name_a_class_that_nobody_voted_for(row: MethodRow) -> None:
-    if not row.make().uses_gold or row.binary:
+    if not row.make().capabilities.gold or row.binary:
         pytest.skip("no gold, or two classes only")
     rows, truth = crowd_for(row)
     model = fit(row, rows, {**truth, "t000": "rare"} if row.needs_gold else {"t000": "rare"})

@@ -86,7 +86,9 @@ def test_gold_forms_and_warnings() -> None:
         CCRasch().fit(FRAME, {1: "x", 99: "x"})
     with pytest.raises(InputError, match=r"none of the 1 gold tasks.*'1'.*check ids"):
         CCRasch().fit(FRAME, {"1": "x"})
-    with pytest.raises(ParameterError, match="MajorityVote cannot use true_labels"):
+    with pytest.raises(
+        ParameterError, match="majority-vote cannot learn from gold: leave true_labels out, or choose one of"
+    ):
         MajorityVote().fit(FRAME, true_labels=gold)
 
 
@@ -122,7 +124,7 @@ def test_only_public_results_end_in_an_underscore() -> None:
         if name == "crowdfm":
             continue  # needs weights
         model = entry.load()()
-        model.fit(FRAME, {1: "y"}) if model.uses_gold else model.fit(FRAME)
+        model.fit(FRAME, {1: "y"}) if model.capabilities.gold else model.fit(FRAME)
         assert model.labels_ is not None
         assert set(vars(model)) == {*model.get_params(), "_fitted"}, name
 

@@ -193,7 +193,7 @@ def test_more_than_two_classes_are_refused() -> None:
 
 
 def test_gold_is_refused() -> None:
-    with pytest.raises(ParameterError, match="cannot use true_labels"):
+    with pytest.raises(ParameterError, match="plat cannot learn from gold: leave true_labels out"):
         PLAT().fit(columns(EDGES["one task"]), {"t": "a"})
 
 

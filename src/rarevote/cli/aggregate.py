@@ -37,6 +37,7 @@ from rarevote.crowd.words import listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.base import ALL
+from rarevote.methods.registry import require_capability, which_methods
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
@@ -68,7 +69,11 @@ def aggregate(
     ] = None,
     model_out: Annotated[
         Path | None,
-        typer.Option("--model-out", metavar="FILE", help="Keep what was learned about people, for: rarevote predict."),
+        typer.Option(
+            "--model-out",
+            metavar="FILE",
+            help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
+        ),
     ] = None,
     back_out: Annotated[
         Path | None,
@@ -137,6 +142,8 @@ def aggregate(
         if strict and code:
             raise typer.Exit(code)
         return
+    if checkpoint is not None:
+        require_capability(estimator, "checkpoint", "--checkpoint")
     if reading.question == ALL:
         from rarevote.cli.all_questions import aggregate_all
 
@@ -216,7 +223,6 @@ def _check_further_files(
     """Refuse, before the fit, a model that there cannot be, and files that could not be written."""
     from rarevote.io.write.columns import check_place
     from rarevote.meaning.soft_labels import check_soft_file
-    from rarevote.methods.new_tasks import PredictsNewTasks
 
     for option, path in (("--model-out", model_out), ("--soft-out", soft_out)):
         if path is not None and out is not None and out.resolve() == path.resolve():
@@ -224,9 +230,7 @@ def _check_further_files(
     if soft_out is not None:
         check_soft_file(soft_out)
     if model_out is not None:
-        if not isinstance(estimator, PredictsNewTasks):
-            name = estimator.method_name
-            raise ParameterError(f"--model-out: {name} cannot label new tasks; cc-rasch and others can")
+        require_capability(estimator, "predict", "--model-out")
         check_place(model_out)
 
 

@@ -106,12 +106,17 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
 
 
 def _tell_votes(one: Explanation, method: str) -> None:
+    from rarevote.methods.registry import methods_that
+
     if one.is_gold:
         tell("Gold is not weighed. The votes were:")
     elif len(one.classes) == 1:
         tell("There is only one class, so there is nothing to weigh. The votes:")
     else:
-        tell(f"The posterior of {method} is no sum over votes, so there is no share of each vote to show. The votes:")
+        tell(
+            f"The posterior of {method} is no sum over votes, so there is no share of each vote to show "
+            f"(methods that have one: {', '.join(methods_that('explain'))}). The votes:"
+        )
     rows = [[str(worker), str(one.classes[k])] for worker, k in zip(one.workers.tolist(), one.labels, strict=True)]
     tell(aligned(["annotator", "vote"], rows))
 

@@ -1,4 +1,4 @@
-"""``rarevote methods``: what there is."""
+"""``rarevote methods``: what there is, and what each method can do."""
 
 from __future__ import annotations
 
@@ -15,16 +15,28 @@ EXAMPLES = examples(
 
 
 def methods(as_json: Json = False) -> None:
-    """The aggregation methods, with one line each."""
+    """The aggregation methods, with one line each, and a table of what each can do."""
     from rarevote.cli.show import aligned
-    from rarevote.methods.registry import METHODS
+    from rarevote.methods.capabilities import Capabilities
+    from rarevote.methods.registry import METHODS, capability_table
 
     if as_json:
         found = [
-            {"name": entry.name, "class": entry.class_name, "summary": entry.summary} for entry in METHODS.values()
+            {
+                "name": entry.name,
+                "class": entry.class_name,
+                "summary": entry.summary,
+                "capabilities": {name: entry.capabilities.has(name) for name in Capabilities.names()},
+                "needs_gold": entry.capabilities.needs_gold,
+            }
+            for entry in METHODS.values()
         ]
         typer.echo(json.dumps(found))
         return
     width = max(len(entry.summary) for entry in METHODS.values())
     rows = [[entry.name, entry.class_name, entry.summary.ljust(width)] for entry in METHODS.values()]
     typer.echo(aligned(["method", "in Python", "what it does".ljust(width)], rows))
+    header, rows = capability_table()
+    typer.echo(f"\n{aligned(header, rows)}\n")
+    for name in header[1:]:
+        typer.echo(f"{name}: can {Capabilities.verb(name)} ({Capabilities.where(name).replace('`', '')})")

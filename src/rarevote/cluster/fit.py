@@ -48,14 +48,14 @@ from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
 from rarevote.em.model import CrowdFacts, FloatArray, Model, Shard, Start
-from rarevote.errors import InputError, ParameterError, warn_user
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import Sizes, require_memory
-from rarevote.methods.registry import DEFAULT_METHOD, METHODS
+from rarevote.methods.registry import DEFAULT_METHOD, METHODS, require_capability
 
 
 class DaskRunner(Runner):
@@ -243,7 +243,7 @@ class Dask:
         :meth:`rarevote.Fitted.decide`.
 
         Args:
-            estimator: a method that runs on dask.
+            estimator: a method whose ``capabilities.dask`` is true; ``rarevote methods`` lists them.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
             rare: the class that matters; the one with the fewest votes if not given.
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
@@ -253,8 +253,8 @@ class Dask:
         asked_for = _Decided(rule, own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
-        if truth is not None and not estimator.uses_gold:
-            raise ParameterError(f"{type(estimator).__name__} cannot use true_labels")
+        if truth is not None:
+            require_capability(estimator, "gold", how("true_labels", "--gold"))
         if self.n_shards is not None and self.n_shards < 1:
             raise ParameterError(f"n_shards must be at least 1, got {self.n_shards!r}")
         out = Path(self.out).resolve()
@@ -308,9 +308,7 @@ class _Labels(NamedTuple):
 
 
 def _check_method(estimator: Estimator) -> None:
-    if not estimator.on_dask:
-        others = ", ".join(name for name, entry in METHODS.items() if entry.load().on_dask)
-        raise ParameterError(f"{estimator.method_name} runs on a single machine only; on dask there are {others}")
+    require_capability(estimator, "dask", how("", "--engine dask"))
     per_task = estimator._given_per_task()
     if per_task is not None:
         raise ParameterError(f"on dask, {per_task} must be one number: the driver holds nothing per task")
@@ -337,14 +335,14 @@ def _fitted(
     crowd: StagedCrowd,
     places: tuple[Path, Path],
     seconds: dict[str, float],
-    how: _Decided,
+    deciding_by: _Decided,
     **asked: Any,
 ) -> DaskResult:
     """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
     desk, out = places
     estimator._validate(crowd)
-    how.rule.check(crowd.classes)
-    shares_wanted(how.prevalence, crowd.classes, np.zeros(crowd.n_classes))
+    deciding_by.rule.check(crowd.classes)
+    shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     _require_memory(estimator, client, crowd)
     make_folder(desk / "tasks")
     begin = time.perf_counter()
@@ -354,7 +352,7 @@ def _fitted(
         begin = time.perf_counter()
         model = estimator._about_workers(crowd.workers, crowd.classes, fit)
         votes = runner.worker_votes(crowd)
-        model, figures = _labelled(model, runner, crowd, votes.sum(axis=0), desk / "tasks", how)
+        model, figures = _labelled(model, runner, crowd, votes.sum(axis=0), desk / "tasks", deciding_by)
     seconds["decide"] = time.perf_counter() - begin
     workers = Table({"worker": crowd.workers}, {"votes": votes.sum(axis=1)})
     table: Table | None = None
@@ -377,7 +375,7 @@ def _labelled(
     crowd: StagedCrowd,
     class_votes: NDArray[np.int64],
     folder: Path,
-    how: _Decided,
+    deciding_by: _Decided,
 ) -> tuple[Estimator, dict[str, Any]]:
     """Have the hosts decide and write; returns the model that knows how to report, and what was decided in figures."""
     engine = runner.engine
@@ -386,28 +384,28 @@ def _labelled(
         model._calibrator(class_votes / max(crowd.n_annotations, 1)),
         np.empty(0),
         model.chooser,
-        own_from_posterior=how.own == OwnLabels(),
+        own_from_posterior=deciding_by.own == OwnLabels(),
     )
     calibration = model.calibration_
     if calibration is None:
         mass = engine.ask(SumProbabilities(reported))
         calibration = FitCalibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
         model = model._about_workers(crowd.workers, crowd.classes, model._result, calibration)
-    wanted, shares_from = shares_wanted(how.prevalence, crowd.classes, np.zeros(crowd.n_classes))
+    wanted, shares_from = shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     reported = replace(reported, mean=calibration.mean, wanted=wanted)
     is_default = model.method_name == DEFAULT_METHOD
     belief = Belief.in_probabilities(Probabilities(crowd.classes, *_NOTHING, is_default=is_default))
-    rare = RareClass.of(crowd.classes, class_votes, how.rare)
+    rare = RareClass.of(crowd.classes, class_votes, deciding_by.rare)
     deciding = Deciding(
-        how.rule,
-        how.own,
+        deciding_by.rule,
+        deciding_by.own,
         CrowdSize(crowd.workers, crowd.classes, class_votes, model.method_name, DEFAULT_METHOD),
         rare,
         calibration.mean if wanted is None else wanted,
         crowd.n_tasks,
         belief,
         wanted,
-        how.only_voted,
+        deciding_by.only_voted,
     )
     sums = reduce(lambda one, other: one.plus(other), engine.ask(Look(reported, deciding)))
 
@@ -415,9 +413,9 @@ def _labelled(
         return np.asarray(np.sum(engine.ask(CountAtLeast(reported, deciding, number, thresholds)), axis=0))
 
     decider = deciding.decider(sums, lambda number, k: kth_largest(partial(count_at_least, number), k))
-    costs = how.rule.costs(crowd.classes)
+    costs = deciding_by.rule.costs(crowd.classes)
     answers = engine.ask(
-        WriteResults(folder.resolve(), crowd.classes, reported, deciding, decider, costs, how.with_posterior)
+        WriteResults(folder.resolve(), crowd.classes, reported, deciding, decider, costs, deciding_by.with_posterior)
     )
     found = reduce(lambda one, other: one.plus(other), (answer[0] for answer in answers))
     counts = reduce(lambda one, other: one.plus(other), (answer[1] for answer in answers))

@@ -1,8 +1,8 @@
 """Rules: how a label follows from the probabilities of an item, and what that trades.
 
 A rule is an object that says in words what it trades: the method's own label, the most probable class, balanced, least
-cost, a recall target, or no answer in doubt. It gets a :class:`ItemBatch` (what is known about some items) and gives a class
-number per item. A new rule is one more class here and a line in :func:`rule_of`.
+cost, a recall target, or no answer in doubt. It gets an :class:`ItemBatch` (what is known about some items) and gives a
+class number per item. A new rule is one more class here and a line in :func:`rule_of`.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ from rarevote.meaning.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.meaning.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.meaning.workers import recognition
 from rarevote.methods.base import Estimator
+from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.registry import methods_that
 
 Weight = Literal["note", "care", "stop"]
 Question = Literal["crowd", "fit", "trust"]
@@ -383,8 +385,8 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: A
         findings.append(Finding("fit", "care", words, "the fit did not converge"))
     if fit is None:
         words = (
-            f"{method} does not say how likely a vote is, so that this cannot be checked; of anchored-rasch, cc-rasch, "
-            "class-conditional, dawid-skene and one-coin it can."
+            f"{method} cannot {Capabilities.verb('replicate')}, so this cannot be checked; methods that can: "
+            f"{', '.join(methods_that('replicate'))}."
         )
         return [*findings, Finding("fit", "note", words)]
     agreed = next((one.observed for one in fit.statistics if one.name == "agreement"), 0.0)

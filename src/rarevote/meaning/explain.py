@@ -22,7 +22,6 @@ from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError
 from rarevote.methods.base import Estimator
-from rarevote.methods.evidence import WeighsVotes
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
 _ROUNDING = 1e-9
@@ -110,7 +109,7 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
     others[shown] = -1.0
     rival = majority if majority != shown else int(others.argmax())
     weighed = None
-    if isinstance(estimator, WeighsVotes) and not is_gold and crowd.n_classes > 1:
+    if estimator.capabilities.explain and not is_gold and crowd.n_classes > 1:
         weighed = _weighed(estimator, number, shown, rival)
     return Explanation(
         crowd.tasks[[number]].tolist()[0],
@@ -146,7 +145,7 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
     raise InputError(f"{title}: there is no task {name!r}; {hint}")
 
 
-def _weighed(estimator: WeighsVotes, task: int, label: int, rival: int) -> Weighed:
+def _weighed(estimator: Estimator, task: int, label: int, rival: int) -> Weighed:
     found, posterior = estimator.evidence(task), estimator.posterior_[task]
     prior = float(found.log_prior[label] - found.log_prior[rival])
     votes = found.of_votes[:, label] - found.of_votes[:, rival]

@@ -202,6 +202,8 @@ class _Rasch(VoteModel):
 
 def vote_model(estimator: Estimator, votes: SomeVotes) -> VoteModel | None:
     """How the people of this fit vote; None for a method that states no chances."""
+    if not estimator.capabilities.replicate:
+        return None
     from rarevote.methods.anchored_rasch.estimator import AnchoredRasch
     from rarevote.methods.cc_rasch.estimator import CCRasch
     from rarevote.methods.checks import per_class
@@ -217,10 +219,9 @@ def vote_model(estimator: Estimator, votes: SomeVotes) -> VoteModel | None:
         return _Anchored(
             votes, posterior, known["ability"], known["errors"], spread * nodes, weights / weights.sum()
         )  # fmt: skip
-    if isinstance(estimator, CCRasch):
-        difficulty = np.asarray(known["difficulty_deviation"][votes.tasks], dtype=np.float64)
-        spread = None
-        if estimator.difficulty is not None:
-            spread = per_class("sigma_beta", estimator.sigma_beta, estimator.classes_)
-        return _Rasch(votes, posterior, known["intercept"] + known["ability_deviation"], difficulty, spread)
-    return None
+    assert isinstance(estimator, CCRasch), "a capability without a model of votes"
+    difficulty = np.asarray(known["difficulty_deviation"][votes.tasks], dtype=np.float64)
+    spread = None
+    if estimator.difficulty is not None:
+        spread = per_class("sigma_beta", estimator.sigma_beta, estimator.classes_)
+    return _Rasch(votes, posterior, known["intercept"] + known["ability_deviation"], difficulty, spread)

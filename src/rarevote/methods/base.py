@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,10 @@ from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
 from rarevote.methods.checks import Sizes, require_memory
+from rarevote.methods.registry import DeclaredCapabilities, cannot, require_capability
+
+if TYPE_CHECKING:
+    from rarevote.methods.evidence import Evidence
 
 FloatArray = NDArray[Any]
 
@@ -156,14 +160,12 @@ class Estimator:
 
     #: name on the command line
     method_name: ClassVar[str] = ""
-    #: whether the method can use gold in the fit
-    uses_gold: ClassVar[bool] = False
+    #: what the method can do, as its line in the registry says; read from the class or an instance
+    capabilities = DeclaredCapabilities()
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.decide.rules`
     own_decision: str = "labels"
     #: whether :attr:`posterior_` weighs evidence; else it holds shares of weighted votes
     has_posterior: ClassVar[bool] = True
-    #: whether the method runs on dask: it asks its request for facts of the crowd and its runner for all else
-    on_dask: ClassVar[bool] = False
     #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
     holds: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
@@ -203,11 +205,13 @@ class Estimator:
     def _fit_data(self, data: Any, true_labels: Any, options: Mapping[str, Any], **asked: Any) -> Self:
         """Read the data and fit; ``asked`` are fields of the :class:`Request`."""
         truth, also = (None, []) if true_labels is None else read_truths(true_labels)
-        if truth is not None and not self.uses_gold:
-            raise ParameterError(f"{type(self).__name__} cannot use true_labels")
+        if truth is not None:
+            require_capability(self, "gold", "true_labels")
+        if "checkpoint" in options:
+            require_capability(self, "checkpoint", "checkpoint")
         crowd = read(data, **options)
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
-        if truth is None and self.uses_gold and crowd.gold:
+        if truth is None and self.capabilities.gold and crowd.gold:
             truth = crowd.gold
         if truth is not None:
             annotations, gold = with_gold(annotations, truth)
@@ -240,17 +244,27 @@ class Estimator:
         """``fit``, then :attr:`probas_`."""
         return self.fit(data, *args, **options).probas_
 
-    def save(self, path: str | Path) -> None:
-        """Write what the fit learned about the workers to a file, for new tasks: see :func:`rarevote.load`.
+    # What the mixins PredictsNewTasks and WeighsVotes add, refused here with the names of the methods that can.
 
-        Raises:
-            ParameterError: the method cannot label new tasks.
-        """
-        del path
-        raise ParameterError(
-            f"{type(self).__name__} cannot label new tasks, so there is no model to save; CCRasch, MACE, Wawa and "
-            "others can"
-        )
+    def predict(self, data: Any, **options: Any) -> Any:
+        """One label per new task; methods that can are :class:`~rarevote.methods.new_tasks.PredictsNewTasks`."""
+        raise cannot(self, "predict")
+
+    def predict_proba(self, data: Any, **options: Any) -> Any:
+        """Probability of every class for new tasks; see :meth:`predict`."""
+        raise cannot(self, "predict")
+
+    def label_new(self, data: Any, **options: Any) -> Any:
+        """New tasks with labels and probabilities in arrays; see :meth:`predict`."""
+        raise cannot(self, "predict")
+
+    def save(self, path: str | Path) -> None:
+        """Write what the fit learned about the workers to a file, for new tasks: see :func:`rarevote.load`."""
+        raise cannot(self, "predict")
+
+    def evidence(self, task: int) -> Evidence:
+        """The evidence on the task of that number; methods that can are :class:`~rarevote.methods.evidence.WeighsVotes`."""
+        raise cannot(self, "explain")
 
     # -- results -----------------------------------------------------------------------------------------------------
 
@@ -438,6 +452,8 @@ class Estimator:
         """Set parameters by name (scikit-learn)."""
         known = self.parameter_defaults()
         for name, value in params.items():
+            if name == "dtype":
+                require_capability(self, "float32", "dtype")
             if name not in known:
                 raise ParameterError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
@@ -488,7 +504,6 @@ def saved_in(checkpoint: str | Path | None, every: int) -> tuple[str | Path, int
 class EMEstimator(Estimator):
     """Base of the methods that the EM loop fits."""
 
-    uses_gold: ClassVar[bool] = True
     holds: ClassVar[Mapping[str, float]] = {"tk": 4}
 
     n_iter: int

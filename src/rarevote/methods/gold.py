@@ -71,7 +71,6 @@ class GoldMajorityVote(PredictsNewTasks):
     """
 
     method_name: ClassVar[str] = "gold-majority-vote"
-    uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
     has_posterior: ClassVar[bool] = False
@@ -143,7 +142,6 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
 
     method_name: ClassVar[str] = "gold-dawid-skene"
     holds: ClassVar[Mapping[str, float]] = {"tk": 3, "wkk": 3}
-    uses_gold: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 

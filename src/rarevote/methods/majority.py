@@ -73,7 +73,6 @@ class MajorityVote(Estimator):
 
     method_name: ClassVar[str] = "majority-vote"
     has_posterior: ClassVar[bool] = False
-    on_dask: ClassVar[bool] = True
 
     default_skill: float | None = None
     on_missing_skill: OnMissingSkill = "error"

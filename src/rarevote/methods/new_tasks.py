@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit
-from rarevote.methods.registry import METHODS
+from rarevote.methods.registry import METHODS, methods_that
 
 _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
 
@@ -211,12 +211,11 @@ def load(path: str | Path) -> PredictsNewTasks:
         {'new': 'no'}
     """
     saved = read_model(path)
-    entry = METHODS.get(saved.method)
-    kind = None if entry is None else entry.load()
-    if kind is None or not issubclass(kind, PredictsNewTasks):
+    if saved.method not in methods_that("predict"):
         raise InputError(
             f"{path}: a model of {saved.method!r}, which is no method of this rarevote that labels new tasks"
         )
+    kind = cast("type[PredictsNewTasks]", METHODS[saved.method].load())
     try:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
         known = set(_OF_CALIBRATION) <= set(saved.arrays)

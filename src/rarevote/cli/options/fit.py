@@ -15,7 +15,7 @@ from rarevote.cli.options.common import MethodName, Settings, make_method, one_o
 from rarevote.cli.show import fitting, say
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.registry import DEFAULT_METHOD
+from rarevote.methods.registry import DEFAULT_METHOD, require_capability, which_methods
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 GoldFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Gold: labels that the method may learn from (task, label).")
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help=f"Gold: labels that the method learns from (task, label). With {which_methods('gold')}.",
+    ),
 ]
 UseGold = Annotated[bool, typer.Option("--use-gold/--ignore-gold", help="Whether to learn from gold in an export.")]
 
@@ -45,11 +49,9 @@ class FitOptions:
 
     def make(self) -> Estimator:
         """The method, not fitted yet; what there is not, or cannot be, is refused here."""
-        from rarevote.api import refuse_gold
-
         estimator = make_method(self.method, self.settings)
         if self.gold is not None:
-            refuse_gold(estimator)
+            require_capability(estimator, "gold", "--gold")
         return estimator
 
     def fit(
@@ -65,7 +67,7 @@ class FitOptions:
         """Fit the method, telling what it learns from and how it gets on."""
         from rarevote.api import fit
 
-        if crowd.gold and self.use_gold and self.gold is None and estimator.uses_gold and not quiet:
+        if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold and not quiet:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
@@ -80,7 +82,7 @@ EngineName = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="local: this machine; dask: a cluster, results in a folder.",
+        help=f"local: this machine; dask: a cluster, results in a folder, with {which_methods('dask')}.",
         autocompletion=one_of("local", "dask"),
         rich_help_panel=PANEL,
     ),
@@ -99,7 +101,8 @@ CheckpointFolder = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Keep the fit in this folder now and then; the same command resumes after a crash.",
+        help="Keep the fit in this folder now and then; the same command resumes after a crash. With "
+        f"{which_methods('checkpoint')}.",
         rich_help_panel=PANEL,
     ),
 ]

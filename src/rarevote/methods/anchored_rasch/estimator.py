@@ -97,7 +97,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     method_name: ClassVar[str] = "anchored-rasch"
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
     takes_unseen_workers: ClassVar[bool] = True
-    on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
         "prior": "k:share",

@@ -76,7 +76,6 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     method_name: ClassVar[str] = "cc-rasch"
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
     takes_unseen_workers: ClassVar[bool] = True
-    on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
     remembers: ClassVar[Mapping[str, str]] = {
         "intercept": "c",

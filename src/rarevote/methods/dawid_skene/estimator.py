@@ -31,7 +31,6 @@ _MANY_CLASSES = 5
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
 
-    on_dask: ClassVar[bool] = True
     takes_unseen_workers: ClassVar[bool] = True
     holds: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
     remembers: ClassVar[Mapping[str, str]] = {

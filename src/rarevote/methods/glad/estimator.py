@@ -72,7 +72,6 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     method_name: ClassVar[str] = "glad"
     holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 2}
-    on_dask: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "alphas_"
     takes_unseen_workers: ClassVar[bool] = True
     remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
