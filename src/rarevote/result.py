@@ -301,7 +301,7 @@ def result_rows(
     for k, name in enumerate(crowd.classes.tolist()):
         rows[f"p:{name}"] = probabilities[:, k]
     for name, texts in shown.items():
-        rows[name if name not in rows else f"show:{name}"] = texts
+        rows[name if name not in rows else f"show:{name}"] = texts[: crowd.n_tasks]
     return rows
 
 

@@ -97,7 +97,7 @@ def test_no_answer_and_calibrated_probabilities(tmp_path: Path) -> None:
         assert found["probabilities"][name]["log_loss"] == pytest.approx(loss)
     # The two answers: 0.8 and right, 0.6 and wrong.
     assert found["probabilities"]["p"]["calibration_error"] == pytest.approx((0.2 + 0.6) / 2)
-    assert "1 tasks have no answer" in rarevote("score", result, "--truth", truth).stderr
+    assert "1 task has no answer: a miss" in rarevote("score", result, "--truth", truth).stderr
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def facts(found: Diagnosis, about: About) -> list[tuple[str, str]]:
     if crowd.abstentions:
         pairs.append(("Abstentions", count(sum(crowd.abstentions.values()))))
     if len(crowd.unanswered):
-        pairs.append(("Unanswered", f"{counted(len(crowd.unanswered), 'item')} with abstentions only"))
+        pairs.append(("Without votes", counted(len(crowd.unanswered), "item")))
     if crowd.n_dropped:
         pairs.append(("Left out", f"{counted(crowd.n_dropped, 'row')} (missing values or repeated pairs)"))
     if found.truth is not None and found.truth.n_given:
