@@ -211,7 +211,8 @@ class Crowd:
         """
         from rarevote.io.read.items import join_items
 
-        votes = join_items(self.annotations, items, task_column=task_column, has_header=self.has_header)
+        named = task_column if self.has_header else None  # a column without a name has a number
+        votes = join_items(self.annotations, items, task_column=named, has_header=self.has_header)
         place = {name: row for row, name in enumerate(self.annotations.unanswered.tolist(), votes.n_tasks)}
         rows = [*range(votes.n_tasks), *(place.get(name, -1) for name in votes.unanswered.tolist())]
         # Nothing is shown of an item that only the list names: the text behind all others is empty.
