@@ -88,7 +88,7 @@ def test_gold_abstain_keep_columns(tmp_path: Path) -> None:
     found = rows(done.stdout)
     assert [(row["task"], row["label"], row["confidence"]) for row in found] == [("1", "yes", "1")]
     assert "2 abstentions by 1 workers" in done.stderr
-    assert "1 tasks got abstentions only" in done.stderr
+    assert "items has no votes" in done.stderr
     assert "1 rows left out" in done.stderr
 
 

@@ -97,7 +97,7 @@ def test_no_answer_and_calibrated_probabilities(tmp_path: Path) -> None:
         assert found["probabilities"][name]["log_loss"] == pytest.approx(loss)
     # The two answers: 0.8 and right, 0.6 and wrong.
     assert found["probabilities"]["p"]["calibration_error"] == pytest.approx((0.2 + 0.6) / 2)
-    assert "1 tasks have no answer" in rarevote("score", result, "--truth", truth).stderr
+    assert "1 task has no answer: a miss" in rarevote("score", result, "--truth", truth).stderr
 
 
 @pytest.mark.parametrize(
@@ -129,3 +129,32 @@ def test_mistakes(tmp_path: Path) -> None:
     assert "no such file" in rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "no.csv", code=1).stderr
     assert "--truth" in rarevote("score", tmp_path / "r.csv", code=2).stderr
     assert "no columns p:<class>" in rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "r.csv").stderr
+
+
+def test_items_without_votes_are_misses(tmp_path: Path) -> None:
+    """A result as it is written of a population of which some items have no votes: an empty label, votes 0, mean p."""
+    random = np.random.default_rng(5)
+    table = random.dirichlet(np.ones(2), size=40)
+    table[30:] = table[:30].mean(axis=0)
+    labels = ["x" if row[0] > 0.5 else "y" for row in table[:30]] + [""] * 10
+    truth = ["x" if random.random() < 0.5 else "y" for _ in labels]
+    rows = [
+        f"{i},{label},{3 if label else 0},{x!r},{y!r}\n"
+        for i, (label, (x, y)) in enumerate(zip(labels, table.tolist(), strict=True))
+    ]
+    (tmp_path / "r.csv").write_text("task,label,votes,p:x,p:y\n" + "".join(rows))
+    (tmp_path / "t.csv").write_text("task,label\n" + "".join(f"{i},{name}\n" for i, name in enumerate(truth)))
+    done = rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "t.csv", "--json")
+    found = json.loads(done.stdout)
+    names = ["x", "y"]
+    recall = sklearn.metrics.recall_score(truth, labels, average=None, labels=names)
+    precision = sklearn.metrics.precision_score(truth, labels, average=None, labels=names)
+    assert found["recall"] == pytest.approx(dict(zip(names, recall, strict=True)))
+    assert found["precision"] == pytest.approx(dict(zip(names, precision, strict=True)))
+    assert found["accuracy"] == pytest.approx(sum(map(str.__eq__, truth, labels)) / 40)
+    assert (found["n_items"], found["n_unanswered"]) == (40, 10)
+    assert found["probabilities"]["p"]["log_loss"] == pytest.approx(
+        sklearn.metrics.log_loss(truth, table, labels=names)
+    )
+    said = rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "t.csv").stderr
+    assert "10 tasks have no answer: a miss of the true class, and no false alarm of any" in said

@@ -279,7 +279,8 @@ def test_wide(tmp_path: Path, ending: str) -> None:
         write_columns({name: np.array(frame[name].to_list(), dtype=object) for name in frame.columns}, path)
     found = read_label_files(path, wide=True, show=["text"])
     assert rows_of(found.annotations) == [("007", "ann", "yes"), ("007", "bob", "no"), ("10", "bob", "yes")]
-    assert found.shown["text"].tolist() == ["seven", "ten"]
+    assert found.annotations.unanswered.tolist() == ["11"]
+    assert found.shown["text"].tolist() == ["seven", "ten", "eleven"]
 
 
 def test_wide_tables_that_cannot_be_read(tmp_path: Path) -> None:
@@ -301,6 +302,10 @@ def test_wide_types(tmp_path: Path) -> None:
         (1, "b", 1),
         (2, "a", 1),
     ]
+    pl.DataFrame({"item": [1, 2, 3, 2], "a": [0, None, None, 1], "b": [1, None, None, 0]}).write_parquet(
+        tmp_path / "x.parquet"
+    )
+    assert read_label_files(tmp_path / "x.parquet", wide=True).annotations.unanswered.tolist() == [3]
     pl.DataFrame({"item": [1], "a": [0], "b": ["x"]}).write_parquet(tmp_path / "x.parquet")
     assert rows_of(read_label_files(tmp_path / "x.parquet", wide=True).annotations) == [(1, "a", "0"), (1, "b", "x")]
 
@@ -322,9 +327,9 @@ def test_show_takes_the_first_value_that_is_not_blank(tmp_path: Path, ending: st
     found = read_label_files(path, show=["text, long", "n,task"], abstain=["?"])
     assert found.annotations.tasks.tolist() == ["a", "b"]
     assert {name: texts.tolist() for name, texts in found.shown.items()} == {
-        "text, long": ["first", "böth"],
-        "n": ["2", "1"],
-        "task": ["a", "b"],
+        "text, long": ["first", "böth", "unanswered"],
+        "n": ["2", "1", "6"],
+        "task": ["a", "b", "c"],
     }
     with pytest.raises(ColumnsError, match="no column 'image' to show; it has 'task', "):
         read_label_files(path, show=["image"])

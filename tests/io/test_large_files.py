@@ -22,6 +22,7 @@ from rarevote.errors import InputError, MissingValuesError
 from rarevote.io.duck import connection
 from rarevote.io.names_file import NamesFile
 from rarevote.io.read import encode as encode_files
+from rarevote.io.read.crowd import read
 from rarevote.io.read.votes import read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
 from rarevote.methods.cc_rasch.estimator import CCRasch
@@ -167,6 +168,21 @@ def test_missing_tasks_are_named_by_line_or_left_out(blank: str, tmp_path: Path,
     found = read_label_files(path, missing="drop").annotations
     assert_same(found, Annotations.from_arrays(*zip(*rows, strict=True), missing="drop"))
     assert found.n_dropped == 1
+
+
+@pytest.mark.parametrize("write", [as_csv, as_ndjson])
+def test_items_without_votes(write: Callable[..., Path], tmp_path: Path, out_of_core: Path) -> None:
+    rows = [*ROWS[:4], ("b", "cy", ""), ("c", "ann", ""), ("0", "", "yes"), *ROWS[4:]]
+    path = write(rows, tmp_path)
+    found = read_label_files(path, missing="drop", abstain=["not sure"]).annotations
+    assert_same(found, Annotations.from_arrays(*zip(*rows, strict=True), missing="drop", abstain=["not sure"]))
+    assert found.unanswered.tolist() == ["0", "Z", "c"]
+    items = tmp_path / "items.txt"
+    items.write_text("\n".join(["new", "7", *dict.fromkeys(task for task, _, _ in ROWS)]), encoding="utf-8")
+    crowd = read(path, missing="drop", abstain=["not sure"], items=items, show=["worker"])
+    assert isinstance(crowd.annotations.tasks, NamesFile)
+    assert crowd.population.tolist() == [*found.tasks.tolist(), "0", "7", "Z", "c", "new"]
+    assert len(crowd.shown["worker"]) == len(crowd.population)
 
 
 def test_gold_truth_and_results_are_the_same_as_in_memory(

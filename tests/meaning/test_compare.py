@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, recall_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
+from rarevote.api import compare
 from rarevote.errors import InputError
 from rarevote.meaning.compare import agreements, differing_tasks, proportions, score_posterior
+from rarevote.meaning.metrics import log_loss
 from rarevote.meaning.ranking import calibration_error
 
 RNG = np.random.default_rng(0)
@@ -31,6 +33,34 @@ def test_a_true_class_that_no_method_knows() -> None:
     assert np.isfinite(found.log_loss)
     with pytest.raises(InputError, match="no truth"):
         score_posterior(posterior, ["a", "b"], {}, np.array([0, 1]))
+
+
+def test_no_answer_is_a_miss_of_any_type_of_class() -> None:
+    posterior = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    found = score_posterior(posterior, [1, 2], {0: 1, 1: 2, 2: 2}, np.array([0, 1, -1]))
+    assert found.recall == {1: 1.0, 2: 0.5}
+    assert found.precision == {1: 1.0, 2: 1.0}
+    assert found.log_loss == pytest.approx(-np.log([0.9, 0.8, 0.4]).mean())
+    silent = score_posterior(posterior, [1, 2], {2: 2}, np.array([0, 1, -1]))
+    assert (silent.recall, silent.precision, silent.accuracy) == ({2: 0.0}, {}, 0.0)
+
+
+def test_items_without_votes_are_misses_of_every_method() -> None:
+    rows = [(task, worker, "xy"[int(RNG.random() < 0.4)]) for task in range(12) for worker in range(3)]
+    truth = {task: "xy"[task % 2] for task in range(16)}
+    found = compare(rows, ["majority-vote", "dawid-skene"], items=range(15))
+    scores = found.score(truth, {1: "y"})
+    for name, one in scores.items():
+        fit = found.fits[name]
+        labels = [found.annotations.classes[code] for code in fit.labels] + [""] * 3
+        table = np.vstack([fit.posterior, np.tile(fit.posterior.mean(axis=0), (3, 1))])
+        scored = [task for task in range(15) if task != 1]
+        true = [truth[task] for task in scored]
+        given = [labels[task] for task in scored]
+        assert one.n_items == 14
+        for k, recall in zip("xy", recall_score(true, given, average=None, labels=["x", "y"]), strict=True):
+            assert one.recall[k] == pytest.approx(recall)
+        assert one.log_loss == pytest.approx(log_loss(true, table[scored], classes=["x", "y"]))
 
 
 def test_calibration() -> None:

@@ -24,6 +24,7 @@ from rarevote.cli.options.common import (
     write_result,
 )
 from rarevote.cli.show import export_summary, say, tell_export, tell_notes, warn
+from rarevote.crowd.population import unvoted_note
 from rarevote.errors import InputError
 
 EXAMPLES = examples(
@@ -87,7 +88,7 @@ def convert(
         typer.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
         tell_export(summary)
-        tell_notes(found.notes)
+        tell_notes([*found.notes, *unvoted_note(summary["n_tasks"], summary["n_unvoted"])])
         for path in (out, gold_out):
             if path is not None:
                 say(f"wrote {path}")

@@ -73,7 +73,8 @@ def _tell(summary: dict[str, Any]) -> None:
 
 def _tell_left_out(summary: dict[str, Any]) -> None:
     if summary["n_unanswered"]:
-        say(f"{summary['n_unanswered']:,} tasks have no answer: each is a miss of its class and nobody's false alarm")
+        have = "task has" if summary["n_unanswered"] == 1 else "tasks have"
+        say(f"{summary['n_unanswered']:,} {have} no answer: a miss of the true class, and no false alarm of any")
     if summary["truth_without_result"]:
         say(f"{summary['truth_without_result']:,} tasks of the truth have no result and were not scored")
     if summary["result_without_truth"]:

@@ -290,6 +290,7 @@ def export_summary(export: Export) -> dict[str, Any]:
         "n_records": export.n_records,
         "n_rows": len(export),
         "n_tasks": len(set(export.task)),
+        "n_unvoted": len(export.unanswered),
         "n_workers": len(set(export.worker)),
         "n_repeated": export.n_repeated,
         "n_gold": len(export.gold),

@@ -11,8 +11,9 @@ Defined outcomes at the edges:
 * repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
 * no rows at all give a crowd of zero tasks, which every method answers with an empty result;
 * a single class, tasks with a single vote and workers with a single vote are ordinary data;
-* answers named by ``abstain`` are no votes: they are counted per worker, and a task with nothing else is not in the
-  result but in ``unanswered``.
+* answers named by ``abstain`` are no votes: they are counted per worker;
+* a task that the rows name and that has no vote (abstentions only, or rows that ``missing="drop"`` leaves out) is not
+  in ``tasks`` but in ``unanswered``.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class Annotations:
         workers: names of the workers, sorted.
         classes: names of the classes, sorted.
         abstentions: how often each worker gave an answer that ``abstain`` named.
-        unanswered: tasks that got nothing but such answers.
+        unanswered: names of all items that the data name and that have no vote, sorted; none of them is in ``tasks``.
         n_dropped: rows left out because of ``missing="drop"`` or ``keep``.
 
     >>> crowd = Annotations.from_arrays(["a", "a", "b"], [7, 8, 7], ["yes", "no", "yes"])
@@ -314,14 +315,18 @@ class Annotations:
         n_given = encoded["task"][0].size
 
         absent = {role: _absent_rows(*encoded[role], is_clean=role in ready) for role in encoded}
+        unvoted = np.empty(0, dtype=object)
         if any(rows is not None for rows in absent.values()):
             if missing == "error":
                 raise MissingValuesError(_missing_message(absent, place_of_row))
             present = ~np.logical_or.reduce([rows for rows in absent.values() if rows is not None])
+            unvoted = _only_in_dropped_rows(*encoded["task"], present, absent["task"])
             encoded = {role: _restrict(codes[present], values) for role, (codes, values) in encoded.items()}
         n_present = encoded["task"][0].size
 
         encoded, abstentions, unanswered = _set_abstentions_apart(encoded, abstain)
+        if len(unvoted):
+            unanswered = as_name_array(sort_names([*unvoted.tolist(), *unanswered.tolist()]))
         n_voted = encoded["task"][0].size
 
         if classes is not None:
@@ -435,6 +440,17 @@ def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
         return codes, values
     left = values.restricted(used) if isinstance(values, StoredNames) else values[used]
     return (np.cumsum(used) - 1)[codes], left
+
+
+def _only_in_dropped_rows(
+    codes: Codes, values: Names, present: NDArray[np.bool_], without_task: NDArray[np.bool_] | None
+) -> NDArray[Any]:
+    """Tasks that only rows name that are left out; rows without a task name none."""
+    dropped = ~present if without_task is None else ~(present | without_task)
+    unvoted = np.zeros(len(values), dtype=bool)
+    unvoted[codes[dropped]] = True
+    unvoted[codes[present]] = False
+    return np.asarray(values[unvoted])
 
 
 def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:

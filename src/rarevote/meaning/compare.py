@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels, spelling
+from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
 from rarevote.meaning.metrics import log_loss, score
-from rarevote.meaning.metrics import score as score_labels
 from rarevote.meaning.ranking import calibration_error
 
 FloatArray = NDArray[Any]
 Codes = NDArray[np.int64]
+_NO_ANSWER = ""  # in a file, in place of a label; no class is called so
+_SILENT: Any = object()  # in place of a class of any type
 
 
 @dataclass(frozen=True)
@@ -119,13 +121,25 @@ class Comparison:
         return differing_tasks(self.labels)
 
     def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, MethodScores]:
-        """Every method against the truth; items that any method may have learned from do not count."""
-        position = {name: number for number, name in enumerate(self.annotations.tasks.tolist())}
+        """Every method against the truth; items that any method may have learned from do not count.
+
+        An item without votes has no answer, and is a miss of its class for every method.
+        """
+        position = {name: number for number, name in enumerate(population(self.annotations).tolist())}
         truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
         if not truth:
             raise InputError("the truth names none of the tasks that are not gold: check ids")
         classes = self.annotations.classes.tolist()
-        return {name: score_posterior(one.posterior, classes, truth, one.labels) for name, one in self.fits.items()}
+        n_unvoted = len(self.annotations.unanswered)
+        return {
+            name: score_posterior(
+                np.concatenate([one.posterior, np.tile(one.posterior.mean(axis=0), (n_unvoted, 1))]),
+                classes,
+                truth,
+                np.concatenate([one.labels, np.full(n_unvoted, -1)]),
+            )
+            for name, one in self.fits.items()
+        }
 
 
 def score_posterior(
@@ -137,7 +151,7 @@ def score_posterior(
         posterior: class probabilities, (n_tasks, n_classes).
         classes: names of the classes, in the order of the columns.
         truth: the true label by number of the task; it may name classes that ``classes`` lacks.
-        labels: class number of every task, int (n_tasks).
+        labels: class number of every task, int (n_tasks); negative where there is no answer, which is a miss.
 
     Raises:
         InputError: the truth is empty.
@@ -146,8 +160,8 @@ def score_posterior(
         raise InputError("no truth to score against")
     rows = np.fromiter(truth, dtype=np.int64, count=len(truth))
     true_labels = list(truth.values())
-    answers = [classes[code] for code in labels[rows].tolist()]
-    found = score(true_labels, answers)
+    answers = [classes[code] if code >= 0 else _SILENT for code in labels[rows].tolist()]
+    found = score(true_labels, answers, unanswered=_SILENT)
     loss, error = score_probabilities(posterior[rows], classes, true_labels, answers)
     return MethodScores(
         n_items=found.n_items,
@@ -251,7 +265,7 @@ def score_result(
             f"{result}: the truth names none of its tasks ({first!r} there, {other!r} in the truth): check ids"
         )
     true, labels = [known[task] for task in items], [found.labels[task] for task in items]
-    scores = score_labels(true, labels, unanswered="")
+    scores = score(true, labels, unanswered=_NO_ANSWER)
     recall, precision = (
         {str(name): value for name, value in part.items()} for part in (scores.recall, scores.precision)
     )
@@ -273,7 +287,7 @@ def score_result(
         "precision": precision,
         "n_true": {name: n_true[name] for name in {**recall, **precision}},
         "n_labelled": {name: n_given[name] for name in {**recall, **precision}},
-        "n_unanswered": n_given[""],
+        "n_unanswered": n_given[_NO_ANSWER],
         "truth_without_result": len(known) - len(items),
         "result_without_truth": len(found.labels) - len(items),
         "probabilities": {},

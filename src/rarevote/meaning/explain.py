@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind, positions_of
+from rarevote.crowd.names import find_name, in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
 from rarevote.errors import InputError
 from rarevote.methods.base import Estimator
@@ -137,7 +137,7 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
     (number,) = positions_of(crowd.tasks, in_kind([name], crowd.tasks)).tolist()
     if number >= 0:
         return int(number)
-    if str(name) in map(str, crowd.unanswered.tolist()):
+    if find_name(name, crowd.unanswered) is not None:
         raise InputError(f"{title}: task {name!r} has no votes, so it has no label to explain")
     few = list(map(str, crowd.tasks[:_MAX_COMPARED].tolist()))
     near = difflib.get_close_matches(str(name), few, n=3)

@@ -263,7 +263,7 @@ class Estimator:
         raise cannot(self, "predict")
 
     def evidence(self, task: int) -> Evidence:
-        """The evidence on the task of that number; methods that can are :class:`~rarevote.methods.evidence.WeighsVotes`."""
+        """The evidence on the task of that number; see :mod:`rarevote.methods.evidence`."""
         raise cannot(self, "explain")
 
     # -- results -----------------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ def test_judgments_of_units() -> None:
         "rejected": 1,
         "no annotator named": 1,
         "no answer": 1,
-        "unit without any judgment": 1,
     }
     assert (export.n_records, export.n_repeated, export.questions) == (3, 1, ("relevant", "topics"))
 

@@ -75,7 +75,7 @@ def test_early_records_that_nobody_has_answered(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", [empty, answered])
     assert detect(path) == "argilla"
     export = read_export(path)
-    assert (export.task, export.left_out) == (["e1"], {"record without any response": 1})
+    assert (export.task, export.unanswered, export.left_out) == (["e1"], ["e0"], {})
     assert write_back(export, ["e1"], ["a"], [0.9], tmp_path / "back.json") == 1
     assert json.loads((tmp_path / "back.json").read_text(encoding="utf-8"))[0] == empty
 

@@ -295,7 +295,8 @@ def test_doccano(tmp_path: Path) -> None:
 
 def test_doccano_before_version_1() -> None:
     assert rows("doccano_old.jsonl", show=["src"]) == [("1", "1", "2", "a"), ("1", "2", "3", "a"), ("3", "2", "2", "")]
-    assert read_export(FIXTURES / "doccano_old.jsonl").left_out == {"document without any annotation": 1}
+    export = read_export(FIXTURES / "doccano_old.jsonl")
+    assert (export.left_out, export.unanswered) == ({}, ["2"])
 
 
 def test_doccano_several_labels() -> None:

@@ -305,6 +305,14 @@ PredictionColumns = Annotated[
         "model in a wide table. Repeatable.",
     ),
 ]
+Items = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="All items that were to be labelled, those without votes too: a list of ids, or a table with a column "
+        "task, item or id.",
+    ),
+]
 GoldColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The column with gold, where the format names none.")
 ]
@@ -333,6 +341,7 @@ class Reading:
     include_predictions: IncludePredictions = False
     prediction_columns: PredictionColumns = None
     gold_column: GoldColumn = None
+    items: Items = None
     free_text: FreeText = False
 
     @property
@@ -365,6 +374,7 @@ class Reading:
             "include_predictions": self.include_predictions,
             "prediction_columns": tuple(self.prediction_columns or ()),
             "gold_column": self.gold_column,
+            "items": self.items,
             "free_text": self.free_text,
         }
 
@@ -395,9 +405,6 @@ def tell_crowd(crowd: Crowd) -> None:
         say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")
     if votes.abstentions:
         say(f"{sum(votes.abstentions.values()):,} abstentions by {len(votes.abstentions):,} workers")
-    if len(votes.unanswered):
-        first = votes.unanswered[0]
-        say(f"{len(votes.unanswered):,} tasks got abstentions only and have no result (first: {first})")
 
 
 Images = Annotated[

@@ -203,6 +203,8 @@ def export_annotations(
     import numpy as np
 
     from rarevote.crowd.annotations import Annotations
+    from rarevote.crowd.population import with_items
 
     columns = (np.array(values, dtype=object) for values in (export.task, export.worker, export.label))
-    return Annotations.from_arrays(*columns, **policies), export.gold, export.shown_by_task()
+    votes = Annotations.from_arrays(*columns, **policies)
+    return with_items(votes, export.unanswered), export.gold, export.shown_by_task()

@@ -77,11 +77,10 @@ def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> Non
         raise InputError(f"{where} has no id")
     where = f"{where} (unit {task})"
     find = collector.finder(unit.get("data"), unit)
+    collector.item(task, find)
     judgments = _judgments(unit)
     for judgment in judgments if isinstance(judgments, list) else []:
         _read_judgment(judgment, task, where, collector, find)
-    if not judgments:
-        collector.leave_out("unit without any judgment")
     wanted = collector.options.question
     question = next(iter(collector.questions), None) if wanted is None else wanted
     if collector.options.gold_column is None and question is not None:
@@ -223,6 +222,7 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
         if not task:
             raise InputError(f"{where} has no _unit_id")
         find.cells = cells
+        collector.item(task, find)
         if gold_at is not None and cells[gold_at].strip():
             # Several lines are several answers that would all be right: no single one is known then.
             collector.gold(task, _split(cells[gold_at], f"{where}, {question}{GOLD}"))

@@ -296,18 +296,18 @@ def read(files: ExportFiles, options: Options) -> Export:
     title = str(files.path)
     collector = Collector(title, options)
     other: dict[str, str] = {}
-    unanswered = 0
+    unmarked = 0
     for number, fields in walk_records(files, options.encoding):
         collector.n_records = number
         form = form_of(fields)
         if form is None:
-            unanswered += 1
+            unmarked += 1
+            _read_unmarked(fields, number, f"{title}: record {number:,}", collector)
             continue
         collector.details.setdefault("form", form)
         _read_record(fields, number, f"{title}: record {number:,}", collector, kinds, other)
-    if unanswered and unanswered == collector.n_records:
+    if unmarked and unmarked == collector.n_records:
         raise InputError(f"{title}: record 1 is not a record of Argilla: it has no responses")
-    collector.leave_out("record without any response", unanswered)
     if options.question in other and options.question not in collector.questions:
         raise InputError(f"{title}: {options.question!r} is a {other[options.question]} question, not a choice")
     return collector.finish(
@@ -316,6 +316,11 @@ def read(files: ExportFiles, options: Options) -> Export:
         no_annotator="Argilla writes null for users that it no longer knows.",
         no_question=f"no question was answered by a choice; found: {', '.join(map(repr, other)) or 'none'}",
     )
+
+
+def _read_unmarked(fields: Mapping[str, Any], number: int, where: str, collector: Collector) -> None:
+    """A record of an early version that nobody has answered."""
+    collector.item(record_id(fields, number, where), collector.finder(as_object(fields.get("metadata")), fields))
 
 
 def _read_record(
@@ -334,6 +339,7 @@ def _read_record(
     where = f"{where} (id {task})"
     metadata = as_object(fields.get("metadata"))
     find = collector.finder(fields.get("fields"), fields.get("inputs"), metadata, fields)
+    collector.item(task, find)
     for question, responses in record.responses.items():
         values = [response.value for response in responses]
         if not responses:

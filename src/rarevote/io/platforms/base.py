@@ -89,6 +89,8 @@ class Export:
         worker: the worker of each row; models are named ``model:<version>``.
         label: the answer of each row; ``yes`` or ``no`` with ``multilabel``.
         shown: columns carried along, one value per row. With ``multilabel`` there are also ``item`` and ``choice``.
+        unanswered: tasks that the export names and that have no row.
+        shown_unanswered: the same columns as ``shown``, one value for each of these tasks.
         gold: labels by task.
         left_out: how many answers are no rows, by reason.
         cautions: what a person should know first: there is only one annotator, or some have no names.
@@ -109,6 +111,8 @@ class Export:
     worker: list[str]
     label: list[str]
     shown: dict[str, list[str]] = field(default_factory=dict)
+    unanswered: list[str] = field(default_factory=list)
+    shown_unanswered: dict[str, list[str]] = field(default_factory=dict)
     gold: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
@@ -140,13 +144,14 @@ class Export:
         return columns
 
     def shown_by_task(self) -> dict[str, dict[str, str]]:
-        """For each shown column its value per task: the first that is not empty."""
+        """For each shown column its value per task, voted or not: the first that is not empty."""
         by_task: dict[str, dict[str, str]] = {}
         for name, values in self.shown.items():
             column = by_task.setdefault(name, {})
             for task, value in zip(self.task, values, strict=True):
                 if not column.get(task):
                     column[task] = value
+            column.update(zip(self.unanswered, self.shown_unanswered[name], strict=True))
         return by_task
 
 

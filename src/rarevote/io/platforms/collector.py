@@ -1,8 +1,8 @@
 """From what a platform's reader finds to an :class:`Export`.
 
-A platform's module reads its records and tells a :class:`Collector` what it finds: a vote, a gold label, an answer
-that does not count. The rules that do not depend on the platform are here: which of several questions, several choices
-in one answer, annotators without a name, models as further workers.
+A platform's module reads its records and tells a :class:`Collector` what it finds: an item, a vote, a gold label, an
+answer that does not count. The rules that do not depend on the platform are here: which of several questions, several
+choices in one answer, annotators without a name, models as further workers, items without votes.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class Collector:
         self._asked: dict[int, tuple[str, ...]] = {}
         self._shown: dict[str, list[str]] = {name: [] for name in options.show}
         self._ever_shown: set[str] = set()
+        self._items: dict[str, list[str]] = {}
+        self._asked_of: dict[str, dict[str, None]] = {}
         self._keys: list[str] = []
         self._gold: dict[str, set[tuple[str, ...]]] = {}
         self._several: str | None = None
@@ -92,6 +94,33 @@ class Collector:
         self.survey.found(question)
         if self._answering is not None:
             self.survey.note(question, given, *self._answering)
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def item(self, task: str, find: Callable[[str], Any], *, asked: str | None = None) -> None:
+        """An item that the export names, whether or not it has a vote; it may be named again.
+
+        Args:
+            task: the item.
+            find: gives the value of a column to show, or ABSENT.
+            asked: the choice that was put to an annotator, where a record is about one choice.
+        """
+        own = self._names.setdefault
+        texts = self._items.get(task)
+        if texts is None:
+            texts = self._items[own(task, task)] = [""] * len(self._shown)
+        for place, name in enumerate(self._shown):
+            if not texts[place]:
+                texts[place] = self._text_to_show(name, find)
+        if asked is not None:
+            self._asked_of.setdefault(task, {})[asked] = None
+
+    def _text_to_show(self, name: str, find: Callable[[str], Any]) -> str:
+        value = find(name)
+        if value is not ABSENT:
+            self._ever_shown.add(name)
+        text = shown_text(value)
+        return self._names.setdefault(text, text)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -138,11 +167,7 @@ class Collector:
         self._worker.append(own(worker, worker))
         self._choices.append(tuple(own(name, name) for name in kept))
         for name, column in self._shown.items():
-            value = find(name)
-            if value is not ABSENT:
-                self._ever_shown.add(name)
-            text = shown_text(value)
-            column.append(own(text, text))
+            column.append(self._text_to_show(name, find))
 
     def prediction(
         self, task: str, model: str | None, choices: Sequence[str], where: str, find: Callable[[str], Any]
@@ -242,6 +267,8 @@ class Collector:
         gold, contradicting = self._agreed_gold()
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
+        voted = set(self._task)
+        unvoted = [task for task in self._items if task not in voted]
         export = Export(
             platform,
             path,
@@ -251,11 +278,13 @@ class Collector:
             worker,
             [next(iter(chosen), NO) for chosen in self._choices],  # with multilabel nothing may be chosen
             self._shown,
-            {task: chosen[0] for task, chosen in gold.items() if chosen},
-            dict(self._left_out.most_common()),
-            self._cautions(worker, no_annotator),
-            tuple(self.notes),
-            self.n_records,
+            unanswered=unvoted,
+            shown_unanswered=self._shown_of(unvoted),
+            gold={task: chosen[0] for task, chosen in gold.items() if chosen},
+            left_out=dict(self._left_out.most_common()),
+            cautions=self._cautions(worker, no_annotator),
+            notes=tuple(self.notes),
+            n_records=self.n_records,
             values=self.values,
             details=self.details,
             encoding=self.options.encoding,
@@ -263,6 +292,9 @@ class Collector:
         if self.options.multilabel:
             export = self._one_problem_per_choice(export, gold)
         return replace(export, n_repeated=_count_repeats(export.task, export.worker))
+
+    def _shown_of(self, items: Sequence[str]) -> dict[str, list[str]]:
+        return {name: [self._items[item][place] for item in items] for place, name in enumerate(self._shown)}
 
     def _refuse_nothing(self, question: str, no_annotator: str) -> None:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in self._left_out.most_common()) or "none given"
@@ -316,6 +348,15 @@ class Collector:
             return names.setdefault((item, choice), f"{item}:{choice}")
 
         pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
+        voted = {(export.task[row], choice) for row, choice in pairs}
+        # An item that nobody answered is a problem of each choice, unless the export says which choices were put.
+        whole = dict.fromkeys(export.unanswered, choices)
+        unvoted = [
+            (item, choice)
+            for item in self._items
+            for choice in self._asked_of.get(item) or whole.get(item, ())
+            if (item, choice) not in voted
+        ]
         shown = {name: [column[row] for row, _ in pairs] for name, column in self._shown.items()}
         shown["item"] = [export.task[row] for row, _ in pairs]
         shown["choice"] = [choice for _, choice in pairs]
@@ -325,6 +366,12 @@ class Collector:
             worker=[export.worker[row] for row, _ in pairs],
             label=[YES if choice in self._choices[row] else NO for row, choice in pairs],
             shown=shown,
+            unanswered=[problem(item, choice) for item, choice in unvoted],
+            shown_unanswered={
+                **self._shown_of([item for item, _ in unvoted]),
+                "item": [item for item, _ in unvoted],
+                "choice": [choice for _, choice in unvoted],
+            },
             gold={
                 problem(item, choice): YES if choice in known else NO
                 for item, known in gold.items()

@@ -131,6 +131,7 @@ def _read_document(
     # The text of an item is called text or data, depending on doccano's version.
     text = {"text": record["data"]} if "data" in record else None
     find = collector.finder(record, text, record.get("meta"))
+    collector.item(task, find)
     collector.named_columns(task, find, where)
     for key in _SPAN_QUESTIONS:
         if isinstance(record.get(key), list):
@@ -183,9 +184,7 @@ def _read_old(
         name = as_text(entry["label"], f"{where}: label")
         if name is not None:
             chosen.setdefault(user, []).append(name)
-    if not chosen:
-        collector.leave_out("document without any annotation")
-    elif collector.takes("label"):
+    if chosen and collector.takes("label"):
         collector.details["users"] = True
         for user, names in chosen.items():
             collector.vote(task, user, names, where, find)

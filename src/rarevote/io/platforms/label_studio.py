@@ -185,6 +185,7 @@ def _read_task(record: Any, where: str, collector: Collector, controls: Controls
         raise InputError(f"{where} has no id")
     where = f"{where} (task {task})"
     find = collector.finder(record.get("data"), record)
+    collector.item(task, find)
     whole = _objects(annotations, f"{where}: annotations")
     for annotation in whole:
         _read_annotation(annotation, task, where, collector, controls, find)
@@ -388,13 +389,12 @@ def _read_record(
         raise InputError(f"{where} has no id")
     where = f"{where} (task {task})"
     find = collector.finder(record)
+    collector.item(task, find)
     collector.answering(task, shown_text(record[_ANNOTATOR]) or None)
     chosen: list[str] = []
     for name in questions:
         chosen += _answer(name, _decoded(record.get(name)), where, collector, controls)
-    if as_text(record.get("annotation_id"), f"{where}: annotation_id") is None and not chosen:
-        collector.leave_out("task without any annotation")
-    else:
+    if chosen or as_text(record.get("annotation_id"), f"{where}: annotation_id") is not None:
         collector.vote(task, _short_annotator(record[_ANNOTATOR], where), chosen, where, find)
     collector.named_columns(task, find, where)
 

@@ -216,6 +216,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
     collector.finder(dict.fromkeys(table.header))
     find = _Finder(table)
+    inputs_of = _inputs_of_items(table, question)
     hit_of_input: dict[int, str] = {}
     alike: set[str] = set()
     for where, cells in table.rows():
@@ -232,6 +233,9 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
             find.at(cells, item)
+            # The last HIT of a batch may show fewer items than there are places for.
+            if item not in inputs_of or any(cells[place].strip() for place in inputs_of[item]):
+                collector.item(task, find)
             collector.named_columns(task, find, where, _split)
             if status not in _COUNTED:
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
@@ -241,6 +245,16 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
             collector.vote(task, worker, choices, where, find, empty_is_no=question.options)
     if alike:
         collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; they are tasks of their own here")
+
+
+def _inputs_of_items(table: PlatformTable, question: _Question) -> dict[str, list[int]]:
+    """The columns with the inputs of each item of a HIT; none where the HIT is the item."""
+    places: dict[str, list[int]] = {}
+    for numbers in _numbered(table.header[place] for place in table.beginning_with(_INPUT)).values():
+        if question.values.keys() <= numbers.keys():
+            for item in question.values:
+                places.setdefault(item, []).append(table.header.index(numbers[item]))
+    return places
 
 
 def _choices(given: Mapping[tuple[str, str], str], name: str, question: _Question, where: str) -> list[str]:

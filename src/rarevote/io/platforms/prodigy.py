@@ -68,6 +68,7 @@ def read(files: ExportFiles, options: Options) -> Export:
         answer = answer_of(record, where, options.question, multilabel=options.multilabel, collector=collector)
         if answer is None:
             spans += 1
+            collector.item(task, collector.finder(record, record.get("meta")))
         else:
             _read_line(record, task, answer, where, collector)
     collector.leave_out("answer about passages or boxes, not about the item", spans)
@@ -134,7 +135,10 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
     who = record.get("_annotator_id") or record.get("_session_id")
     collector.answering(None if verdict == "ignore" else task, base.shown_text(who) or None)
     collector.note(answer.question, answer.choices)
-    if not collector.takes(answer.question):
+    taken = collector.takes(answer.question)
+    asked = answer.asked if taken and collector.options.multilabel else None
+    collector.item(task, find, asked=asked)
+    if not taken:
         return
     if isinstance(record.get("versions"), list):
         # What the review recipe stores; those who answered are in the datasets that were reviewed.
@@ -148,8 +152,7 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
         worker = as_text(record.get("_annotator_id"), f"{where}: _annotator_id")
         if worker is None:
             worker = as_text(record.get("_session_id"), f"{where}: _session_id")
-        asked = (answer.asked,) if answer.asked is not None and collector.options.multilabel else None
-        collector.vote(task, worker, answer.choices, where, find, asked=asked)
+        collector.vote(task, worker, answer.choices, where, find, asked=None if asked is None else (asked,))
 
 
 # --------------------------------------------------------------------------------------------------------------------

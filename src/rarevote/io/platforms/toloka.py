@@ -95,6 +95,7 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
         if not task:
             raise InputError(f"{where} has no task id and no input")
         find.cells = cells
+        collector.item(task, find)
         if golden is not None and collector.options.gold_column is None and cells[golden].strip():
             collector.gold(task, choices_in_cell(cells[golden], f"{where}, {table.header[golden]}"))
         collector.named_columns(task, find, where, choices_in_cell)

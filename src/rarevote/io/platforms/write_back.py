@@ -148,8 +148,11 @@ def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
     if not export.multilabel:
         return items
     # The task is a choice of an item, and whoever answers must know which.
-    parts = zip(export.task, export.shown["item"], export.shown["choice"], strict=True)
-    return {task: {**items.get(item, {}), "choice": choice} for task, item, choice in parts}
+    own: dict[str, Mapping[str, Any]] = {}
+    for tasks, shown in ((export.task, export.shown), (export.unanswered, export.shown_unanswered)):
+        for task, item, choice in zip(tasks, shown["item"], shown["choice"], strict=True):
+            own[task] = {**items.get(item, {}), "choice": choice}
+    return own
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ TASK_KEY = "task"
 
 
 def values_to_show(shown: Mapping[str, NDArray[Any]], row: int) -> dict[str, Any]:
-    """What is shown of one task; nothing of a task behind those with votes."""
+    """What is shown of one task, by its place in the population."""
     return {str(name): values[row] for name, values in shown.items() if row < len(values) and values[row] is not ABSENT}
 
 

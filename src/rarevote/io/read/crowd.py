@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing
-from rarevote.crowd.names import in_kind, positions_of, some_names, unmatched
-from rarevote.crowd.words import facts_html
+from rarevote.crowd.annotations import Annotations, Keep, Missing, Names
+from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
+from rarevote.crowd.population import population, unvoted_note
+from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, look
@@ -52,6 +53,8 @@ class ReadOptions:
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.
         gold_column: the column with gold.
+        items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
+            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
     """
 
     columns: Mapping[str, str] | None = None
@@ -71,6 +74,7 @@ class ReadOptions:
     free_text: bool = False
     prediction_columns: Sequence[str] = ()
     gold_column: str | None = None
+    items: Any = None
 
     def __post_init__(self) -> None:
         for name, known in (("keep", ("all", "first", "last", "error")), ("missing", ("error", "drop"))):
@@ -96,7 +100,7 @@ class Crowd:
     Attributes:
         annotations: the encoded votes.
         title: what messages call the input.
-        shown: columns carried along, one text per task, in the order of ``annotations.tasks``.
+        shown: columns carried along, one text per item, in the order of :attr:`population`.
         gold: gold labels that came with the votes.
         models: the workers that are models, not people: those of predictions, and judges of a wide table.
         notes: what a person should know about how the votes were read.
@@ -115,12 +119,25 @@ class Crowd:
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
 
+    @property
+    def n_unvoted(self) -> int:
+        """Number of items that the data name and that have no votes."""
+        return len(self.annotations.unanswered)
+
+    @cached_property
+    def population(self) -> Names:
+        """Names of all items that the data name: those with votes (``annotations.tasks``), then those without."""
+        return population(self.annotations)
+
     def __repr__(self) -> str:
-        return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
+        votes = str(self.annotations).removeprefix("Annotations(").removesuffix(")")
+        unvoted = f", {counted(self.n_unvoted, 'item')} without votes" if self.n_unvoted else ""
+        return f"Crowd({self.title}: {votes}{unvoted})"
 
     def _repr_html_(self) -> str:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
+        facts |= {"items without votes": self.n_unvoted} if self.n_unvoted else {}
         facts |= {"models among the workers": len(self.models), "gold": len(self.gold)}
         counts = votes.class_votes.tolist()
         rows = sorted(zip(votes.classes.tolist(), counts, strict=True), key=lambda row: -row[1])
@@ -148,7 +165,7 @@ class Crowd:
 
     @cached_property
     def to_show(self) -> dict[str, NDArray[Any]]:
-        """What a person who answers is to see of the tasks with votes: ``shown``, or an export's own data.
+        """What a person who answers is to see of the items of the population: ``shown``, or an export's own data.
 
         The data of an export are values of JSON, :data:`~rarevote.io.platforms.base.ABSENT` where a task lacks one.
         """
@@ -157,7 +174,7 @@ class Crowd:
         from rarevote.io.platforms.base import ABSENT
         from rarevote.io.platforms.write_back import own_data
 
-        data, tasks = own_data(self.export), self.annotations.tasks.tolist()
+        data, tasks = own_data(self.export), self.population.tolist()
         columns: dict[str, NDArray[Any]] = {}
         for row, task in enumerate(tasks):
             for name, value in data.get(task, {}).items():
@@ -173,7 +190,7 @@ class Crowd:
             InputError: they are about other tasks, so that there is nothing to hold against them.
         """
         known = self.known(labels)
-        if known and not (positions_of(self.annotations.tasks, list(known)) >= 0).any():
+        if known and not (positions_of(self.population, list(known)) >= 0).any():
             first, own = next(iter(known)), self.annotations.tasks[:1].tolist()[0]
             where = f"{labels}: " if isinstance(labels, (str, Path)) else ""
             raise InputError(
@@ -183,8 +200,24 @@ class Crowd:
         return known
 
     def with_annotations(self, annotations: Annotations) -> Crowd:
-        """The same with other votes of the same tasks."""
+        """The same with other votes on the same population."""
         return replace(self, annotations=annotations)
+
+    def with_items(self, items: Any, *, task_column: str | None = None) -> Crowd:
+        """The same votes in the population that a list names, as :attr:`ReadOptions.items` gives it.
+
+        Raises:
+            InputError: items that have votes are not in the list.
+        """
+        from rarevote.io.read.items import join_items
+
+        named = task_column if self.has_header else None  # a column without a name has a number
+        votes = join_items(self.annotations, items, task_column=named, has_header=self.has_header)
+        place = {name: row for row, name in enumerate(self.annotations.unanswered.tolist(), votes.n_tasks)}
+        rows = [*range(votes.n_tasks), *(place.get(name, -1) for name in votes.unanswered.tolist())]
+        # Nothing is shown of an item that only the list names: the text behind all others is empty.
+        shown = {name: as_name_array([*texts, ""])[rows] for name, texts in self.shown.items()}
+        return replace(self, annotations=votes, shown=shown)
 
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back to the platform."""
@@ -216,9 +249,9 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         >>> crowd.annotations
         Annotations(2 tasks, 2 workers, 2 classes, 3 annotations)
     """
-    if isinstance(data, Crowd):
-        return data
     options = options or ReadOptions(**given)
+    if isinstance(data, Crowd):
+        return data if options.items is None else _in_population(data, options)
     paths = _as_paths(data)
     if paths is None:
         crowd = _from_memory(data, options)
@@ -230,7 +263,16 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
         _warn_of_empty_classes(crowd.annotations, options.classes)
-    return crowd
+    return _in_population(crowd, options)
+
+
+def _in_population(crowd: Crowd, options: ReadOptions) -> Crowd:
+    """The crowd with the items that were listed, and a note on those without votes."""
+    said = unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)
+    if options.items is not None:
+        crowd = crowd.with_items(options.items, task_column=(options.columns or {}).get("task"))
+    notes = [note for note in crowd.notes if note not in said]  # of a crowd that was read before
+    return replace(crowd, notes=(*notes, *unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)))
 
 
 def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> dict[str, Crowd]:
@@ -330,8 +372,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     votes, gold, by_task = export_annotations(export, **options.policies)
     shown = {}
     for name, texts in by_task.items():
-        shown[name] = np.empty(votes.n_tasks, dtype=object)
-        shown[name][:] = [texts.get(task, "") for task in votes.tasks.tolist()]
+        shown[name] = as_name_array([texts.get(task, "") for task in population(votes).tolist()])
     return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Encoded, encode_column
-from rarevote.crowd.names import as_name_array
+from rarevote.crowd.names import as_name_array, is_missing
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_cell
@@ -157,6 +157,25 @@ def _rows_query(database: Any, source: FileTable, choice: Choice) -> str:
         f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
         f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {blank}"
     )
+
+
+def tasks_without_votes(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> list[Any]:
+    """Tasks of rows of wide tables in which every annotator's cell is blank; other rows may have votes on them."""
+    tasks: list[Any] = []
+    for source, choice in zip(sources, choices, strict=True):
+        with_objects(database, source.objects)
+        kinds = _kinds(database, source)
+        name = choice.roles["task"]
+        as_text = "{} ->> '$'" if source.form == "json" else "{}"
+        filled = [not_blank(as_text.format(identifier(answer))) for answer in choice.answers]
+        found = database.execute(
+            f"SELECT DISTINCT {_readable(name, kinds[name], source.title)} AS task FROM {source.reader} "
+            f"WHERE {not_blank(as_text.format(identifier(name)))} AND NOT coalesce({' OR '.join(filled)}, false)",
+            source.parameters,
+        ).fetchnumpy()["task"]
+        names = np.asarray(found).tolist()
+        tasks += from_json_text(names, "task") if source.form == "json" else names
+    return [task for task in tasks if not is_missing(task)]
 
 
 def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], most: int = 5) -> list[int]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import is_missing
+from rarevote.crowd.names import as_name_array, is_missing
+from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
@@ -28,6 +29,7 @@ from rarevote.io.read.encode import (
     loaded,
     rows_without_task,
     shown_values,
+    tasks_without_votes,
 )
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
@@ -41,7 +43,7 @@ class LabelFiles:
 
     Attributes:
         annotations: the encoded crowd.
-        shown: for each column named by ``show`` its text per task, in the order of ``annotations.tasks``.
+        shown: for each column named by ``show`` its text per item, in the order of the population.
         gold: labels by task, as ``gold_column`` has them.
         models: columns of a wide table that are models, not people.
         notes: what a person should know about how it was read.
@@ -82,9 +84,10 @@ def read_label_files(
         file_format: the format, where the name does not tell.
         has_header: False for delimited text without column names; the columns are then called 1, 2, 3 ...
         sheet: which sheet of a spreadsheet.
-        wide: the tables have one row per task and one column per annotator; an empty cell is no vote. The task is the
-            first column unless ``columns`` names it. Tables are also known as such by themselves
-            (:mod:`rarevote.io.read.wide`), and then the task is the first column without any value twice.
+        wide: the tables have one row per task and one column per annotator; an empty cell is no vote, and a row of
+            empty cells is an item without votes. The task is the first column unless ``columns`` names it. Tables are
+            also known as such by themselves (:mod:`rarevote.io.read.wide`), and then the task is the first column
+            without any value twice.
         show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
             column is taken as several names.
         gold_column: the column with gold.
@@ -109,16 +112,16 @@ def read_label_files(
 
         with loaded(sources, choices) as database:
             encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
+            unvoted = _titled(sources, lambda: tasks_without_votes(database, sources, choices)) if tables else []
         crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **policies)
         del encoded
+        crowd = with_items(crowd, unvoted) if unvoted else crowd
         carried = {}
         tasks = [choice.roles["task"] for choice in choices]
         gold = {} if gold_column is None else shown_values(sources, tasks, gold_column, single=True)
         for name in shown:
             first = shown_values(sources, tasks, name)
-            texts = np.empty(crowd.n_tasks, dtype=object)
-            texts[:] = [first.get(task, "") for task in crowd.tasks.tolist()]
-            carried[name] = texts
+            carried[name] = as_name_array([first.get(task, "") for task in population(crowd).tolist()])
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, model_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []

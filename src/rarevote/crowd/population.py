@@ -1,0 +1,57 @@
+"""The population: all items that the data name, those with votes first, then those without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rarevote.crowd.annotations import Annotations, Names
+from rarevote.crowd.names import as_name_array, positions_of, sort_names
+
+
+def population(annotations: Annotations) -> Names:
+    """Names of all items: ``tasks``, then ``unanswered``.
+
+    >>> votes = Annotations.from_arrays(["b", "a", "c"], [1, 2, 1], ["yes", "skip", "no"], abstain=["skip"])
+    >>> population(votes).tolist()
+    ['b', 'c', 'a']
+    """
+    tasks, unvoted = annotations.tasks, annotations.unanswered
+    if not len(unvoted):
+        return tasks  # which may be on disk
+    if isinstance(tasks, np.ndarray) and tasks.dtype == unvoted.dtype:
+        return np.concatenate([tasks, unvoted])
+    return as_name_array([*tasks.tolist(), *unvoted.tolist()])
+
+
+def with_items(annotations: Annotations, names: Iterable[Any]) -> Annotations:
+    """The same votes in a population that has these items too; an item that is named twice counts once.
+
+    Args:
+        annotations: the votes.
+        names: items, named as the votes name them, none of them missing; they may have votes.
+
+    >>> votes = Annotations.from_arrays(["b", "a"], [1, 2], ["yes", "no"])
+    >>> with_items(votes, ["d", "a", "c", "d"]).unanswered.tolist()
+    ['c', 'd']
+    """
+    named = list(dict.fromkeys([*annotations.unanswered.tolist(), *names]))
+    place = positions_of(annotations.tasks, named)
+    unvoted = [name for name, number in zip(named, place.tolist(), strict=True) if number < 0]
+    if len(unvoted) == len(annotations.unanswered):
+        return annotations
+    return replace(annotations, unanswered=as_name_array(sort_names(unvoted)))
+
+
+def unvoted_note(n_voted: int, n_unvoted: int) -> tuple[str, ...]:
+    """The sentence on items without votes; none if there are no such items.
+
+    >>> unvoted_note(1500, 300), unvoted_note(2, 1), unvoted_note(3, 0)
+    (('300 of 1,800 items have no votes',), ('1 of 3 items has no votes',), ())
+    """
+    if not n_unvoted:
+        return ()
+    return (f"{n_unvoted:,} of {n_voted + n_unvoted:,} items {'has' if n_unvoted == 1 else 'have'} no votes",)

@@ -1,0 +1,153 @@
+"""The list of all items that were to be labelled: one column of ids, from a file or from memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rarevote.crowd.annotations import Annotations, Names
+from rarevote.crowd.names import in_kind, is_missing, positions_of, spelling
+from rarevote.crowd.population import with_items
+from rarevote.errors import InputError, ParameterError, how, shown, warn_user
+from rarevote.io.read.columns import ALIASES, find_columns, plain_name
+from rarevote.io.read.encode import Choice, from_json_text, loaded
+from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+
+_ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
+_SHOWN = 3  # how many ids a message names
+_COMPARED = 1_000  # ids with votes that a first line is compared with
+
+
+def join_items(
+    annotations: Annotations, items: Any, *, task_column: str | None = None, has_header: bool = True
+) -> Annotations:
+    """The same votes in the population that a list names; ids are joined as gold's are, so that "7" is 7.
+
+    Args:
+        annotations: the votes.
+        items: a file with a column of ids; or ids as a list, an array, a Series or a column of a frame. An id that is
+            there twice counts once.
+        task_column: what the votes call their tasks.
+        has_header: whether the files of the votes begin with the names of their columns.
+
+    Raises:
+        InputError: there are no ids, one is missing, or items that have votes are not in the list.
+        ColumnsError: which column holds the ids is not clear.
+    """
+    if isinstance(items, (str, Path)):
+        title = str(items)
+        given = _of_file(items, annotations.tasks, task_column, has_header=has_header)
+    else:
+        title = how("items", "--items")
+        given = _of_memory(items, task_column)
+    if not given:
+        raise InputError(f"{title}: no items")
+    try:
+        names = list(dict.fromkeys(in_kind(given, annotations.tasks)))
+    except TypeError:
+        raise InputError(f"{title}: an id is a name or a number, not a list or an object") from None
+    _check_voted(annotations, names, title)
+    return with_items(annotations, names)
+
+
+def _check_voted(annotations: Annotations, names: Sequence[Any], title: str) -> None:
+    """Refuse a list that lacks items with votes: it is of other items, or has other ids."""
+    place = positions_of(annotations.tasks, names)
+    absent = np.ones(annotations.n_tasks, dtype=bool)
+    absent[place[place >= 0]] = False
+    n_absent = int(absent.sum())
+    if n_absent:
+        first = ", ".join(shown(name) for name in annotations.tasks[np.flatnonzero(absent)[:_SHOWN]].tolist())
+        raise InputError(
+            f"{title}: {n_absent:,} of {annotations.n_tasks:,} items with votes {'is' if n_absent == 1 else 'are'} not "
+            f"in the list ({first}{', ...' if n_absent > _SHOWN else ''}): is it the right list, and are the ids the "
+            "same?"
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# from memory
+
+
+def _of_memory(items: Any, task_column: str | None) -> list[Any]:
+    import narwhals as nw
+
+    frame: Any = nw.from_native(items, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, nw.DataFrame):
+        items = frame[_column(frame.columns, task_column, "the frame of items")].to_list()
+    elif hasattr(items, "to_numpy"):
+        items = items.to_numpy()
+    elif not isinstance(items, Iterable):
+        raise ParameterError(f"items must be a file or a list of ids, got {items!r}")
+    ids = items.ravel().tolist() if isinstance(items, np.ndarray) else list(items)
+    if n_missing := sum(map(is_missing, ids)):
+        raise InputError(f"{how('items', '--items')}: {n_missing:,} ids are missing")
+    return ids
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# from files
+
+
+def _of_file(path: str | Path, voted: Names, task_column: str | None, *, has_header: bool) -> list[Any]:
+    with open_sources(path) as sources:
+        if sources[0].form != "csv" or _names_columns(sources[0], voted, task_column, has_header=has_header):
+            return _ids(sources, [_column(one.columns, task_column, one.title) for one in sources])
+    with open_sources(path, has_header=False) as sources:
+        return _ids(sources, ["1"] * len(sources))
+
+
+def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, has_header: bool) -> bool:
+    """Whether the first line of a text names columns, or is an id already.
+
+    A list of ids in a ``.txt`` file needs no header line, nor does any text where the votes have none.
+    """
+    if any(name == task_column or plain_name(name) in _ALIASES["task"] for name in source.columns):
+        return True
+    if len(source.columns) > 1:
+        return has_header
+    (first,) = source.columns
+    is_list = ".txt" in Path(source.files[0].path).suffixes[-2:]
+    if not has_header or is_list or _form(first) in {_form(spelling(name)) for name in voted[:_COMPARED].tolist()}:
+        return False
+    if positions_of(voted, in_kind([first], voted))[0] >= 0:
+        return False
+    warn_user(
+        f"{source.title}: the first line, {shown(first)}, is taken as the name of the column and not as an item; call "
+        "the column 'task' to say so, or put that line before it"
+    )
+    return True
+
+
+def _form(name: str) -> str:
+    """A name without its numbers: ids that were given in a row are alike."""
+    return re.sub(r"\d+", "0", name)
+
+
+def _column(columns: Sequence[str], task_column: str | None, where: str) -> str:
+    """The column of the ids: called as that of the votes, called as tasks are, or the only one."""
+    if task_column in columns:
+        return str(task_column)
+    if len(columns) == 1:
+        return columns[0]
+    return find_columns(columns, aliases=_ALIASES, where=where, choosable=False)["task"]
+
+
+def _ids(sources: Sequence[FileTable], columns: Sequence[str]) -> list[Any]:
+    with loaded(sources, [Choice({"task": name}) for name in columns]) as database:
+        ids = [task for (task,) in database.execute("SELECT task FROM rows ORDER BY rowid").fetchall()]
+    if sources[0].form == "json":
+        ids = from_json_text(["null" if text is None else text for text in ids], "task")
+    absent = [row for row, name in enumerate(ids) if is_missing(name)]
+    if sources[0].form == "csv" and len(sources[0].columns) == 1:
+        return [name for name in ids if not is_missing(name)]  # a blank line is no row
+    if absent:
+        place = place_of_rows(sources, absent[:5])
+        raise InputError(f"{sources[0].title}: {len(absent):,} rows have no id ({place})")
+    return ids
