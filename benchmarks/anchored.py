@@ -28,7 +28,7 @@ from rarevote.errors import ConvergenceWarning
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import read_truth
 from rarevote.meaning.metrics import score
-from rarevote.meaning.ranking import average_precision, calibration_error, clipped_log_loss, mean_average_precision
+from rarevote.meaning.ranking import average_precision, calibration_error, log_loss_of, mean_average_precision
 from rarevote.methods.anchored_rasch.model import AnchorCount, AnchorSmoothing, anchors_from
 
 NO_GOLD = np.empty(0, dtype=np.int32)
@@ -120,7 +120,7 @@ def measures(model: Any, truth: dict[Any, Any]) -> dict[str, float]:
     return {
         "average_precision": average_precision(p[:, rare], codes == rare),
         "mean_average_precision": mean_average_precision(p, codes),
-        "log_loss": clipped_log_loss(p, codes),
+        "log_loss": log_loss_of(p, codes),
         "calibration_error": calibration_error(p.max(axis=1), p.argmax(axis=1) == codes),
         "balanced_accuracy": found.balanced_accuracy,
         "minority_recall": found.minority_recall,

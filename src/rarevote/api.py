@@ -150,13 +150,8 @@ def compare(
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
-        n = crowd.annotations.n_tasks  # items without votes have no label to compare
         fits[name] = MethodFit(
-            fitted.decide().codes[:n],
-            fitted.probabilities[:n],
-            fitted.seconds,
-            estimator.n_iter_,
-            estimator.converged_,
+            fitted.decide().codes, fitted.probabilities, fitted.seconds, estimator.n_iter_, estimator.converged_
         )
     if not fits:
         raise InputError(f"no method could run: {'; '.join(refused)}")

@@ -355,7 +355,7 @@ def result_rows(
     for k, name in enumerate(classes.tolist()):
         rows[f"p:{name}"] = p[:, k]
     for name, texts in shown.items():
-        rows[name if name not in rows else f"show:{name}"] = texts[: crowd.n_tasks]
+        rows[name if name not in rows else f"show:{name}"] = texts[: len(labels)]
     return rows
 
 

@@ -93,7 +93,7 @@ def test_as_many_flags_as_there_are_make_recall_and_precision_one() -> None:
 def test_losses_and_calibration_equal_scikit_learn_and_loops(seed: int) -> None:
     draw = np.random.default_rng(seed)
     p, truth = draw.dirichlet([0.3] * 4, size=150), draw.integers(0, 4, size=150)
-    assert ranking.clipped_log_loss(p, truth, 1e-300) == pytest.approx(
+    assert ranking.log_loss_of(p, truth, 1e-300) == pytest.approx(
         sklearn.metrics.log_loss(truth, np.clip(p, 1e-15, None), labels=range(4)), rel=1e-6
     )
     of_class = [sklearn.metrics.average_precision_score(truth == k, p[:, k]) for k in range(4)]
@@ -110,7 +110,7 @@ def test_losses_and_calibration_equal_scikit_learn_and_loops(seed: int) -> None:
 
 def test_a_certain_mistake_costs_what_the_clip_says() -> None:
     p, truth = np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 1])
-    assert ranking.clipped_log_loss(p, truth) == pytest.approx((log(1e6) + log(2)) / 2)
+    assert ranking.log_loss_of(p, truth) == pytest.approx((log(1e6) + log(2)) / 2)
 
 
 def test_classes_that_do_not_occur_are_not_averaged() -> None:

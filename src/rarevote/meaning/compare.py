@@ -82,15 +82,15 @@ class MethodFit:
     """What one method made of the votes.
 
     Attributes:
-        labels: decided class of each task, (n).
-        posterior: its probabilities, (n, K).
+        labels: decided class of each item, those with votes first, -1 for no answer, (n).
+        p: probability of every class, (n, K).
         seconds: how long the fit took.
         n_iter: iterations done.
         converged: whether the stopping rule was met.
     """
 
     labels: Codes
-    posterior: FloatArray
+    p: FloatArray
     seconds: float
     n_iter: int
     converged: bool
@@ -112,8 +112,8 @@ class Comparison:
 
     @property
     def labels(self) -> dict[str, Codes]:
-        """Decided classes by method."""
-        return {name: one.labels for name, one in self.fits.items()}
+        """Decided classes of tasks with votes, by method."""
+        return {name: one.labels[: self.annotations.n_tasks] for name, one in self.fits.items()}
 
     @property
     def different(self) -> Codes:
@@ -130,25 +130,16 @@ class Comparison:
         if not truth:
             raise InputError("the truth names none of the tasks that are not gold: check ids")
         classes = self.annotations.classes.tolist()
-        n_unvoted = len(self.annotations.unanswered)
-        return {
-            name: score_posterior(
-                np.concatenate([one.posterior, np.tile(one.posterior.mean(axis=0), (n_unvoted, 1))]),
-                classes,
-                truth,
-                np.concatenate([one.labels, np.full(n_unvoted, -1)]),
-            )
-            for name, one in self.fits.items()
-        }
+        return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
 
 
-def score_posterior(
-    posterior: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes
+def score_labels(
+    p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes
 ) -> MethodScores:
     """Judge labels and probabilities of one method.
 
     Args:
-        posterior: class probabilities, (n_tasks, n_classes).
+        p: probability of every class, (n, n_classes).
         classes: names of the classes, in the order of the columns.
         truth: the true label by number of the task; it may name classes that ``classes`` lacks.
         labels: class number of every task, int (n_tasks); negative where there is no answer, which is a miss.
@@ -162,7 +153,7 @@ def score_posterior(
     true_labels = list(truth.values())
     answers = [classes[code] if code >= 0 else _SILENT for code in labels[rows].tolist()]
     found = score(true_labels, answers, unanswered=_SILENT)
-    loss, error = score_probabilities(posterior[rows], classes, true_labels, answers)
+    loss, error = score_probabilities(p[rows], classes, true_labels, answers)
     return MethodScores(
         n_items=found.n_items,
         recall=found.recall,

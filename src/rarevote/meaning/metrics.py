@@ -146,8 +146,8 @@ def confusion_matrix(truth: Labels, predicted: Labels, *, classes: Iterable[Hash
 def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hashable]) -> float:
     """Return the mean surprise at the truth, ``-(1/n) sum_i log p_i(truth_i)``, in nats.
 
-    Probabilities below the machine precision count as the machine precision, as in scikit-learn, so that one
-    certain and wrong answer does not make the mean infinite.
+    Probabilities below a millionth count as that (:func:`rarevote.meaning.ranking.log_loss_of`), so that one certain
+    and wrong answer does not make the mean infinite.
 
     Args:
         truth: true labels, shape ``(n,)``.
@@ -176,9 +176,7 @@ def log_loss(truth: Labels, probabilities: ArrayLike, *, classes: Iterable[Hasha
     if not is_distribution.all():
         row = int(np.argmin(is_distribution))
         raise InputError(f"probabilities of item {row} are not a distribution: {table[row].tolist()}")
-    of_truth = table[np.arange(len(labels)), _encode(labels, order)]
-    precision = float(np.finfo(np.float64).eps)
-    return float(-np.mean(np.log(np.clip(of_truth, precision, 1.0))))
+    return log_loss_of(table, _encode(labels, order))
 
 
 def _as_list(values: Labels, name: str) -> list[Hashable]:

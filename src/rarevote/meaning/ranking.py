@@ -140,14 +140,14 @@ def mean_average_precision(probabilities: NDArray[np.floating], truth: IntArray)
     return float(np.mean([average_precision(probabilities[:, k], truth == k) for k in np.unique(truth).tolist()]))
 
 
-def clipped_log_loss(probabilities: NDArray[np.floating], truth: IntArray, lowest: float = _MIN_PROBABILITY) -> float:
-    """Mean of ``-log p`` of the true class, in nats; below ``lowest`` a probability counts as that.
+def log_loss_of(probabilities: NDArray[np.floating], truth: IntArray) -> float:
+    """Mean of ``-log p`` of the true class, in nats; below a millionth a probability counts as that.
 
     Posteriors of many votes are 0 or 1 in floating point, where the plain mean says more about rounding than about the
     method; a millionth bounds what one such mistake costs.
     """
     of_truth = probabilities[np.arange(len(truth)), truth].astype(np.float64)
-    return float(-np.log(np.clip(of_truth, lowest, 1.0)).mean())
+    return float(-np.log(np.clip(of_truth, _MIN_PROBABILITY, 1.0)).mean())
 
 
 def calibration_error(confidence: FloatArray, right: NDArray[np.bool_]) -> float:

@@ -120,7 +120,7 @@ def score_fit(fitted: Estimator, truth: Mapping[Any, Any]) -> dict[str, Any]:
         "average_precision": ranking.average_precision(p[:, rare], codes == rare),
         "mean_average_precision": ranking.mean_average_precision(p, codes),
         "roc_auc": _or_none(ranking.roc_auc(p[:, rare], codes == rare)),
-        "log_loss": ranking.clipped_log_loss(p, codes),
+        "log_loss": ranking.log_loss_of(p, codes),
         "ece": ranking.calibration_error(p.max(axis=1), p.argmax(axis=1) == codes),
         "r_precision": float(curve.recall_at(curve.total)),
         "flags_90": needed[0],
