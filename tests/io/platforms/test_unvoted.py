@@ -22,8 +22,7 @@ def text_of(item: str) -> str:
     return f"text of {item}"
 
 
-# Each makes an export of labelled items and of others, of whom somebody skipped, drafted, rejected or did nothing.
-# They return how the tasks are called.
+# Each writes an export of labelled items and of others that were skipped, drafted, rejected or not looked at.
 
 
 def label_studio(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Path:

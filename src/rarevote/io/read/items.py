@@ -119,8 +119,8 @@ def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, 
     if positions_of(voted, in_kind([first], voted))[0] >= 0:
         return False
     warn_user(
-        f"{source.title}: the first line, {shown(first)}, is taken as the name of the column and not as an item; call "
-        "the column 'task' to say so, or put that line before it"
+        f"{source.title}: the first line, {shown(first)}, is taken as the name of the column. If it is an item, put a "
+        "line 'task' before it; if it is a name, call the column 'task'"
     )
     return True
 
