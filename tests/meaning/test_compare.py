@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 
 from rarevote.api import compare
 from rarevote.errors import InputError
-from rarevote.meaning.compare import agreements, differing_tasks, proportions, score_posterior
+from rarevote.meaning.compare import agreements, differing_tasks, proportions, score_labels
 from rarevote.meaning.metrics import log_loss
 from rarevote.meaning.ranking import calibration_error
 
@@ -18,7 +18,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
     posterior = RNG.dirichlet([1.0, 2.0, 3.0], size=400)
     labels = posterior.argmax(axis=1)
     truth = {int(row): "abc"[RNG.integers(3)] for row in RNG.permutation(400)[:300]}
-    found = score_posterior(posterior, list("abc"), truth, labels)
+    found = score_labels(posterior, list("abc"), truth, labels)
     rows = list(truth)
     assert found.n_items == 300
     assert found.log_loss == pytest.approx(sklearn_log_loss(list(truth.values()), posterior[rows], labels=list("abc")))
@@ -28,20 +28,20 @@ def test_scores_are_those_of_scikit_learn() -> None:
 
 def test_a_true_class_that_no_method_knows() -> None:
     posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
-    found = score_posterior(posterior, ["a", "b"], {0: "z", 1: "b"}, np.array([0, 1]))
+    found = score_labels(posterior, ["a", "b"], {0: "z", 1: "b"}, np.array([0, 1]))
     assert found.recall == {"b": 1.0, "z": 0.0}
     assert np.isfinite(found.log_loss)
     with pytest.raises(InputError, match="no truth"):
-        score_posterior(posterior, ["a", "b"], {}, np.array([0, 1]))
+        score_labels(posterior, ["a", "b"], {}, np.array([0, 1]))
 
 
 def test_no_answer_is_a_miss_of_any_type_of_class() -> None:
     posterior = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
-    found = score_posterior(posterior, [1, 2], {0: 1, 1: 2, 2: 2}, np.array([0, 1, -1]))
+    found = score_labels(posterior, [1, 2], {0: 1, 1: 2, 2: 2}, np.array([0, 1, -1]))
     assert found.recall == {1: 1.0, 2: 0.5}
     assert found.precision == {1: 1.0, 2: 1.0}
     assert found.log_loss == pytest.approx(-np.log([0.9, 0.8, 0.4]).mean())
-    silent = score_posterior(posterior, [1, 2], {2: 2}, np.array([0, 1, -1]))
+    silent = score_labels(posterior, [1, 2], {2: 2}, np.array([0, 1, -1]))
     assert (silent.recall, silent.precision, silent.accuracy) == ({2: 0.0}, {}, 0.0)
 
 
@@ -52,8 +52,9 @@ def test_items_without_votes_are_misses_of_every_method() -> None:
     scores = found.score(truth, {1: "y"})
     for name, one in scores.items():
         fit = found.fits[name]
-        labels = [found.annotations.classes[code] for code in fit.labels] + [""] * 3
-        table = np.vstack([fit.posterior, np.tile(fit.posterior.mean(axis=0), (3, 1))])
+        assert fit.labels[12:].tolist() == [-1] * 3
+        labels = [found.annotations.classes[code] for code in fit.labels[:12]] + [""] * 3
+        table = np.vstack([fit.p[:12], np.tile(fit.p[:12].mean(axis=0), (3, 1))])
         scored = [task for task in range(15) if task != 1]
         true = [truth[task] for task in scored]
         given = [labels[task] for task in scored]

@@ -12,12 +12,11 @@ import pandas as pd
 import pytest
 
 import rarevote
-from rarevote import AnchoredRasch, Annotations, simulate_crowd
+from rarevote import AnchoredRasch, Fitted, Annotations, simulate_crowd
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.em.model import Shard
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError
-from rarevote.meaning.explain import explain
 from rarevote.methods.anchored_rasch.model import (
     AnchorCount,
     AnchoredShared,
@@ -249,7 +248,7 @@ def test_a_class_without_votes_gets_nothing_and_changes_nothing() -> None:
     assert np.array_equal(wide.abilities_[1], plain.abilities_[1])
     # New tasks and explanations know the same classes.
     assert np.array_equal(wide.predict_proba(votes)[1], plain.predict_proba(votes)[1])
-    found = explain(wide, 5)
+    found = Fitted.of(wide).explain(5)
     assert found.weighed is not None
     assert np.isfinite(found.weighed.votes).all()
     with pytest.raises(InputError, match="label 9 is a class that nobody voted for in the fit"):
@@ -351,7 +350,7 @@ def test_a_vote_counts_what_the_nodes_of_its_item_say() -> None:
     model = AnchoredRasch().fit(votes)
     parameters = model.fitted_parameters
     for task in (0, 7, 33):
-        found = explain(model, task)
+        found = Fitted.of(model).explain(task)
         assert found.weighed is not None
         assert found.weighed.rest == 0.0
         said = list(zip(found.workers.tolist(), found.labels.tolist(), strict=True))

@@ -22,9 +22,10 @@ from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.explain import explain
 from rarevote.meaning.replicate import SomeVotes, vote_model
-from rarevote.methods.base import EMEstimator, Estimator, WeighsVotes
+from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.dawid_skene.estimator import ConfusionEstimator
+from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods
 from tests.command import rarevote as command

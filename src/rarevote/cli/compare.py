@@ -149,7 +149,7 @@ def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
     for name, one in found.fits.items():
         chosen = one.labels[different]
         rows[name] = votes.classes[chosen]
-        rows[f"p:{name}"] = one.posterior[different, chosen]
+        rows[f"p:{name}"] = one.p[different, chosen]
     for name, texts in crowd.shown.items():
         rows[name if name not in rows else f"show:{name}"] = texts[different]
     return rows

@@ -133,9 +133,7 @@ class Comparison:
         return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
 
 
-def score_labels(
-    p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes
-) -> MethodScores:
+def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes) -> MethodScores:
     """Judge labels and probabilities of one method.
 
     Args:

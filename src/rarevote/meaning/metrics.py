@@ -25,6 +25,7 @@ from rarevote.crowd.names import sort_labels
 from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
+from rarevote.meaning.ranking import log_loss_of
 
 #: Labels by position (a sequence, an array) or by task (a mapping, a pandas Series, what ``labels_`` gives).
 Labels = Any

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import FloatArray
-from rarevote.crowd.rare import RareClass
-from rarevote.decide.decider import Decider, decide_crowd
-from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration, Probabilities
+from rarevote.decide.decider import Decider
+from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
 from rarevote.decide.rules import Balanced, ItemBatch
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
@@ -271,24 +270,16 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def label_codes(self) -> NDArray[np.int64]:
         """Class number of every task, decided by the balanced rule on what is reported."""
-        crowd, rule = self.annotations_, Balanced(float(self.cap))
-        if not crowd.n_annotations:
-            return np.empty(0, dtype=np.int64)
-        return decide_crowd(
-            crowd,
-            Probabilities(crowd.classes, self.reported_, self._parameter("shares"), self.gold_codes_.astype(np.int64)),
-            rule,
-            own=rule,
-            own_codes=None,
-            rare=RareClass.of(crowd.classes, crowd.class_votes),
-            method=self.method_name,
-            default_method=self.method_name,
-        ).codes
+        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
-        unknown = np.full(len(posterior), -1)
-        part = ItemBatch(posterior, annotations.votes(), unknown, unknown, posterior)
-        return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(part)[0]
+        return self._decided(posterior, annotations, np.full(len(posterior), -1))
+
+    def _decided(self, p: FloatArray, votes: Annotations, gold: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not len(p):
+            return np.empty(0, dtype=np.int64)
+        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
+        return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(batch)[0]
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
