@@ -5,7 +5,8 @@
 Writes docs/evidence/expectations.csv: for the rarest true class of every dataset (items with truth only) and the labels
 of a method, the true figure, the 90% interval that took annotators as independent (before: counted over draws of the
 vote sampler) and the one that allows for shared errors (after). The curve that the latter needs is learnt without the
-dataset's source group; the last rows give what was learnt on all, which is what rarevote/meaning/expect.py holds.
+dataset's source group; the last rows give what was learnt on all, which is what rarevote/decide/expectations.py holds:
+one curve for the default method, one for all other methods together.
 Writes docs/evidence/promises.csv: how often a recall of 0.9 that 5% random gold promised (80% confidence) was kept.
 `--keep`: what is computed is kept there, and a run that was stopped goes on. Datasets: RAREVOTE_DATA.
 """
@@ -17,15 +18,13 @@ import csv
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rarevote.meaning.calibrate import CalibratedPosterior
-from rarevote.meaning.expect import Curve, Expected, expectations, expected, expected_accuracy, grouped, rates
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -33,11 +32,27 @@ import rarevote
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
+from rarevote.decide.expectations import (
+    Curve,
+    Expected,
+    bin_of,
+    expectations,
+    expected,
+    expected_accuracy,
+    logit_of,
+    rates,
+)
+from rarevote.decide.probabilities import Probabilities
 from rarevote.io.read.frames import read_truth
+from rarevote.meaning.sampled import sample_crowd
 from rarevote.study.datasets import find_dataset
 
 TARGET, GOLD_SHARE = 0.9, 0.05
-METHODS = {"anchored-rasch": "reported", "cc-rasch": "sampled"}
+#: methods whose probabilities are believed alike
+METHODS = {
+    "default": ("anchored-rasch",),
+    "tempered": ("majority-vote", "dawid-skene", "glad", "mace", "cc-rasch"),
+}
 FIGURES = ("recall", "precision", "prevalence", "accuracy")
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -52,8 +67,8 @@ _D, _LOG_B = (axis.ravel() for axis in np.meshgrid(_SHIFTS, _LOG_SLOPES, indexin
 
 def likelihood(probability: Floats, is_true: NDArray[np.bool_]) -> Floats:
     """Likelihood of the truth at every node of the grid of ``(d, log b)``, up to a factor."""
-    logit, size, group = grouped(probability)
-    hits = np.bincount(group, is_true, minlength=size.size)
+    used, group, size = np.unique(bin_of(probability), return_inverse=True, return_counts=True)
+    logit, hits = logit_of(used), np.bincount(group.reshape(-1), is_true, minlength=size.size)
     share = expit(logit) @ size / size.sum()
     rate = np.clip(rates(logit, size, expit(np.log(share / (1 - share)) + _D), np.exp(_LOG_B)), 1e-12, 1 - 1e-12)
     logs = np.log(rate) @ hits + np.log1p(-rate) @ (size - hits)
@@ -103,8 +118,9 @@ class Case:
 
     Attributes:
         slug: the dataset.
+        method: the method.
         group: its source group.
-        found: calibrated probabilities of these items.
+        found: probabilities of these items.
         codes: the labels.
         truth: the true classes.
         rare: the rarest of them.
@@ -112,8 +128,9 @@ class Case:
     """
 
     slug: str
+    method: str
     group: str
-    found: CalibratedPosterior
+    found: Probabilities
     codes: NDArray[np.int64]
     truth: NDArray[np.int64]
     rare: int
@@ -122,7 +139,7 @@ class Case:
     @property
     def own(self) -> Floats:
         """Probability of every label."""
-        return np.asarray(self.found.score[np.arange(len(self.codes)), self.codes])
+        return np.asarray(self.found.p[np.arange(len(self.codes)), self.codes])
 
     def true_figures(self) -> dict[str, float]:
         flagged, is_rare = self.codes == self.rare, self.truth == self.rare
@@ -173,25 +190,21 @@ def cases(slug: str, keep: Path | None) -> dict[str, Case]:
     else:
         crowd, truth = opened(slug)
         rows = np.flatnonzero(truth >= 0)
-        ours, theirs = rarevote.fit(crowd, "anchored-rasch"), rarevote.fit(crowd, "cc-rasch")
-        sampled = theirs.calibrate(sampled=True)
-        kept = {
-            "truth": truth[rows],
-            "reported": ours.calibrate().score[rows],
-            "sampled": sampled.score[rows],
-            "anchored-rasch": ours.decide().codes[rows],
-            "cc-rasch": theirs.decide().codes[rows],
-            "draws": sampled.draws[:, rows],
-        }
+        kept = {"truth": truth[rows]}
+        for name in (name for names in METHODS.values() for name in names):
+            fitted = rarevote.fit(crowd, name)
+            kept[f"p {name}"], kept[f"codes {name}"] = fitted.probabilities[rows], fitted.decide().codes[rows]
+        kept["draws"] = sample_crowd(crowd, np.full(crowd.n_tasks, -1)).classes[:, rows]
         if path is not None:
             np.savez_compressed(path, **kept)
-    truth, K = kept["truth"], kept["reported"].shape[1]
+    truth = kept["truth"]
     found = {}
-    for method, basis in METHODS.items():
-        p, unknown = kept[basis], np.full(len(truth), -1, dtype=np.int32)
-        of_items = CalibratedPosterior(np.arange(K), p, p, p, p.mean(axis=0), np.zeros(K), np.ones(K), "", unknown)
-        of_items = replace(of_items, is_reported=basis == "reported")
-        found[method] = Case(slug, group, of_items, kept[method], truth, rarest(truth), kept["draws"])
+    for kind, names in METHODS.items():
+        for name in names:
+            p, unknown = kept[f"p {name}"], np.full(len(truth), -1)
+            of_items = Probabilities(np.arange(p.shape[1]), p, p.mean(axis=0), unknown, is_default=kind == "default")
+            codes = kept[f"codes {name}"]
+            found[name] = Case(slug, name, group, of_items, codes, truth, rarest(truth), kept["draws"])
     return found
 
 
@@ -202,9 +215,9 @@ def interval_rows(slugs: Sequence[str], keep: Path | None) -> Iterator[Row]:
         by_slug[slug] = cases(slug, keep)
         print(slug, flush=True)
     learnt_rows = []
-    for method in METHODS:
-        chosen = [found[method] for found in by_slug.values()]
-        of_class = np.stack([likelihood(case.found.score[:, case.rare], case.truth == case.rare) for case in chosen])
+    for kind, names in METHODS.items():
+        chosen = [found[name] for name in names for found in by_slug.values()]
+        of_class = np.stack([likelihood(case.found.p[:, case.rare], case.truth == case.rare) for case in chosen])
         of_labels = np.stack([likelihood(case.own, case.codes == case.truth) for case in chosen])
         groups = [case.group for case in chosen]
         rows: list[Row] = []
@@ -214,16 +227,17 @@ def interval_rows(slugs: Sequence[str], keep: Path | None) -> Iterator[Row]:
             curves = learnt(of_class[others], named), learnt(of_labels[others], named, slope=False)
             for case in chosen:
                 if case.group == group:
-                    rows += case_rows(method, case, *curves)
+                    rows += case_rows(case.method, case, *curves)
         yield from rows
-        yield from sums(method, rows)
+        for name in names:
+            yield from sums(name, [row for row in rows if row["method"] == name])
         for what, kept, slope in (("of a class", of_class, True), ("of labels", of_labels, False)):
             curve = learnt(kept, groups, slope=slope)
-            print(method, what, curve, flush=True)
+            print(kind, what, curve, flush=True)
             named_values = zip(("shift", "log slope"), curve.mean, strict=True)
             pairs = zip(("variance of shift", "covariance", "variance of log slope"), curve.covariance, strict=True)
             for name, value in (*named_values, *pairs):
-                learnt_rows.append({"method": method, "dataset": f"learnt {what}", "figure": name, "after": value})
+                learnt_rows.append({"method": kind, "dataset": f"learnt {what}", "figure": name, "after": value})
     yield from learnt_rows
 
 
