@@ -176,6 +176,9 @@ EXAMPLES: tuple[Example, ...] = (
             "Two ways to decide were asked for.", "Choose one."),
     Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
             "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out."),
+    Example("ParameterError", "aggregate votes.csv --out votes.csv", "The result would replace the votes. No output of "
+            "any verb replaces a file that it reads, by whatever name, and no option allows it; in Python this is an "
+            "`InputError`.", "Name another file."),
     # others
     Example("NotFittedError", lambda: rarevote.CCRasch().labels_, "A result was asked for before there was one.",
             "Call `fit` first.", shown="rarevote.CCRasch().labels_"),

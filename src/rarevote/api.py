@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.numerics import add_classes, gold_codes, rare_class
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.meaning.decide import Argmax, Basis, Rule, best_allowed, parse_rule, rule_of
 from rarevote.meaning.guards import guarded_choice
 from rarevote.methods.base import EMEstimator, Estimator
@@ -110,7 +111,7 @@ def fit(
     rare_name = crowd.annotations.classes[rare_class(crowd.annotations, rare)] if crowd.annotations.n_classes else None
     known = None
     if gold is not None:
-        known = crowd.known(gold)
+        known, crowd = crowd.known(gold), crowd.with_files(gold)
     elif use_gold and estimator.uses_gold and crowd.gold:
         known = crowd.known(crowd.gold)
     begin = time.perf_counter()
@@ -376,4 +377,5 @@ class Fitted:
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
+        refuse_overwriting(path, self.crowd.files)
         self.method.save(path)

@@ -17,6 +17,7 @@ from rarevote.crowd.numerics import is_rare, rare_class
 from rarevote.crowd.words import capital, facts_html
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.meaning.calibrate import CalibratedPosterior
 from rarevote.meaning.decide import ABSTAINED, Decision, Rule, confidence_of, with_expectations
 from rarevote.meaning.expect import Expectations, Expected, expectations
@@ -112,12 +113,19 @@ class Result:
         """Write the rows to a file whose ending says the format; it appears whole or not at all."""
         from rarevote.io.write.columns import write_columns
 
+        self._refuse_overwriting(path)
         write_columns(self.columns(), Path(path), spreadsheet_safe=spreadsheet_safe)
+
+    def _refuse_overwriting(self, path: str | Path | None, truth: Any = None, **folder: Any) -> None:
+        """Refuse, before any work, a file or folder that the votes, the gold or the truth were read from."""
+        if path is not None:
+            refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
         """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
         from rarevote.io.platforms.write_back import write_back
 
+        self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
         assert self.fitted.crowd.export is not None
         scores = [None] * len(self.codes) if self.confidence is None else self.confidence.tolist()
@@ -128,7 +136,8 @@ class Result:
         """Probability of every class (``p:``) in arrays that training code takes; ``.write(path)`` keeps them."""
         from rarevote.meaning.soft_labels import SoftLabels
 
-        return SoftLabels(self.tasks, self.fitted.annotations.classes, self.fitted.probabilities)
+        fitted = self.fitted
+        return SoftLabels(self.tasks, fitted.annotations.classes, fitted.probabilities, fitted.crowd.files)
 
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
@@ -140,6 +149,7 @@ class Result:
         """
         from rarevote.meaning.review import plan_review, write_review
 
+        self._refuse_overwriting(path)
         decision = self.decision
         if decision is None or self.calibrated is None:
             calibrated = replace(self, calibrated=self.fitted.calibrate(sampled=True))
@@ -171,6 +181,7 @@ class Result:
         from rarevote.meaning.workers import logit, recognition
 
         check_budget(budget, votes_per_item)
+        self._refuse_overwriting(path)
         crowd = self.fitted.annotations
         # A rule that asks for no calibration has decided by what the method itself says.
         by_rule = self.calibrated if self.rule.calibrates else None
@@ -220,6 +231,8 @@ class Result:
         from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
+        self._refuse_overwriting(path, truth)
+        self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
         caution = [] if self.target is None or self.target.promised else [capital(self.target.words)]
         promised = "" if self.target is None or caution else f"; {self.target.words}"
         return write_report(

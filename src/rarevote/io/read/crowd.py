@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,6 +104,7 @@ class Crowd:
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
+        files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
     """
 
     annotations: Annotations
@@ -114,6 +116,7 @@ class Crowd:
     export: Export | None = None
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
+    files: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Crowd({self.title}: {str(self.annotations).removeprefix('Annotations(')}"
@@ -186,6 +189,12 @@ class Crowd:
         """The same with other votes of the same tasks."""
         return replace(self, annotations=annotations)
 
+    def with_files(self, data: Any) -> Crowd:
+        """The same, knowing that it is also from ``data``, where these name files."""
+        # Absolute: a program may work in another folder by the time it writes.
+        found = (one if one == "-" or "://" in one else os.path.abspath(one) for one in _as_paths(data) or ())  # noqa: PTH100
+        return replace(self, files=(*self.files, *found))
+
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back to the platform."""
         from rarevote.io.platforms import PLATFORMS
@@ -230,7 +239,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
         _warn_of_empty_classes(crowd.annotations, options.classes)
-    return crowd
+    return crowd.with_files(data)
 
 
 def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> dict[str, Crowd]:
