@@ -464,7 +464,7 @@ class _Opener:
 
         name, opened, columns = open_arrow(found)
         try:
-            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}")
+            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
         except duckdb.Error as error:  # it does not know all types that Arrow has
             reason = first_line(error)[:200]
             raise InputError(f"{found.title}: a column is of a type that cannot be read ({reason})") from None
