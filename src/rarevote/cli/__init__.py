@@ -179,6 +179,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
+    except Warning as warning:
+        # Raised only where Python was asked to: a decision of the person who runs it, not a fault.
+        name = type(warning).__name__
+        return _complain(f"{warning} (a {name}, which -W error or PYTHONWARNINGS makes an error)", 1)
     except Exception as error:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise

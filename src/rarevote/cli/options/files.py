@@ -1,7 +1,8 @@
 """Which options of a verb name files: before it does anything, none of its outputs may be one of its inputs.
 
 Nobody has to remember the check: every verb gets it, and an option that takes a path is an input unless it is known as
-an output, by its name (``out``, ``..._out``) or by the tables below.
+an output, by its name (``out``, ``..._out``) or by the tables below. An input that would keep the verb waiting for ever
+is refused here, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, get_args
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import ALL
+from rarevote.io.read.detect import refuse_endless
 from rarevote.io.write.overwrite import refuse_overwriting
 
 # Outputs of one verb whose names do not say so.
@@ -75,11 +77,13 @@ def _inputs(verb: str, option: inspect.Parameter, value: Any) -> Iterator[str]:
         texts = (one.partition("=")[2] for one in values)
         yield from (text for text in texts if Path(text).is_file())
     elif _takes_files(option):
+        for one in values:
+            refuse_endless(Path(one))
         yield from values
         if option.name in ("plan", "audit", "listed"):
             from rarevote.meaning.audit.source import files_behind
 
-            yield from (str(file) for one in values for file in files_behind(Path(one)))
+            yield from (str(file) for one in values if Path(one).is_file() for file in files_behind(Path(one)))
 
 
 def _takes_files(option: inspect.Parameter) -> bool:

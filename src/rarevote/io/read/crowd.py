@@ -19,7 +19,7 @@ from rarevote.crowd.names import in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.words import facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
-from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, look
+from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, is_stream, look
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         crowd = _from_memory(data, options)
     else:
         # Looked at once: what was found is handed to whoever reads it.
-        found = look(Path(paths[0])) if len(paths) == 1 and Path(paths[0]).is_file() else None
+        is_file = len(paths) == 1 and not is_stream(paths[0]) and Path(paths[0]).is_file()
+        found = look(Path(paths[0])) if is_file else None
         export = _export_in(paths, options, found)
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
@@ -326,7 +327,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     from rarevote.io.platforms import export_annotations, read_export
 
     title = title_of(paths)
-    if len(paths) > 1 or paths[0] == "-":
+    if len(paths) > 1 or is_stream(paths[0]):
         raise InputError(f"{title}: give one export of {options.platform} at a time, as a file")
     export = read_export(
         files,
@@ -353,6 +354,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
     plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
+    plain = plain or is_stream(paths[0])
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
     if options.platform is not None and (plain or not path.exists()):

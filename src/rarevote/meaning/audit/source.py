@@ -12,7 +12,7 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
-from rarevote.io.read.detect import refuse_address
+from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.sources import is_temporary
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.journal import journal_path
@@ -35,8 +35,9 @@ def files_sha256(inputs: Sequence[str | Path]) -> str:
 
 
 def _files(given: str) -> list[Path]:
-    if given == "-":
-        raise ParameterError(f"standard input cannot be read again; {_INSTEAD}")
+    if is_stream(given):
+        title = "standard input" if given == "-" else given
+        raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
     path = Path(given)
     if path.is_dir():
