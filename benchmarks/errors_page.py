@@ -52,6 +52,7 @@ FILES: dict[str, str | bytes] = {
     "many.csv": "task,worker,label\n" + "".join(f"t{i},w{i % 300},c{i % 700}\n" for i in range(2100)),
     "truth.csv": "task,label\nt0,sound\nt1,defect\n",
     "other-truth.csv": "task,label\nx1,sound\nx2,defect\n",
+    "labels.csv": "task,label,p:defect,p:sound\nt0,sound,0.02,0.98\nt1,defect,0.9,0.1\n",
     "plan.json": '{"rarevote": "audit"}',
     "damaged.xlsx": b"PK\x03\x04 half a file",
     "damaged.arrow": b"ARROW1\0\0 half a file",
@@ -119,6 +120,10 @@ EXAMPLES: tuple[Example, ...] = (
     Example("InputError", "aggregate empty.csv", "The export or copy failed, or was stopped.", "Export it again."),
     Example("InputError", "aggregate picture.csv", "The content says what a file is, whatever it is called.",
             "Give the table that belongs to the pictures."),
+    Example("InputError", "aggregate labels.csv", "A result has one label and the probabilities of the classes for "
+            "each item; read as votes, every class would be an annotator. It is known by its columns, whatever it is "
+            "called.",
+            "Pass the votes that it was made from."),
     Example("InputError", "aggregate cut.json", "The file was cut off while it was written or copied.",
             "Copy it again; compare its size with the original's."),
     Example("InputError", "aggregate cut.csv.gz", "A packed file is damaged or not whole.", "Copy it again.",
@@ -176,6 +181,9 @@ EXAMPLES: tuple[Example, ...] = (
             "Two ways to decide were asked for.", "Choose one."),
     Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
             "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out."),
+    Example("ParameterError", "aggregate votes.csv --out votes.csv", "The result would replace the votes. No output of "
+            "any verb replaces a file that it reads, by whatever name, and no option allows it; in Python this is an "
+            "`InputError`.", "Name another file."),
     # others
     Example("NotFittedError", lambda: rarevote.CCRasch().labels_, "A result was asked for before there was one.",
             "Call `fit` first.", shown="rarevote.CCRasch().labels_"),

@@ -33,6 +33,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule, parse_rule, rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result
@@ -100,7 +101,7 @@ def fit(
     chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
     known = None
     if gold is not None:
-        known = crowd.known(gold)
+        known, crowd = crowd.known(gold), crowd.with_files(gold)
     elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     begin = time.perf_counter()
@@ -360,4 +361,5 @@ class Fitted:
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""
+        refuse_overwriting(path, self.crowd.files)
         self.method.save(path)

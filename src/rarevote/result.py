@@ -21,6 +21,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule, parse_rule
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
@@ -149,13 +150,20 @@ class Result:
         """Write the rows to a file whose ending says the format; it appears whole or not at all."""
         from rarevote.io.write.columns import write_columns
 
+        self._refuse_overwriting(path)
         rows = self.columns(with_posterior=with_posterior)
         write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
+
+    def _refuse_overwriting(self, path: str | Path | None, truth: Any = None, **folder: Any) -> None:
+        """Refuse, before any work, a file or folder that the votes, the gold or the truth were read from."""
+        if path is not None:
+            refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
         """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
         from rarevote.io.platforms.write_back import write_back
 
+        self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
         crowd, n = self.fitted.crowd, self.fitted.annotations.n_tasks
         model, scores = self.fitted.method.method_name, self.confidence[:n].tolist()
@@ -167,7 +175,7 @@ class Result:
         from rarevote.meaning.soft_labels import SoftLabels
 
         votes = self.fitted.annotations
-        return SoftLabels(votes.tasks, votes.classes, self.probabilities.p[: votes.n_tasks])
+        return SoftLabels(votes.tasks, votes.classes, self.probabilities.p[: votes.n_tasks], self.fitted.crowd.files)
 
     def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> ReviewPlan:
         """The tasks whose review lowers the expected cost most; written to a file where one is named.
@@ -179,6 +187,7 @@ class Result:
         """
         from rarevote.meaning.review import plan_review, write_review
 
+        self._refuse_overwriting(path)
         plan = plan_review(
             self.probabilities,
             self.codes,
@@ -224,6 +233,7 @@ class Result:
         from rarevote.meaning.review import check_budget, plan_review, shared_load, write_review
 
         check_budget(budget, votes_per_item)
+        self._refuse_overwriting(path)
         crowd = self.fitted.annotations
         n_tasks = min(budget // votes_per_item, len(self.codes))
         plan = plan_review(
@@ -276,6 +286,8 @@ class Result:
         from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
+        self._refuse_overwriting(path, truth)
+        self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
         caution = [] if self.target is None or self.target.promised else [capital(self.target.words)]
         promised = "" if self.target is None or caution else f"; {self.target.words}"
         fitted = self.fitted

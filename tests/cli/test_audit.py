@@ -187,7 +187,7 @@ def test_answers_that_cannot_be(folder: Path, truth: dict[str, str]) -> None:
         assert (folder / "audit.json").read_bytes() == before
         assert not (folder / "round-2.csv").exists()
     said = go_on(folder, "round-1.csv", "round-1.csv", code=2)
-    assert "the same file" in said.stderr
+    assert "is the input round-1.csv" in said.stderr
     go_on(folder, answer(folder, 1, truth), "round-2.csv")
     other = CLASSES[truth[task] == "sound"]
     (folder / "bad.csv").write_text(f"task,label\n{task},{other}\n", encoding="utf-8")
@@ -308,7 +308,7 @@ def test_labels_and_plan_move_together(folder: Path, truth: dict[str, str], tmp_
     (folder / "labels.csv").rename(folder / "data" / "labels.csv")
     words = ["--find", "defect=0.9", "--flag-cost", "3", "--review-out", "round-1.csv", "--plan"]
     said = rarevote("audit", "start", "data", *words, "data/audit.json", folder=folder, code=2)
-    assert "lies in the folder of the labels" in said.stderr
+    assert "lies in the input folder data" in said.stderr
     rarevote("audit", "start", "data/labels.csv", *words, "audits/audit.json", folder=folder)
     answers = folder / answer(folder, 1, truth)
     moved = tmp_path / "moved"

@@ -111,3 +111,17 @@ def test_a_name_too_long_for_any_disk(words: list[str], tmp_path: Path) -> None:
     said = rarevote(*given, folder=tmp_path, code=1).stderr
     assert "(5,004 characters): cannot be read or written (File name too long)" in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("way", ["-W error -m rarevote", "-m rarevote"])
+def test_warnings_that_are_errors_are_no_fault_of_ours(way: str, tmp_path: Path) -> None:
+    environment = "PYTHONWARNINGS=error" if way == "-m rarevote" else ""
+    run = f"{environment} {sys.executable} {way} aggregate labels.csv -o r.csv -q"
+    done = shell(f"{run} -m cc-rasch --set n_iter=1", tmp_path)
+    assert done.returncode == 1
+    assert "reached the iteration limit" in done.stderr
+    assert "(a ConvergenceWarning, which -W error or PYTHONWARNINGS makes an error)" in done.stderr
+    assert "fault" not in done.stderr
+    assert not (tmp_path / "r.csv").exists()
+    done = shell(f"{run} -m majority-vote", tmp_path)  # of which nothing warns
+    assert (done.returncode, done.stderr) == (0, "")

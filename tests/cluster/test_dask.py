@@ -316,17 +316,19 @@ def test_a_killed_driver_is_resumed_bit_for_bit(mortal_client: Any, parquet: Pat
 
 
 def test_a_partition_that_cannot_be_read_is_named(client: Any, parquet: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
     for path in parquet.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    broken = tmp_path / "part-1.parquet"
+        (data / path.name).write_bytes(path.read_bytes())
+    broken = data / "part-1.parquet"
     bytes_ = bytearray(broken.read_bytes())
     bytes_[4:900] = b"\xff" * 896  # the footer stays whole: only a worker finds out
     broken.write_bytes(bytes_)
     with pytest.raises(InputError, match=r"part-1\.parquet"):
-        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), data)
     broken.write_bytes(b"not parquet")
     with pytest.raises(InputError, match=r"part-1\.parquet: not a readable Parquet file"):
-        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), data)
 
 
 def test_rows_with_missing_values_are_named(client: Any, frame: Any, tmp_path: Path) -> None:
@@ -341,7 +343,7 @@ def test_a_scheduler_that_does_not_answer_leaves_dask_as_it_was(tmp_path: Path) 
     config = pytest.importorskip("dask").config
     with config.set(scheduler="synchronous"):
         with pytest.raises(RarevoteError, match="no dask scheduler answers"):
-            Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
+            Dask(tmp_path / "out", scheduler="nonsense://x").fit(CCRasch(), tmp_path / "votes.csv")
         assert config.get("scheduler") == "synchronous"
 
 
@@ -390,12 +392,13 @@ def test_methods_run_on_dask_exactly_where_they_declare(
 def test_what_is_wrong_is_said(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no such file"):
         Dask(tmp_path, client=client).fit(CCRasch(), tmp_path / "absent")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="without any Parquet or CSV file"):
-        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path)
+        Dask(tmp_path / "out", client=client).fit(CCRasch(), tmp_path / "empty")
     with pytest.raises(ParameterError, match="cannot learn from gold: leave true_labels out"):
         Dask(tmp_path, client=client).fit(MajorityVote(), tmp_path, {"a": "b"})
     with pytest.raises(RarevoteError, match="no dask scheduler answers at nonsense://x"):
-        Dask(tmp_path, scheduler="nonsense://x").fit(CCRasch(), tmp_path)
+        Dask(tmp_path / "out", scheduler="nonsense://x").fit(CCRasch(), tmp_path / "empty")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"rarevote\[dask\]"), connected():
         pass

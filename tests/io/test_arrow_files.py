@@ -118,3 +118,11 @@ def test_batches_that_overlap_are_refused() -> None:
     struct.pack_into("<I", whole, arrow_files._packed_buffers(whole, message), len(whole) // 16)
     with pytest.raises(ValueError, match="batches that overlap"):
         unpacked_bytes(memoryview(whole))
+
+
+def test_several_files_are_read_together(tmp_path: Path) -> None:
+    names = [tmp_path / "a.arrow", tmp_path / "b.arrow"]
+    for number, path in enumerate(names):
+        path.write_bytes(written(is_file=number == 0))
+    assert read(names).annotations.n_annotations == 2 * len(VOTES)
+    assert read(tmp_path).annotations.n_annotations == 2 * len(VOTES)

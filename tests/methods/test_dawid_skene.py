@@ -162,6 +162,14 @@ def test_counts_iterations_as_crowd_kit_does(n_iter: int) -> None:
     assert_same(model, oracle(votes, n_iter=n_iter))
 
 
+@pytest.mark.parametrize("estimator", [DawidSkene, OneCoinDawidSkene])
+def test_a_tolerance_of_zero_never_stops(estimator: type[DawidSkene | OneCoinDawidSkene]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)  # none: it was asked for
+        fitted = estimator(n_iter=60, tol=0).fit(columns(random_crowd(1)))
+    assert (fitted.n_iter_, fitted.converged_) == (60, False)
+
+
 def test_says_when_the_iterations_do_not_suffice() -> None:
     with pytest.warns(ConvergenceWarning, match="raise n_iter"):
         model = DawidSkene(2).fit(columns(random_crowd(1)))

@@ -299,3 +299,22 @@ def test_a_clock_that_goes_back_changes_no_answer(tmp_path: Path, monkeypatch: p
         made = again.make("certificate")
     assert Audit.load(path).answers[task] == CLASSES[right[task]]
     assert verify_files(path, made.path) == ()
+
+
+def test_votes_that_are_called_as_the_labels_are_kept(tmp_path: Path) -> None:
+    # Beside the plan rails.json the workbench would write rails.labels.csv.
+    rarevote(
+        "simulate", "--tasks", "300", "--imbalance", "2", "--votes", "6", "--seed", "1", "--out", tmp_path / "crowd"
+    )
+    votes = tmp_path / "rails.labels.csv"
+    votes.write_bytes((tmp_path / "crowd" / "labels.csv").read_bytes())
+    rarevote(
+        "audit", "start", "rails.labels.csv", "--find", "1=0.9", "--flag-cost", "3", "--plan", "rails.json",
+        "--review-out", "round-1.csv", folder=tmp_path,
+    )  # fmt: skip
+    before = votes.read_bytes()
+    with audit_sitting(tmp_path / "rails.json") as sitting:
+        with pytest.raises(InputError, match=r"rails\.labels\.csv: is the input"):
+            sitting.make("labels")
+        sitting.make("final-list")
+    assert votes.read_bytes() == before

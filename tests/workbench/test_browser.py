@@ -15,7 +15,8 @@ import pytest
 
 from rarevote.meaning.audit import Audit, verify_files
 from rarevote.meaning.audit.journal import read_journal
-from rarevote.workbench.serve import listen
+from rarevote.workbench.guard import Guard
+from rarevote.workbench.serve import forwarding_page, listen, make_server
 from rarevote.workbench.sitting import Sitting
 from tests.page.crowds import BREAKOUT, HOSTILE_CLASS, SCRIPT
 from tests.workbench.benches import CLASSES, audit_sitting, list_sitting, plan_file
@@ -32,13 +33,8 @@ PLACES = """() => Object.fromEntries(["header", ".progress", ".card", ".answers"
 @contextmanager
 def serving(sitting: Sitting) -> Iterator[str]:
     """The address of a server in a thread of this process."""
-    import uvicorn
-
-    from rarevote.workbench.app import build_app
-    from rarevote.workbench.guard import Guard
-
     guard, opened = Guard(), listen(0)
-    server = uvicorn.Server(uvicorn.Config(build_app(sitting, guard), log_config=None, lifespan="off", ws="none"))
+    server = make_server(sitting, guard)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     try:
@@ -124,6 +120,17 @@ def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
     assert [one.tasks for one in here.plan.rounds] == [one.tasks for one in terminal.plan.rounds]
     assert here.answers == terminal.answers
     assert here.final_list() == terminal.final_list()
+
+
+def test_a_file_leads_to_the_address(browser: Browser, tmp_path: Path) -> None:
+    path, _ = plan_file(tmp_path)
+    with audit_sitting(path) as sitting, serving(sitting) as address, forwarding_page(address) as way:
+        page = browser.new_page()
+        page.goto(way.as_uri())
+        page.wait_for_selector('form[action="/answer"]')
+        # The token is exchanged, and no longer in the address.
+        assert page.url == address.split("?")[0]
+        page.close()
 
 
 def test_looking_back_unsure_and_the_panel(browser: Browser, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_from_a_review_list_of_ours_and_back_as_gold(tmp_path: Path) -> None:
         (["review.csv", "--images", "absent"], 1, "is no folder"),
         (["review.csv", "--images-from", "a b"], 2, "wants a host"),
         (["review.csv", "--port", "70000"], 2, "--port must lie between"),
-        (["review.csv", "--out", "review.csv"], 2, "is the list itself"),
+        (["review.csv", "--out", "review.csv"], 2, "is the input review.csv"),
         (["review.csv", "--out", "answers.pdf"], 1, "cannot write .pdf"),
         (["absent.csv"], 1, "no such file"),
     ],

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from rarevote.cli.options.common import examples
+from rarevote.cli.options.files import with_kept_inputs
 from rarevote.cli.show import complain, warn
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 from rarevote.kernels.memory import available_memory, gigabytes
@@ -110,8 +111,11 @@ def _verb(name: str) -> Any:
         own = typer.Typer(add_completion=False)
         own.command(name, epilog=module.EXAMPLES)(getattr(module, name))
     command: Any = typer.main.get_command(own)
-    for one in (command, *getattr(command, "commands", {}).values()):
+    own_verbs = {f"{name} {verb}": one for verb, one in getattr(command, "commands", {}).items()}
+    for verb, one in {name: command, **own_verbs}.items():
         _hide_flag_types(one)
+        if one.callback is not None:
+            one.callback = with_kept_inputs(verb, one.callback)
     return command
 
 
@@ -175,6 +179,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
+    except Warning as warning:
+        # Raised only where Python was asked to: a decision of the person who runs it, not a fault.
+        name = type(warning).__name__
+        return _complain(f"{warning} (a {name}, which -W error or PYTHONWARNINGS makes an error)", 1)
     except Exception as error:
         if os.environ.get("RAREVOTE_DEBUG"):
             raise

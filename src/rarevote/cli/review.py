@@ -9,7 +9,6 @@ import typer
 
 from rarevote.cli.options.common import Json, Quiet, WorkbenchOptions, examples, takes
 from rarevote.cli.show import say
-from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.meaning.audit.journal import Journal
@@ -44,13 +43,13 @@ def review(
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
     from rarevote.io.read.answers import read_review_list
     from rarevote.io.write.columns import check_output
+    from rarevote.io.write.overwrite import refuse_overwriting
     from rarevote.meaning.audit.journal import writing
 
     pictures = workbench.pictures()
     target = out or listed.with_name(f"{listed.stem}.answers.csv")
     check_output(target)
-    if target.resolve() == listed.resolve():
-        raise ParameterError(f"--out is the list itself, {listed}")
+    refuse_overwriting(target, [listed])
     rows = read_review_list(listed)
 
     def sit(journal: Journal) -> Sitting:

@@ -53,6 +53,7 @@ from rarevote.io.read.frames import read_truth
 from rarevote.io.tables import Table
 from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, replacing, temporary_folder
 from rarevote.io.write.columns import write_columns
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.checks import Sizes, require_memory
 from rarevote.methods.registry import DEFAULT_METHOD, METHODS, require_capability
@@ -259,6 +260,9 @@ class Dask:
             raise ParameterError(f"n_shards must be at least 1, got {self.n_shards!r}")
         out = Path(self.out).resolve()
         kept = None if self.checkpoint is None else Path(self.checkpoint).resolve()
+        given = [data] if isinstance(data, (str, Path)) else data if isinstance(data, (list, tuple)) else []
+        for place in [out / name for name in (*_files(), "tasks")] + ([] if kept is None else [kept / "data"]):
+            refuse_overwriting(place, given, replaced=("",))
         with connected(self.client, self.scheduler) as client:
             make_folder(out)
             with temporary_folder(out, "dask") as desk:
@@ -480,15 +484,18 @@ def _table_file(attribute: str) -> str:
     return f"{attribute.strip('_')}.parquet"
 
 
+def _files() -> list[str]:
+    """What a fit may write beside the folder of tasks, the summary first."""
+    tables = {entry.load().worker_table for entry in METHODS.values()} - {None}
+    return [_LAST, "workers.parquet", *sorted(_table_file(str(name)) for name in tables)]
+
+
 def _publish(desk: Path, out: Path) -> None:
     """Move results to their places: those of another fit go first, the summary comes last.
 
     So whoever sees a summary sees the files that belong to it, even if we are killed on the way.
     """
-    tables = sorted(
-        _table_file(str(name)) for name in {entry.load().worker_table for entry in METHODS.values()} - {None}
-    )
-    files = [_LAST, "workers.parquet", *tables]
+    files = _files()
     try:
         for name in files:
             (out / name).unlink(missing_ok=True)

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError, shown
 from rarevote.io.write.atomic import temporary_folder_full
+from rarevote.io.zip_sizes import check_members
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# Sheets that say the same in every cell are packed to a hundredth; a smaller part may be packed as it likes.
-_MAX_PACKING = 300
-_MAX_SMALL_PART = 64 << 20
 _MAX_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 
@@ -56,7 +54,7 @@ def _readable(title: str) -> Iterator[None]:
     """Says of what openpyxl raises that the file is no readable spreadsheet."""
     try:
         yield
-    except (InputError, MemoryError):
+    except (InputError, MemoryError, Warning):  # a warning is raised only where Python was asked to
         raise
     except Exception as error:  # openpyxl raises whatever the zip, XML and its own layers do
         raise InputError(f"{title}: not a readable spreadsheet ({type(error).__name__}: {error})") from None
@@ -64,13 +62,9 @@ def _readable(title: str) -> Iterator[None]:
 
 def _check_members(handle: BinaryIO, title: str) -> None:
     """Refuse what is small only because it is packed: a cell without end would be held in memory as a whole."""
+    size = handle.seek(0, io.SEEK_END)
     with zipfile.ZipFile(handle) as archive:
-        for member in archive.infolist():
-            if member.file_size > max(_MAX_SMALL_PART, _MAX_PACKING * member.compress_size):
-                raise InputError(
-                    f"{title}: {shown(member.filename)} unpacks from {member.compress_size:,} to {member.file_size:,} "
-                    "bytes, as no table does; save it as .csv"
-                )
+        check_members(archive.infolist(), size, title=title, instead="save it as .csv")
     handle.seek(0)
 
 

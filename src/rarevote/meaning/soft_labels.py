@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import check_place, write_columns
+from rarevote.io.write.overwrite import refuse_overwriting
 
 ENDINGS = (".npz", ".parquet")
 
@@ -30,6 +31,7 @@ class SoftLabels:
         tasks: names of the tasks, (n).
         classes: names of the classes, (K).
         probabilities: of each class for each task, (n, K).
+        files: what they were computed from, which is never overwritten.
 
     Example:
         >>> import numpy as np
@@ -41,6 +43,7 @@ class SoftLabels:
     tasks: Any
     classes: Sequence[Any] | NDArray[Any]
     probabilities: NDArray[Any]
+    files: tuple[str, ...] = ()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """``task``, ``classes`` and ``p``, as the ``.npz`` file holds them: numbers, or text of fixed width."""
@@ -50,6 +53,7 @@ class SoftLabels:
     def write(self, path: str | Path) -> None:
         """Write them to a ``.npz`` or ``.parquet`` file, which appears whole or not at all."""
         path = Path(path)
+        refuse_overwriting(path, self.files)
         check_soft_file(path)
         arrays = self.arrays()
         if path.suffix.lower() == ".parquet":

@@ -18,6 +18,7 @@ from rarevote.errors import InputError
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
+from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.journal import Journal, read_journal, standing
 from rarevote.meaning.audit.of_fit import all_tasks, result_columns
@@ -140,6 +141,8 @@ class AuditSitting(Sitting):
     def make(self, name: str) -> Made:
         """Make the answers final, so that the plan's hash is that of the certificate, and write a file."""
         made = self.files[name]
+        if self._crowd is not None:
+            refuse_overwriting(made.path, self._crowd.files)
         self._save()
         if name == "certificate":
             with replacing(made.path) as temporary:

@@ -8,15 +8,31 @@ import os
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from html import escape
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rarevote.errors import InputError, MissingExtraError
+from rarevote.io.write.atomic import scratch_folder
 from rarevote.workbench.sitting import Sitting
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from rarevote.workbench.guard import Guard
 
 _HOST = "127.0.0.1"
 # What is under way when somebody ends the server is an answer, and takes milliseconds.
 _SECONDS_TO_END = 2
+_FORWARD = """<!doctype html>
+<meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>rarevote</title>
+<p><a href="{address}">The workbench</a></p>
+"""
 
 
 def need_server() -> None:
@@ -55,18 +71,37 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
 
     Args:
         tell: is given the address, with its token, once it can be opened.
+        browser: whether to open it.
     """
-    import uvicorn
-
-    from rarevote.workbench.app import build_app
     from rarevote.workbench.guard import Guard
 
     # What goes wrong is said on the page; a traceback is for whoever looks for a fault of ours.
     logging.getLogger("uvicorn").setLevel(logging.DEBUG if os.environ.get("RAREVOTE_DEBUG") else logging.CRITICAL)
     guard = Guard()
     address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
+    server = make_server(sitting, guard)
+    gc.collect()
+    gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
+    opened.listen()  # from here on a browser waits instead of being refused
+    tell(address)
+    with closing(opened), ExitStack() as stack, suppress(KeyboardInterrupt):
+        if browser:
+            page = stack.enter_context(forwarding_page(address))
+            # Some browsers keep whoever opens them waiting.
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
+        server.run(sockets=[opened])
+
+
+def make_server(sitting: Sitting, guard: Guard) -> uvicorn.Server:
+    """The server of a sitting, not running yet."""
+    import uvicorn
+
+    from rarevote.workbench.app import build_app
+    from rarevote.workbench.connections import TimedConnection
+
     config = uvicorn.Config(
         build_app(sitting, guard),
+        http=TimedConnection,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -75,16 +110,17 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
         ws="none",
         timeout_graceful_shutdown=_SECONDS_TO_END,
     )
-    gc.collect()
-    gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
-    opened.listen()  # from here on a browser waits instead of being refused
-    tell(address)
-    if browser:
-        # Some browsers keep whoever opens them waiting.
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    try:
-        uvicorn.Server(config).run(sockets=[opened])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        opened.close()
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def forwarding_page(address: str) -> Iterator[Path]:
+    """A file that leads a browser to an address, and that only this user can read; removed when the block ends.
+
+    The command line of a process is there for all users of a machine to see, and so would be a token in it.
+    """
+    with scratch_folder("workbench") as folder:
+        page = folder / "open.html"
+        with os.fdopen(os.open(page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as handle:
+            handle.write(_FORWARD.format(address=escape(address)))
+        yield page

@@ -1,9 +1,9 @@
 """What an export is on disk: one file, a compressed file, a zip with a file per annotator, or a folder.
 
 Every way of packing comes out as :class:`ExportFiles` with a list of :class:`Part`, each of which opens as bytes.
-Nothing is ever unpacked to disk, so names inside an archive lead nowhere, and reading stops where the bytes that really
-come out exceed a limit, whatever size the archive claims. UTF-16, which Windows' shell makes of everything that is
-redirected into a file, comes out as UTF-8.
+Nothing is ever unpacked to disk, so names inside an archive lead nowhere. The sizes in a zip's directory are looked at
+before anything is unpacked, and reading stops where the bytes that really come out exceed a limit, whatever is claimed.
+UTF-16, which Windows' shell makes of everything that is redirected into a file, comes out as UTF-8.
 
 A platform may write a gigabyte of JSON as one list on one line. The list is walked here element by element: a buffer
 of a few megabytes slides over the text, and Python's own decoder takes each element from it. Only an element that is
@@ -42,6 +42,7 @@ from rarevote.io.read.detect import (
     read_head,
     readable,
 )
+from rarevote.io.zip_sizes import check_members
 
 MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -346,6 +347,7 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
         raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
+    check_members(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:

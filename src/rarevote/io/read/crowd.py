@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
-from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, look
+from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, is_stream, look
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Crowd:
         export: the export, where the input is one.
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
+        files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
     """
 
     annotations: Annotations
@@ -118,6 +120,7 @@ class Crowd:
     export: Export | None = None
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
+    files: tuple[str, ...] = ()
 
     @property
     def n_unvoted(self) -> int:
@@ -219,6 +222,12 @@ class Crowd:
         shown = {name: as_name_array([*texts, ""])[rows] for name, texts in self.shown.items()}
         return replace(self, annotations=votes, shown=shown)
 
+    def with_files(self, data: Any) -> Crowd:
+        """The same, knowing that it is also from ``data``, where these name files."""
+        # Absolute: a program may work in another folder by the time it writes.
+        found = (one if one == "-" or "://" in one else os.path.abspath(one) for one in _as_paths(data) or ())  # noqa: PTH100
+        return replace(self, files=(*self.files, *found))
+
     def check_way_back(self, path: Path) -> None:
         """Refuse, before anything is computed, what could not be written back to the platform."""
         from rarevote.io.platforms import PLATFORMS
@@ -257,13 +266,14 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         crowd = _from_memory(data, options)
     else:
         # Looked at once: what was found is handed to whoever reads it.
-        found = look(Path(paths[0])) if len(paths) == 1 and Path(paths[0]).is_file() else None
+        is_file = len(paths) == 1 and not is_stream(paths[0]) and Path(paths[0]).is_file()
+        found = look(Path(paths[0])) if is_file else None
         export = _export_in(paths, options, found)
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
         _warn_of_empty_classes(crowd.annotations, options.classes)
-    return _in_population(crowd, options)
+    return _in_population(crowd, options).with_files(data).with_files(options.items)
 
 
 def _in_population(crowd: Crowd, options: ReadOptions) -> Crowd:
@@ -359,7 +369,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     from rarevote.io.platforms import export_annotations, read_export
 
     title = title_of(paths)
-    if len(paths) > 1 or paths[0] == "-":
+    if len(paths) > 1 or is_stream(paths[0]):
         raise InputError(f"{title}: give one export of {options.platform} at a time, as a file")
     export = read_export(
         files,
@@ -385,6 +395,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
     plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
+    plain = plain or is_stream(paths[0])
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
     if options.platform is not None and (plain or not path.exists()):

@@ -10,10 +10,11 @@ import gzip
 import io
 import re
 import shutil
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -66,6 +67,9 @@ _PART_OF_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _PACKED_CHUNK = 1 << 12
 
 
+_STANDARD_INPUT = "-"
+# What a shell calls standard input, and what it puts in place of <(command).
+_STREAM = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/[0-9]+")
 # Two letters at least: C:/ is a drive.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
 
@@ -128,6 +132,7 @@ def look(path: Path, title: str | None = None) -> Found:
         InputError: the file cannot be opened, is damaged, or is not packed although its name says so.
     """
     title = title or str(path)
+    refuse_endless(path, title)
     with readable(title), path.open("rb") as handle:
         magic = handle.read(4)
         compression: Compression = next(
@@ -218,12 +223,45 @@ def readable(title: str) -> Iterator[None]:
         raise InputError(f"{title}: cannot be read ({reason})") from None
 
 
-def keep_standard_input(folder: Path) -> Path:
-    """Standard input as a file in ``folder``: it is read more than once, and may be larger than the memory."""
-    path = folder / "standard-input"
-    with readable("standard input"), path.open("wb") as handle:
-        shutil.copyfileobj(sys.stdin.buffer, handle, 1 << 20)
+def is_stream(given: str | Path) -> bool:
+    """Whether an input is what a shell hands over, which can be read once: standard input, or ``<(command)``.
+
+    >>> [is_stream(given) for given in ("-", "/dev/stdin", "/dev/fd/63", "/dev/null", "fd/63")]
+    [True, True, True, False, False]
+    """
+    return str(given) == _STANDARD_INPUT or _STREAM.fullmatch(str(given)) is not None
+
+
+def keep_stream(given: str, title: str, folder: Path) -> Path:
+    """A stream as a file in ``folder``: it is read more than once, and may be larger than the memory."""
+    path = folder / f"stream-{len(list(folder.iterdir()))}"
+    with readable(title), _open_stream(given) as stream, path.open("wb") as handle:
+        shutil.copyfileobj(stream, handle, 1 << 20)
     return path
+
+
+def _open_stream(given: str) -> AbstractContextManager[IO[bytes]]:
+    # Standard input is not ours to close.
+    return nullcontext(sys.stdin.buffer) if given in (_STANDARD_INPUT, "/dev/stdin") else Path(given).open("rb")
+
+
+def refuse_endless(path: Path, title: str | None = None) -> None:
+    """Refuse a named pipe, which keeps a reader waiting until something is written there, and a device.
+
+    Raises:
+        InputError: it is one.
+    """
+    if is_stream(path):
+        return
+    with suppress(OSError):
+        kind = path.stat().st_mode
+        if stat.S_ISFIFO(kind):
+            raise InputError(
+                f"{title or path}: is a pipe, which can be read only once and may wait for ever; read it as standard "
+                f"input: - < {path}"
+            )
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind) or stat.S_ISSOCK(kind):
+            raise InputError(f"{title or path}: is a device or a socket, not a file")
 
 
 # --------------------------------------------------------------------------------------------------------------------

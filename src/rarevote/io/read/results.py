@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError, shown
+from rarevote.io.duck import connection, identifier, with_objects
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.read.encode import Choice, loaded
+from rarevote.io.read.encode import Choice, loaded, translated
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 
 #: what columns of probabilities begin with, and what they are
 PROBABILITIES = {"p:": "the method's", "calibrated:": "calibrated"}
+_ROUNDING = 0.001  # how far rows of probabilities may be from one: text formats keep six digits of each
+_SAMPLED_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,50 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
     )
 
 
+def refuse_result(source: FileTable) -> None:
+    """Refuse a result where votes are wanted: its probabilities would be read as the votes of an annotator.
+
+    It is known by what :class:`rarevote.Result` writes: ``task``, ``label`` (soft labels have none) and ``p:<class>``
+    for every class, which sum to one; labels are classes. An annotator may be called anything, ``p:ann`` included.
+
+    Raises:
+        InputError: it is one.
+    """
+    own = [name for name in source.columns if name.startswith("p:")]
+    kept = [name for name in ("label", *own) if name in source.columns]
+    if "task" not in source.columns or len(kept) < 2:
+        return
+    texts = (f"{identifier(name)} ->> '$'" if source.form == "json" else identifier(name) for name in kept)
+    selected = ", ".join(f"CAST({text} AS VARCHAR)" for text in texts)
+    import duckdb
+
+    with connection() as database:
+        try:
+            rows = (
+                with_objects(database, source.objects)
+                .execute(f"SELECT {selected} FROM {source.reader} LIMIT {_SAMPLED_ROWS}", source.parameters)
+                .fetchall()
+            )
+        except duckdb.Error as error:
+            raise translated(source, error) from None
+    classes = {name.removeprefix("p:").casefold() for name in own}
+    # An apostrophe before a formula is for spreadsheets.
+    labels = {str(row[0] or "").casefold().removeprefix("'") for row in rows} if kept[0] == "label" else set()
+    if rows and labels <= {"", *classes} and all(_sums_to_one(row[-len(own) :]) for row in rows):
+        raise InputError(
+            f"{source.title}: is a result of rarevote, not votes (columns {', '.join(['task', *kept][:4])} ...): pass "
+            "the votes that it was made from; rarevote score compares a result with the truth"
+        )
+
+
+def _sums_to_one(texts: Sequence[str | None]) -> bool:
+    try:
+        numbers = [float(text or "nan") for text in texts]
+    except ValueError:
+        return False
+    return all(0.0 <= number <= 1.0 for number in numbers) and abs(sum(numbers) - 1.0) <= _ROUNDING
+
+
 def _table(sources: Sequence[FileTable], names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
     table = np.empty((len(columns[0]), len(columns)))
@@ -99,7 +146,7 @@ def _table(sources: Sequence[FileTable], names: Sequence[str], columns: Sequence
                     f"{sources[0].title}: {shown(value)} in column {shown(name)} is no probability ({place})"
                 )
     sums = table.sum(axis=1, keepdims=True)
-    wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > 0.001)
+    wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > _ROUNDING)
     if wrong.size:
         place = place_of_rows(sources, wrong[:1].tolist())
         raise InputError(

@@ -30,7 +30,8 @@ from rarevote.io.read.detect import (
     Compression,
     Found,
     format_of_name,
-    keep_standard_input,
+    is_stream,
+    keep_stream,
     look,
     open_bytes,
 )
@@ -310,8 +311,9 @@ class _Opener:
 
     def open(self, given: str | Path) -> list[FileTable]:
         text = str(given)
-        if text == "-":
-            return [self._file(keep_standard_input(self.folder), "standard input")]
+        if is_stream(text):
+            title = "standard input" if text == "-" else text
+            return [self._file(keep_stream(text, title, self.folder), title)]
         if "://" in text:
             return [self._remote(text)]
         path = Path(text)
@@ -464,7 +466,7 @@ class _Opener:
 
         name, opened, columns = open_arrow(found)
         try:
-            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}")
+            with_objects(self.database, {name: opened}).execute(f"DESCRIBE SELECT * FROM {name}").fetchall()
         except duckdb.Error as error:  # it does not know all types that Arrow has
             reason = first_line(error)[:200]
             raise InputError(f"{found.title}: a column is of a type that cannot be read ({reason})") from None

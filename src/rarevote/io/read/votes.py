@@ -31,6 +31,7 @@ from rarevote.io.read.encode import (
     shown_values,
     tasks_without_votes,
 )
+from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
 
@@ -163,10 +164,12 @@ def _wide_tables(
     wide: bool,
 ) -> list[WideTable]:
     """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    if not wide and all(has_roles(source.columns, columns) for source in sources):
+        return []
+    for source in sources:
+        refuse_result(source)
     if wide:
         return [wide_table(source, columns, shown, gold) for source in sources]
-    if all(has_roles(source.columns, columns) for source in sources):
-        return []
     found = [recognise_wide(source, columns, shown, gold) for source in sources]
     return [table for table in found if table is not None] if all(found) else []
 

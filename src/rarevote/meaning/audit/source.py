@@ -12,9 +12,10 @@ from typing import Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
-from rarevote.io.read.detect import refuse_address
+from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.sources import is_temporary
 from rarevote.meaning.audit.audit import Audit
+from rarevote.meaning.audit.journal import journal_path
 from rarevote.meaning.audit.plan_file import FORMAT, read_text, to_text
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
@@ -34,8 +35,9 @@ def files_sha256(inputs: Sequence[str | Path]) -> str:
 
 
 def _files(given: str) -> list[Path]:
-    if given == "-":
-        raise ParameterError(f"standard input cannot be read again; {_INSTEAD}")
+    if is_stream(given):
+        title = "standard input" if given == "-" else given
+        raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
     path = Path(given)
     if path.is_dir():
@@ -113,6 +115,15 @@ def labels_at_hand(plan: Path) -> str | None:
         return files_sha256([str(plan.parent / one) for one in source["labels"]])
     except (InputError, ValueError, AttributeError, KeyError, TypeError):
         return None  # a plan that cannot be read is told as such by whoever replays it
+
+
+def files_behind(plan: Path) -> list[Path]:
+    """The journal of answers beside a plan or a list, and the labels that a plan names."""
+    try:
+        named = parse_json(read_text(plan))["source"]["labels"]
+        return [journal_path(plan), *(plan.parent / one for one in named)]
+    except (InputError, ValueError, KeyError, TypeError):
+        return [journal_path(plan)]  # a list, or a plan that its reader refuses
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:

@@ -141,7 +141,9 @@ class DawidSkene(ConfusionEstimator):
 
     Args:
         n_iter: the most EM iterations.
-        tol: stop when the bound per annotation gains less than this.
+        tol: stop when the bound per annotation gains less than this. 0 never stops: ``n_iter`` iterations are made
+            without a warning, and ``converged_`` is False (crowd-kit stops at the first gain that rounding makes
+            negative).
         initial_error_strategy: what ``initial_error`` in :meth:`fit` means: "assign" takes it as the confusion
             matrices to start from, "addition" adds it to the counts of the first iteration; None leaves it unused.
         smoothing: pseudo-count added to every (label, truth) pair of every annotator. Above 0, all labels share the
@@ -374,7 +376,7 @@ class OneCoinDawidSkene(ConfusionEstimator):
 
     Args:
         n_iter: the most EM iterations.
-        tol: stop when crowd-kit's bound, per annotation, gains less than this.
+        tol: stop when crowd-kit's bound, per annotation, gains less than this; 0 never stops.
         initial_error_strategy: accepted for crowd-kit's sake; without effect, there as here.
         dtype: "float64", or "float32" for posteriors of half the memory.
         n_jobs: threads; None or -1 for all cores. The result does not depend on it.

@@ -1,0 +1,284 @@
+"""No output over an input: every output option of every verb against every input of it, from the command tree.
+
+What is an input and what an output is written down here a second time, by hand: a new option that takes a file fails
+until somebody says which it is, and a verb whose command line does not refuse the pair fails for each of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from rarevote.example import example_files
+from tests.cli.test_cli_help import COMMANDS
+from tests.command import rarevote, run_command
+
+READING = {"labels"}
+FIT = {*READING, "gold", "settings"}
+
+# Verb: its inputs and its outputs, by the name of the parameter.
+FILES: dict[str, tuple[set[str], set[str]]] = {
+    "aggregate": (
+        {*FIT, "truth", "cost"},
+        {"out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
+    ),
+    "convert": ({"export"}, {"out", "gold_out"}),
+    "compare": ({*READING, "gold", "truth"}, {"out"}),
+    "report": ({*FIT, "truth", "cost", "audit"}, {"out", "review_out", "charts"}),
+    "review": ({"listed"}, {"out"}),
+    "annotators": (FIT, {"out"}),
+    "check": (FIT, set()),
+    "explain": (FIT, set()),
+    "plan": ({*FIT, "cost"}, {"out"}),
+    "predict": ({*READING, "model"}, {"out"}),
+    "score": ({"truth", "result"}, set()),
+    "simulate": (set(), {"out"}),
+    "methods": (set(), set()),
+    "demo": (set(), {"report"}),
+    "audit review": ({"plan"}, set()),
+    "audit start": (FIT, {"plan", "review_out"}),
+    "audit continue": ({"plan", "answers"}, {"review_out"}),
+    "audit status": ({"plan"}, set()),
+    "audit finish": ({"plan"}, {"out", "certificate", "page"}),
+    "audit repeat": ({"plan", "answers"}, {"review_out"}),
+    "audit verify": ({"plan", "certificate", "labels"}, set()),
+    "datasets": ({"data"}, set()),
+    "datasets show": (set(), set()),
+    "datasets fetch": (set(), {"cache"}),
+    "datasets import": ({"file", "truth"}, {"cache"}),
+    "study paper": ({"data"}, {"out"}),
+    "study synthetic": (set(), {"out"}),
+    "study gold": ({"data"}, {"out"}),
+    "study theory": (set(), {"out"}),
+    "study speed": (set(), {"out"}),
+}
+# Folders of pictures, which are shown: a result never has the name of one, and may be kept beside them.
+PICTURES = {"images"}
+# What a verb insists on beside the two files in question.
+NEEDS = {
+    "plan": ["--budget", "9"],
+    "audit start": ["--find", "yes=0.9"],
+    "datasets import": ["cifar10h"],
+}
+NAMES_OF_FILES = re.compile(r"FILE|FOLDER|DIR\b|PLAN|LABELS|LIST|MODEL|RESULT|PATH")
+NOT_FILES = {"LABEL"}  # metavars
+
+
+def verbs() -> dict[str, Any]:
+    leaves = {" ".join(path): command for path, command in COMMANDS.items() if path and command.callback is not None}
+    return {name: command for name, command in leaves.items() if name != "study"}  # which only has verbs of its own
+
+
+VERBS = verbs()
+PAIRS = [
+    (verb, given, written) for verb, (inputs, outputs) in FILES.items() for given in sorted(inputs)
+    for written in sorted(outputs)
+]  # fmt: skip
+
+
+def declared(verb: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(VERBS[verb].callback, eval_str=True).parameters)
+
+
+def takes_a_file(option: inspect.Parameter) -> bool:
+    kind, *rest = get_args(option.annotation) or (option.annotation,)
+    shown = next((one.metavar for one in rest if getattr(one, "metavar", None)), "")
+    return "Path" in str(kind) or (shown not in NOT_FILES and bool(NAMES_OF_FILES.search(shown)))
+
+
+def test_every_verb_is_in_the_table() -> None:
+    assert set(VERBS) == set(FILES)
+
+
+@pytest.mark.parametrize("verb", FILES)
+def test_every_option_that_takes_a_file_is_in_the_table(verb: str) -> None:
+    inputs, outputs = FILES[verb]
+    found = {name for name, option in declared(verb).items() if takes_a_file(option)} - PICTURES
+    assert found | {"settings", "result"} & inputs == inputs | outputs
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the command line of a pair
+
+
+def words(verb: str, values: dict[str, str]) -> list[str]:
+    """The verb with these values, and whatever else it insists on."""
+    arguments, options = [], []
+    for param in VERBS[verb].params:
+        value = values.get(param.name)
+        if value is None and param.required and not any(opt in NEEDS.get(verb, ()) for opt in param.opts):
+            value = f"some-{param.name}.csv" if param.name != "name" else None
+        if value is None:
+            continue
+        if param.param_type_name == "argument":
+            arguments.append(value)
+        else:
+            options += [max(param.opts, key=len), value]
+    return [*verb.split(), *NEEDS.get(verb, ()), *arguments, *options]
+
+
+def spelled(name: str, text: str) -> str:
+    return f"weights={text}" if name == "settings" else text
+
+
+TEXT = b"task,worker,label\na,ann,yes\na,bob,no\nb,ann,no\n"
+
+
+def same(folder: Path) -> tuple[str, str]:
+    return str(folder / "votes.csv"), str(folder / "votes.csv")
+
+
+def other_spelling(folder: Path) -> tuple[str, str]:
+    return "votes.csv", str(folder / "below" / ".." / "votes.csv")
+
+
+def symlink_out(folder: Path) -> tuple[str, str]:
+    (folder / "link.csv").symlink_to("votes.csv")
+    return "votes.csv", "link.csv"
+
+
+def symlink_in(folder: Path) -> tuple[str, str]:
+    (folder / "link.csv").symlink_to("votes.csv")
+    return "link.csv", "votes.csv"
+
+
+def linked_folder(folder: Path) -> tuple[str, str]:
+    (folder / "way").symlink_to(folder, target_is_directory=True)
+    return "votes.csv", "way/votes.csv"
+
+
+def hard_link(folder: Path) -> tuple[str, str]:
+    os.link(folder / "votes.csv", folder / "again.csv")
+    return "votes.csv", "again.csv"
+
+
+WAYS: list[Callable[[Path], tuple[str, str]]] = [
+    same, other_spelling, symlink_out, symlink_in, linked_folder, hard_link
+]  # fmt: skip
+
+
+def refused(verb: str, given: tuple[str, str], written: tuple[str, str], folder: Path) -> str:
+    """What the command says that has these two options; checked to be refused as wrong usage and to change nothing."""
+    values = {given[0]: spelled(*given), written[0]: written[1]}
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = run_command(words(verb, values), folder=folder)
+    assert done.returncode == 2, (done.args, done.stdout + done.stderr)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert "rarevote: error: " in done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "votes.csv").write_bytes(TEXT)
+    (tmp_path / "below").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize(("verb", "given", "written"), PAIRS, ids=lambda part: part)
+def test_no_output_over_an_input(
+    verb: str, given: str, written: str, way: Callable[[Path], tuple[str, str]], folder: Path
+) -> None:
+    if written == "cache":  # the folder of one dataset in it is replaced
+        (folder / "c" / "datasets" / "cifar10h").mkdir(parents=True)
+        place = folder / "c" / "datasets" / "cifar10h" / "votes.csv"
+        (folder / "votes.csv").rename(place)
+        assert "lies in this folder" in refused(verb, (given, str(place)), ("cache", "c"), folder)
+        return
+    source, target = way(folder)
+    assert "is the input" in refused(verb, (given, source), (written, target), folder)
+
+
+@pytest.mark.parametrize("way", ["in the folder", "in a folder below", "pattern", "linked from the folder"])
+@pytest.mark.parametrize(
+    ("verb", "written"), [(verb, written) for verb, given, written in PAIRS if given == "labels" and written != "cache"]
+)
+def test_no_output_among_inputs(verb: str, written: str, way: str, folder: Path) -> None:
+    (folder / "votes").mkdir()
+    (folder / "votes" / "below").mkdir()
+    (folder / "votes.csv").rename(folder / "votes" / "votes.csv")
+    given = "votes/v*.csv" if way == "pattern" else "votes"
+    target = {"in the folder": "votes/very.csv", "in a folder below": "votes/below/new.csv",
+              "pattern": "votes/very.csv", "linked from the folder": "again.csv"}[way]  # fmt: skip
+    if way == "linked from the folder":
+        os.link(folder / "votes" / "votes.csv", folder / "again.csv")
+    refused(verb, ("labels", given), (written, target), folder)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--question", "all", "--out", "."],
+        ["--engine", "dask", "--out", "."],
+        ["--engine", "dask", "--out", "out", "--checkpoint", "."],
+        ["--checkpoint", "."],
+    ],
+)
+def test_an_output_folder_has_no_input_in_it(options: list[str], folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "votes.csv").rename(folder / "data" / "votes.csv")  # which `--checkpoint .` on dask would remove
+    done = rarevote("aggregate", "data/votes.csv", *options, folder=folder, code=2)
+    assert "the input data/votes.csv lies in this folder" in done.stderr
+    assert (folder / "data" / "votes.csv").read_bytes() == TEXT
+
+
+def test_what_is_no_input_is_written(tmp_path: Path) -> None:
+    labels = example_files().labels
+    votes = tmp_path / "votes"
+    votes.mkdir()
+    (votes / "labels.csv").write_bytes(Path(labels).read_bytes())
+    rarevote("aggregate", "votes", "-m", "majority-vote", "-o", "result.csv", "-q", folder=tmp_path)
+    rarevote("aggregate", "votes", "-m", "majority-vote", "-o", "result.csv", "-q", folder=tmp_path)  # over itself
+    # A page and charts are not data that the next run would read.
+    rarevote("report", ".", "-m", "majority-vote", "-q", "--out", "page.html", folder=votes)
+    rarevote("report", "labels.csv", "-m", "majority-vote", "-q", "--charts", ".", folder=votes)
+    assert (votes / "labels.csv").read_bytes() == Path(labels).read_bytes()
+
+
+@pytest.mark.parametrize("verb", ["finish", "continue", "repeat"])
+def test_labels_and_answers_behind_a_plan_are_inputs(verb: str, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_bytes(Path(example_files().labels).read_bytes())
+    (tmp_path / "plans").mkdir()
+    rarevote("audit", "start", "labels.csv", "-m", "majority-vote", "--find", "defect=0.9", "-q",
+             "--plan", "plans/a.json", "--review-out", "round.csv", folder=tmp_path)  # fmt: skip
+    journal = tmp_path / "plans" / "a.json.answers.jsonl"
+    journal.write_bytes(b"")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for target in ("labels.csv", str(journal)):
+        options = {"finish": ["--certificate", "c.json", "--out", target]}.get(verb, ["--review-out", target])
+        assert "is the input" in rarevote("audit", verb, "plans/a.json", *options, folder=tmp_path, code=2).stderr
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors are no files there")
+def test_redirected_streams_are_files_too(folder: Path) -> None:
+    command = [sys.executable, "-m", "rarevote", "aggregate"]
+    with (folder / "votes.csv").open("rb") as votes:
+        done = subprocess.run(
+            [*command, "-", "--out", "votes.csv"], cwd=folder, stdin=votes, capture_output=True, check=False
+        )
+    assert done.returncode == 2
+    assert b"is the input standard input" in done.stderr
+    with (folder / "votes.csv").open("ab") as rows:  # as a shell does for >>
+        done = subprocess.run(
+            [*command, "votes.csv", "-q"], cwd=folder, stdout=rows, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 2
+    assert b"standard output: is the input votes.csv" in done.stderr
+    assert (folder / "votes.csv").read_bytes() == TEXT
+
+
+def test_json_of_a_verb_says_nothing_of_it(folder: Path) -> None:
+    done = rarevote("aggregate", "votes.csv", "--json", "--out", "r.csv", "-q", folder=folder)
+    assert json.loads(done.stdout)["n_tasks"] == 2
