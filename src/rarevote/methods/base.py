@@ -28,7 +28,7 @@ from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status, StoppingRule
 from rarevote.em.model import CrowdFacts, Model
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
 from rarevote.methods.checks import Sizes, require_memory
@@ -191,7 +191,7 @@ class Estimator:
         truth, also = (None, []) if true_labels is None else read_truths(true_labels)
         if truth is not None and not self.uses_gold:
             raise ParameterError(f"{type(self).__name__} cannot use true_labels")
-        crowd = read(data, **options)
+        crowd = read_or_empty(data, **options)
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
         if truth is None and self.uses_gold and crowd.gold:
             truth = crowd.gold

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rarevote.errors import ColumnsError, ParameterError, how, shown
 
@@ -40,6 +42,27 @@ def plain_name(name: object) -> str:
 def may_be(role: str, name: str) -> bool:
     """Whether a column is called as one of this role usually is."""
     return plain_name(name) in ALIASES[role]
+
+
+def check_column_names(frame: object) -> None:
+    """Refuse a frame of pandas or pyarrow of which two columns have one name, or whose names have several levels.
+
+    Raises:
+        ColumnsError: it does.
+    """
+    names: Any = getattr(frame, "columns" if hasattr(frame, "iloc") else "column_names", None)
+    if getattr(names, "nlevels", 1) > 1:
+        raise ColumnsError(
+            "the frame's columns have names of several levels: give each column one name, for example "
+            'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
+        )
+    if not isinstance(names, Iterable):
+        return  # polars has checked the names, and what is not a frame is refused later
+    counts = Counter(map(str, names))
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise ColumnsError(
+            f"the frame has several columns of one name: {_listed(repeated)}. Rename or drop all but one of them"
+        )
 
 
 def find_columns(

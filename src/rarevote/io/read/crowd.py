@@ -216,6 +216,14 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         >>> crowd.annotations
         Annotations(2 tasks, 2 workers, 2 classes, 3 annotations)
     """
+    crowd = read_or_empty(data, options, **given)
+    if not crowd.annotations.n_annotations:
+        raise InputError(f"{crowd.title}: no annotations. Give at least one vote: a task, a worker and a label")
+    return crowd
+
+
+def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
+    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: estimators accept one."""
     if isinstance(data, Crowd):
         return data
     options = options or ReadOptions(**given)
