@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import ipc
 
 import rarevote
 from rarevote import MajorityVote
@@ -114,7 +116,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[InputError], str]] = {
     "names of two levels": (
         lambda: pd.DataFrame([["a", "x", "no"]], columns=pd.MultiIndex.from_product([["v"], NAMES])),
         ColumnsError,
-        r"give each column one name, for example frame.columns = ",
+        r"Give each column one name, for example frame.columns = ",
     ),
     "index of two levels": (
         lambda: pd.DataFrame(COLUMNS).set_index(["task", "worker"]),
@@ -251,6 +253,15 @@ def test_estimators(name: str) -> None:
         return
     with pytest.raises(error, match=remedy):
         MajorityVote().fit(make())
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_arrow_files_with_names_twice(make: Any, tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(TASKS)] * 4, names=[*NAMES, "label"])
+    with make(str(tmp_path / "votes.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(ColumnsError, match=rf"votes.arrow has several columns of one name: 'label'. {RENAME}"):
+        rarevote.read(tmp_path / "votes.arrow")
 
 
 @pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this pyarrow has no UUIDs")

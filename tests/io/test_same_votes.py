@@ -272,7 +272,7 @@ SOURCES: dict[str, Callable[[Columns], Any]] = {
     "polars categories": lambda columns: to_categories(columns, "categorical"),
     "polars enums": lambda columns: to_categories(columns, "enum"),
     "pyarrow": each(pa.array, pa.table),
-    "pyarrow batch": each(pa.array, pa.record_batch),
+    "pyarrow batch": each(pa.array, lambda columns: pa.RecordBatch.from_arrays(list(columns.values()), names=ROLES)),
     "pyarrow reader": lambda columns: pa.table(columns).to_reader(),
     "pyarrow in chunks": each(lambda column: chunked(pa.array(column)), pa.table),
     "pyarrow dictionaries": each(lambda column: pa.array(column).dictionary_encode(), pa.table),
@@ -291,7 +291,7 @@ SOURCES: dict[str, Callable[[Columns], Any]] = {
         lambda column: pc.run_end_encode(pa.array([column[0], *column, column[0]])), pa.table
     )(columns).slice(1, len(columns["task"])),
     "pyarrow large text": each(of_text(pa.large_string()), pa.table),
-    "pyarrow views": each(of_text(pa.string_view()), pa.table),
+    "pyarrow views": each(of_text(getattr(pa, "string_view", pa.string)()), pa.table),
     "narwhals": lambda columns: nw.from_native(pa.table(columns)),
     "narwhals lazy": lambda columns: nw.from_native(relation(columns)),
     "duckdb": relation,
@@ -314,6 +314,8 @@ def check_crowd(crowd: Annotations, expected: Expected) -> None:
 @pytest.mark.parametrize("votes", VOTES)
 @pytest.mark.parametrize("source", SOURCES)
 def test_memory(source: str, votes: str) -> None:
+    if source == "mapping of Arrow streams" and not hasattr(pa, "string_view"):
+        pytest.skip("this pyarrow reads streams of tables only")
     expected, fitted = expected_of(votes)
     crowd = rarevote.read(SOURCES[source](VOTES[votes]), missing="drop").annotations
     check_crowd(crowd, expected)

@@ -6,8 +6,8 @@ them and come back exactly as they were given. Nothing below this module ever se
 
 Defined outcomes at the edges:
 
-* a missing id or label (None, NaN, NA, empty or blank text) is an error that says how many and where, unless
-  ``missing="drop"``;
+* a missing id or label (None, NaN, NA, a masked value, empty or blank text) is an error that says how many and where,
+  unless ``missing="drop"``;
 * repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
 * no rows at all give a crowd of zero tasks, which every method answers with an empty result;
 * a single class, tasks with a single vote and workers with a single vote are ordinary data;

@@ -44,24 +44,28 @@ def may_be(role: str, name: str) -> bool:
     return plain_name(name) in ALIASES[role]
 
 
-def check_column_names(frame: object) -> None:
-    """Refuse a frame of pandas or pyarrow of which two columns have one name, or whose names have several levels.
+def check_column_names(frame: object, where: str = "the frame") -> None:
+    """Refuse a table of pandas or Arrow of which two columns have one name, or whose names have several levels.
+
+    Args:
+        frame: a frame, or a schema of Arrow.
+        where: how messages call it.
 
     Raises:
         ColumnsError: it does.
     """
-    names: Any = getattr(frame, "columns" if hasattr(frame, "iloc") else "column_names", None)
+    names: Any = getattr(frame, "columns" if hasattr(frame, "iloc") else "column_names", getattr(frame, "names", None))
     if getattr(names, "nlevels", 1) > 1:
         raise ColumnsError(
-            "the frame's columns have names of several levels: give each column one name, for example "
+            f"{where}: the columns have names of several levels. Give each column one name, for example "
             'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
         )
     if not isinstance(names, Iterable):
         return  # polars has checked the names, and what is not a frame is refused later
-    counts = Counter(map(str, names))
-    if repeated := [name for name, count in counts.items() if count > 1]:
+    repeated = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if repeated:
         raise ColumnsError(
-            f"the frame has several columns of one name: {_listed(repeated)}. Rename or drop all but one of them"
+            f"{where} has several columns of one name: {_listed(repeated)}. Rename or drop all but one of them"
         )
 
 

@@ -225,21 +225,31 @@ def _as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
     frame: Any = nw.from_native(data, allow_series=True, pass_through=True)
     if isinstance(frame, nw.Series):
         raise InputError(f"cannot read {wanted} from one column: give {kinds}")
-    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+    kind = _kind_of(frame)
+    if kind == "polars" and isinstance(frame, nw.LazyFrame):
         frame = _computed(frame.collect, "the lazy frame")
-    if isinstance(frame, nw.DataFrame):
-        implementation = frame.implementation
-        if implementation.is_polars():
-            return frame, "polars"
-        if implementation.is_pyarrow():
-            return frame, "pyarrow"
-        if implementation.is_pandas():
-            return frame, "pandas"
-    native = nw.to_native(frame, pass_through=True)
+    if kind is not None:
+        return frame, kind
+    native = data if hasattr(data, "__arrow_c_stream__") else nw.to_native(frame, pass_through=True)
     if not hasattr(native, "__arrow_c_stream__"):
         hint = "compute it first, or give" if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else "give"
         raise InputError(f"cannot read {wanted} from {type(data).__name__}: {hint} {kinds}")
     return _from_arrow(native)
+
+
+def _kind_of(frame: Any) -> Kind | None:
+    """The kind of a frame of narwhals, where results can go back in it."""
+    try:
+        implementation = getattr(frame, "implementation", None)
+    except NotImplementedError:  # of a frame that narwhals only describes
+        return None
+    if implementation is None:
+        return None
+    if implementation.is_polars():
+        return "polars"
+    if implementation.is_pyarrow():
+        return "pyarrow"
+    return "pandas" if implementation.is_pandas() else None
 
 
 def _from_arrow(native: Any) -> tuple[Any, Kind]:

@@ -81,7 +81,10 @@ def _arrow_column(values: Any, what: str) -> Any:
         try:
             column = made(values)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise InputError(f"{what} is not an Arrow column ({str(error).partition(chr(10))[0]}): give one") from None
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"{what} cannot be read as an Arrow column ({reason}): give an array of pyarrow or a list"
+            ) from None
         return column if hasattr(column, "chunks") else pyarrow.chunked_array([column])
     try:
         import polars
@@ -153,7 +156,7 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
     values = encoded.dictionary
     if codes.size and codes.max() >= len(values):
         numbered = f"its rows number {codes.max() + 1:,} values, and its dictionary holds {len(values):,}"
-        raise InputError(f"{what} is damaged: {numbered}. Read the data anew, or make the dictionary again")
+        raise InputError(f"{what} is damaged: {numbered}. Read the data again, or make the dictionary again")
     if types.is_primitive(plain) and not types.is_temporal(plain) and not values.null_count:
         return used_names(codes, values.to_numpy(zero_copy_only=False))
     if types.is_string(plain) or types.is_large_string(plain):
