@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote import Annotations
-from rarevote.crowd.annotations import encode_column
+from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import sort_labels
 from rarevote.errors import InputError, MissingValuesError, ParameterError
 

@@ -6,8 +6,8 @@ them and come back exactly as they were given. Nothing below this module ever se
 
 Defined outcomes at the edges:
 
-* a missing id or label (None, NaN, NA, empty or blank text) is an error that says how many and where, unless
-  ``missing="drop"``;
+* a missing id or label (None, NaN, NA, a masked value, empty or blank text) is an error that says how many and where,
+  unless ``missing="drop"``;
 * repeated (task, worker) pairs all count, unless ``keep`` says ``"last"``, ``"first"`` or ``"error"``;
 * no rows at all give a crowd of zero tasks, which every method answers with an empty result;
 * a single class, tasks with a single vote and workers with a single vote are ordinary data;
@@ -18,7 +18,7 @@ Defined outcomes at the edges:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -26,11 +26,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rarevote.crowd.encoding import (
+    Codes,
+    Names,
+    check_same_index,
+    check_same_length,
+    distinct_names,
+    encode_column,
+    sort_codes,
+    used_names,
+)
 from rarevote.crowd.names import (
     StoredNames,
     as_name_array,
     in_kind,
     is_missing,
+    name_key,
     some_names,
     sort_labels,
     sort_names,
@@ -47,115 +58,7 @@ _COUNTED_AT_ONCE = 1 << 17
 _SHOWN = 5  # how many offending rows or values a message names
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# names
-
-
-def check_same_index(columns: Mapping[str, Any]) -> None:
-    """Refuse columns whose indexes (those of pandas Series) say that their rows do not stand in the same order.
-
-    Raises:
-        InputError: they do.
-    """
-    indexes: dict[str, Any] = {name: getattr(column, "index", None) for name, column in columns.items()}
-    indexed = {name: index for name, index in indexes.items() if hasattr(index, "equals")}  # lists have a method index
-    first = next(iter(indexed.values()), None)
-    other = next((name for name, index in indexed.items() if not index.equals(first)), None)
-    if other is not None:
-        raise InputError(
-            f"the index of {other} is not that of {next(iter(indexed))}: rows in another order cannot be paired. "
-            "Put the columns into one frame, or give plain arrays"
-        )
-
-
-def _as_column(values: ArrayLike, role: str) -> NDArray[Any]:
-    """One column as a flat array whose values are the caller's own."""
-    if isinstance(values, np.ndarray):
-        column = values
-    elif hasattr(values, "to_numpy"):
-        column = values.to_numpy()
-    else:
-        given = list(values)  # type: ignore[arg-type]
-        # np.asarray would turn [1, "a"] into text: only homogeneous numbers may take that path.
-        kinds = {type(value) for value in given}
-        if len(kinds) == 1 and kinds <= {int, float, bool}:
-            column = np.asarray(given)
-        else:
-            column = np.empty(len(given), dtype=object)
-            column[:] = given
-    if column.ndim != 1:
-        raise InputError(f"{role} must be one-dimensional, got an array of shape {column.shape}")
-    return column
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# encoding one column
-
-Codes = NDArray[Any]
-Names = NDArray[Any] | StoredNames
 Encoded = dict[str, tuple[Codes, Any]]  # codes and names by role; only names of tasks may be stored ones
-Sorter = Callable[[Iterable[Any]], list[Any]]
-
-
-def encode_column(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
-    """Integer codes of a column and the distinct values they stand for, in no particular order.
-
-    Missing values of a float or datetime column get the code -1; those of an object column keep a code of their own
-    and are found by their value.
-    """
-    if column.dtype.kind in "iub":
-        return _encode_integers(column)
-    if column.dtype.kind in "fMmc":
-        absent = np.isnan(column) if column.dtype.kind in "fc" else np.isnat(column)
-        if absent.any():
-            codes = np.full(column.size, -1, dtype=np.int64)
-            distinct, codes[~absent] = np.unique(column[~absent], return_inverse=True)
-            return codes, distinct
-        distinct, codes = np.unique(column, return_inverse=True)
-        return codes, distinct
-    if column.dtype.kind in "UST":
-        distinct, codes = np.unique(column, return_inverse=True)
-        return codes, as_name_array(distinct.tolist())
-    return _encode_objects(column)
-
-
-def _encode_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
-    if column.size == 0:
-        return np.zeros(0, dtype=np.int64), column
-    if column.dtype.kind == "b":
-        present = np.array([not column.all(), bool(column.any())])
-        return (column.astype(np.int64) if present.all() else np.zeros(column.size, np.int64)), np.array([False, True])[
-            present
-        ]
-    low, high = int(column.min()), int(column.max())
-    # Ids that fill their range are looked up in a table; far-flung ones are sorted.
-    if high - low < 4 * column.size + 1_000_000 and high < 2**62 and low > -(2**62):
-        offset = column.astype(np.int64, copy=False) - low if low else column
-        position = np.zeros(high - low + 1, dtype=np.int32 if high - low < 2**31 - 2 else np.int64)
-        position[offset] = 1
-        distinct = (np.flatnonzero(position) + low).astype(column.dtype)
-        if distinct.size == position.size:
-            return offset, distinct
-        rank = np.cumsum(position, dtype=position.dtype) - 1
-        return rank[offset], distinct
-    distinct, codes = np.unique(column, return_inverse=True)
-    return codes, distinct
-
-
-def _encode_objects(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
-    codes = np.empty(column.size, dtype=np.int64)
-    code_of: dict[Hashable, int] = {}
-    try:
-        for row, value in enumerate(column.tolist()):
-            code = code_of.get(value)
-            if code is None:
-                code = code_of[value] = len(code_of)
-            codes[row] = code
-    except TypeError:
-        raise InputError(
-            f"row {row}: {value!r} cannot be an id or a label, because {type(value).__name__} values are not hashable"
-        ) from None
-    return codes, as_name_array(list(code_of))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -278,11 +181,7 @@ class Annotations:
         """
         given = {"task": task, "worker": worker, "label": label}
         check_same_index(given)
-        columns = {role: _as_column(values, role) for role, values in given.items()}
-        sizes = {role: column.size for role, column in columns.items()}
-        if len(set(sizes.values())) > 1:
-            raise InputError(f"task, worker and label must have the same length, got {sizes}")
-        encoded: Encoded = {role: encode_column(column) for role, column in columns.items()}
+        encoded: Encoded = {role: encode_column(values, role) for role, values in given.items()}
         return cls.from_encoded(encoded, classes=classes, abstain=abstain, keep=keep, missing=missing)
 
     @classmethod
@@ -297,13 +196,14 @@ class Annotations:
         ready: Collection[str] = (),
         place_of_row: Callable[[NDArray[np.int64]], str] | None = None,
     ) -> Annotations:
-        """Build from columns that are already codes with their distinct values (in any order).
+        """Build from columns that are already codes with the values that they stand for.
 
         Arguments that are not named here are as in :meth:`from_arrays`.
 
         Args:
-            encoded: ``{"task": (codes, values), "worker": ..., "label": ...}``; code -1 marks a missing value.
-            ready: columns whose values are sorted text with none missing: nobody has to look at each of them again.
+            encoded: ``{"task": (codes, values), "worker": ..., "label": ...}``; code -1 marks a missing value. Values
+                stand in any order; equal ones become one name (:func:`~rarevote.crowd.encoding.distinct_names`).
+            ready: columns whose values are sorted, distinct text with none missing, which need no second look.
             place_of_row: turns row numbers into words such as "lines 3, 7" for messages.
         """
         if keep not in ("all", "first", "last", "error"):
@@ -311,17 +211,18 @@ class Annotations:
         if missing not in ("error", "drop"):
             raise ParameterError(f'missing must be "error" or "drop", got {missing!r}')
         place_of_row = place_of_row or _rows_in_words
-        encoded = dict(encoded)
+        check_same_length({role: codes.size for role, (codes, _) in encoded.items()})
+        encoded = {role: pair if role in ready else distinct_names(*pair, role) for role, pair in encoded.items()}
         n_given = encoded["task"][0].size
 
-        absent = {role: _absent_rows(*encoded[role], is_clean=role in ready) for role in encoded}
+        absent = {role: _absent_rows(codes) for role, (codes, _) in encoded.items()}
         unvoted = np.empty(0, dtype=object)
         if any(rows is not None for rows in absent.values()):
             if missing == "error":
                 raise MissingValuesError(_missing_message(absent, place_of_row))
             present = ~np.logical_or.reduce([rows for rows in absent.values() if rows is not None])
             unvoted = _only_in_dropped_rows(*encoded["task"], present, absent["task"])
-            encoded = {role: _restrict(codes[present], values) for role, (codes, values) in encoded.items()}
+            encoded = {role: used_names(codes[present], values) for role, (codes, values) in encoded.items()}
         n_present = encoded["task"][0].size
 
         encoded, abstentions, unanswered = _set_abstentions_apart(encoded, abstain)
@@ -334,10 +235,10 @@ class Annotations:
         task_codes, tasks = encoded["task"]
         worker_codes, workers = encoded["worker"]
         if "task" not in ready and not isinstance(tasks, StoredNames):  # which are sorted
-            task_codes, tasks = _sort_codes(task_codes, tasks, sort_names)
+            task_codes, tasks = sort_codes(task_codes, tasks, sort_names)
         if "worker" not in ready:
-            worker_codes, workers = _sort_codes(worker_codes, workers, sort_names)
-        label_codes, class_names = _sort_codes(*encoded["label"], sort_labels)
+            worker_codes, workers = sort_codes(worker_codes, workers, sort_names)
+        label_codes, class_names = sort_codes(*encoded["label"], sort_labels)
         if len(class_names) > MAX_CLASSES:
             raise InputError(
                 f"{len(class_names):,} distinct labels, more than the {MAX_CLASSES:,} supported: is the label column "
@@ -397,18 +298,8 @@ def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:
 # the steps of building
 
 
-def _absent_rows(codes: Codes, values: Names, *, is_clean: bool = False) -> NDArray[np.bool_] | None:
-    """Which rows are missing, or None if none is; where values are clean, a code of -1 says so."""
-    if is_clean or isinstance(values, StoredNames):
-        bad = np.zeros(0, dtype=bool)
-    elif values.dtype == object:
-        bad = np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))
-    elif values.dtype.kind in "fcmM":
-        bad = np.not_equal(values, values)  # NaN and NaT
-    else:
-        bad = np.zeros(len(values), dtype=bool)
-    if bad.any():
-        return np.asarray(np.append(bad, True)[codes])  # the appended entry answers for code -1
+def _absent_rows(codes: Codes) -> NDArray[np.bool_] | None:
+    """Which rows are missing, or None if none is."""
     if codes.dtype.kind == "i" and codes.size and codes.min() < 0:
         return np.asarray(codes < 0)
     return None
@@ -432,16 +323,6 @@ def _missing_message(
     return f"{'; '.join(parts)}. Fill them in, or leave those rows out: {drop}"
 
 
-def _restrict(codes: Codes, values: Any) -> tuple[Codes, Any]:
-    """Forget values that no code uses any more."""
-    used = np.zeros(len(values), dtype=bool)
-    used[codes] = True
-    if used.all():
-        return codes, values
-    left = values.restricted(used) if isinstance(values, StoredNames) else values[used]
-    return (np.cumsum(used) - 1)[codes], left
-
-
 def _only_in_dropped_rows(
     codes: Codes, values: Names, present: NDArray[np.bool_], without_task: NDArray[np.bool_] | None
 ) -> NDArray[Any]:
@@ -456,6 +337,7 @@ def _only_in_dropped_rows(
 def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[Encoded, dict[Any, int], NDArray[Any]]:
     nothing = np.empty(0, dtype=object)
     abstain = [abstain] if isinstance(abstain, str) or not isinstance(abstain, Iterable) else list(abstain)
+    abstain = encode_column(abstain, "abstain=")[1].tolist()
     if not abstain:
         return encoded, {}, nothing
     label_codes, labels = encoded["label"]
@@ -464,8 +346,8 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
         warn_user(
             f"no answer is {some_names(map(repr, strange))} (abstain): the answers are {some_names(labels.tolist())}"
         )
-    wanted = set(in_kind(abstain, labels))
-    is_abstention = np.fromiter((name in wanted for name in labels.tolist()), dtype=bool, count=len(labels))
+    wanted = set(map(name_key, in_kind(abstain, labels)))
+    is_abstention = np.fromiter((name_key(name) in wanted for name in labels.tolist()), dtype=bool, count=len(labels))
     if not is_abstention.any():
         return encoded, {}, nothing
     silent = is_abstention[label_codes]
@@ -476,35 +358,15 @@ def _set_abstentions_apart(encoded: Encoded, abstain: Sequence[Any]) -> tuple[En
     answered = np.zeros(len(tasks), dtype=bool)
     answered[task_codes[~silent]] = True
     unanswered = as_name_array(sort_names(tasks[~answered].tolist()))
-    voted = {role: _restrict(codes[~silent], values) for role, (codes, values) in encoded.items()}
+    voted = {role: used_names(codes[~silent], values) for role, (codes, values) in encoded.items()}
     return voted, abstentions, unanswered
 
 
 def _add_classes(codes: Codes, values: NDArray[Any], classes: Sequence[Any]) -> tuple[Codes, NDArray[Any]]:
-    if any(is_missing(name) for name in classes):
+    named = encode_column(classes, "classes=")[1].tolist()
+    if any(map(is_missing, named)):
         raise ParameterError("classes= contains a missing value")
-    known = set(values.tolist())
-    extra = [name for name in dict.fromkeys(in_kind(classes, values)) if name not in known]
-    return codes, as_name_array(values.tolist() + extra) if extra else values
-
-
-def _sort_codes(codes: Codes, values: NDArray[Any], sorter: Sorter) -> tuple[Codes, NDArray[Any]]:
-    """Renumber so that the values stand in sorted order."""
-    if values.dtype != object:
-        if values.size < 2 or bool((values[1:] > values[:-1]).all()):
-            return codes, values
-        order = np.argsort(values, kind="stable")
-    else:
-        given = values.tolist()
-        ordered = sorter(given)
-        if ordered == given:
-            return codes, values
-        position = {name: code for code, name in enumerate(given)}
-        order = np.fromiter((position[name] for name in ordered), dtype=np.int64, count=len(ordered))
-    # One such number per annotation follows: as narrow as it can be.
-    rank = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[codes], values[order]
+    return distinct_names(codes, as_name_array([*values.tolist(), *in_kind(named, values)]), "label")
 
 
 def _chosen_of_repeats(

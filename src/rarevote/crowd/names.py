@@ -73,8 +73,20 @@ def positions_of(names: NDArray[Any] | StoredNames, values: Sequence[Any]) -> ND
     """Where each value stands among the names; -1 for what is none of them."""
     if isinstance(names, StoredNames):
         return names.find(values)
-    position = {name: number for number, name in enumerate(names.tolist())}
-    return np.fromiter((position.get(value, -1) for value in values), dtype=np.int64, count=len(values))
+    listed = names.tolist()
+    # Only where there are truth values, equal is not the same.
+    key = name_key if bool in {*map(type, listed), *map(type, values)} else _as_it_is
+    position = {key(name): number for number, name in enumerate(listed)}
+    return np.fromiter((position.get(key(value), -1) for value in values), dtype=np.int64, count=len(values))
+
+
+def name_key(name: Any) -> Any:
+    """What two names have in common if they are one: True == 1 in Python, but they are not the same name."""
+    return isinstance(name, bool), name
+
+
+def _as_it_is(name: Any) -> Any:
+    return name
 
 
 _SHOWN = 12  # how many names a message lists
@@ -139,7 +151,7 @@ def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """A one-dimensional array of names: integers and floats natively, anything else as Python objects."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iubfM":
         return values
-    kinds = {type(value) for value in values}
+    kinds = set(map(type, values.tolist() if isinstance(values, np.ndarray) else values))
     if kinds == {bool} or kinds == {float}:
         return np.array(values)
     if kinds == {int}:
@@ -189,7 +201,7 @@ def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind is int and set(map(type, values)) == {int}:
         return values
-    own = {_key(name) for name in names}
+    own = {name_key(name) for name in names}
     spelled: dict[str, Any] = {}
     for name in names:
         text = spelling(name)
@@ -199,14 +211,9 @@ def in_kind(given: Iterable[Any], known: NDArray[Any] | StoredNames) -> list[Any
     return [value if _is_among(value, own) else _spelled_alike(value, spelled, kind) for value in values]
 
 
-def _key(name: Any) -> tuple[bool, Any]:
-    # True == 1 in Python, but nobody who says 1 means True.
-    return isinstance(name, bool), name
-
-
-def _is_among(value: Any, own: set[tuple[bool, Any]]) -> bool:
+def _is_among(value: Any, own: set[Any]) -> bool:
     try:
-        return _key(value) in own
+        return name_key(value) in own
     except TypeError:  # not hashable, so no name
         return False
 
@@ -243,12 +250,12 @@ def find_name(given: Any, known: NDArray[Any]) -> int | None:
     (1, None)
     """
     (name,) = in_kind([given], known)
-    return next((number for number, own in enumerate(known.tolist()) if _key(own) == _key(name)), None)
+    return next((number for number, own in enumerate(known.tolist()) if name_key(own) == name_key(name)), None)
 
 
 def unmatched(given: Sequence[Any], known: NDArray[Any]) -> list[Any]:
     """Those of the given names that are none of the known ones."""
-    own = {_key(name) for name in known.tolist()}
+    own = {name_key(name) for name in known.tolist()}
     return [value for value, name in zip(given, in_kind(given, known), strict=True) if not _is_among(name, own)]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.crowd.annotations import Annotations, Names
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, positions_of, sort_names
 
 

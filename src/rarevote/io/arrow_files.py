@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError
 from rarevote.io.duck import first_line
+from rarevote.io.read.columns import check_column_names
 from rarevote.io.read.detect import Found
 
 _numbers = count()
@@ -50,12 +51,15 @@ def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
         if found.head.startswith(b"ARROW1"):
             file = ipc.open_file(mapped)
             # Nobody else checks what a batch says of itself, and an offset that leads out of it ends the process.
+            check_column_names(file.schema, found.title)
             for number in range(file.num_record_batches):
                 file.get_batch(number).validate(full=True)
             opened = import_module("pyarrow.dataset").dataset(str(found.path), format="ipc")
         else:
             # A stream has no index to go back by; mapped into memory it is read again without being loaded.
-            opened = ipc.open_stream(mapped).read_all()
+            stream = ipc.open_stream(mapped)
+            check_column_names(stream.schema, found.title)
+            opened = stream.read_all()
             opened.validate(full=True)
         names = list(opened.schema.names)
     except InputError:

@@ -29,7 +29,7 @@ from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status, StoppingRule
 from rarevote.em.model import CrowdFacts, Model
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
 from rarevote.methods.checks import Sizes, require_memory
@@ -209,7 +209,7 @@ class Estimator:
             require_capability(self, "gold", "true_labels")
         if "checkpoint" in options:
             require_capability(self, "checkpoint", "checkpoint")
-        crowd = read(data, **options)
+        crowd = read_or_empty(data, **options)
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
         if truth is None and self.capabilities.gold and crowd.gold:
             truth = crowd.gold

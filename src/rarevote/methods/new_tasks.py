@@ -21,7 +21,7 @@ from rarevote.crowd.numerics import FloatArray
 from rarevote.decide.probabilities import FitCalibration, Smoothed, Tempered
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit
@@ -140,7 +140,7 @@ class PredictsNewTasks(Estimator):
     def label_new(self, data: Any, **options: Any) -> NewTasks:
         """New tasks with labels, probabilities and what they came from, in arrays; arguments as for :meth:`predict`."""
         fitted = self.annotations_
-        found = read(data, **options)
+        found = read_or_empty(data, **options)
         crowd, source = found.annotations, found.source
         if not crowd.n_annotations:
             crowd = replace(crowd, classes=fitted.classes)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rarevote.errors import ColumnsError, ParameterError, how, shown
 
@@ -40,6 +42,31 @@ def plain_name(name: object) -> str:
 def may_be(role: str, name: str) -> bool:
     """Whether a column is called as one of this role usually is."""
     return plain_name(name) in ALIASES[role]
+
+
+def check_column_names(frame: object, where: str = "the frame") -> None:
+    """Refuse a table of pandas or Arrow of which two columns have one name, or whose names have several levels.
+
+    Args:
+        frame: a frame, or a schema of Arrow.
+        where: how messages call it.
+
+    Raises:
+        ColumnsError: it does.
+    """
+    names: Any = getattr(frame, "columns" if hasattr(frame, "iloc") else "column_names", getattr(frame, "names", None))
+    if getattr(names, "nlevels", 1) > 1:
+        raise ColumnsError(
+            f"{where}: the columns have names of several levels. Give each column one name, for example "
+            'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
+        )
+    if not isinstance(names, Iterable):
+        return  # polars has checked the names, and what is not a frame is refused later
+    repeated = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if repeated:
+        raise ColumnsError(
+            f"{where} has several columns of one name: {_listed(repeated)}. Rename or drop all but one of them"
+        )
 
 
 def find_columns(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing, Names
+from rarevote.crowd.annotations import Annotations, Keep, Missing
+from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
@@ -258,6 +259,14 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
         >>> crowd.annotations
         Annotations(2 tasks, 2 workers, 2 classes, 3 annotations)
     """
+    crowd = read_or_empty(data, options, **given)
+    if not crowd.annotations.n_annotations:
+        raise InputError(f"{crowd.title}: no annotations. Give at least one vote: a task, a worker and a label")
+    return crowd
+
+
+def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
+    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: estimators accept one."""
     options = options or ReadOptions(**given)
     if isinstance(data, Crowd):
         return data if options.items is None else _in_population(data, options)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Encoded, encode_column
+from rarevote.crowd.annotations import Encoded
+from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import as_name_array, is_missing
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
@@ -253,7 +254,9 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> tuple[Encoded, s
         if kind in ("VARCHAR", "JSON"):
             texts[role] = f"CAST(rows.{role} AS VARCHAR)"
         else:
-            encoded[role] = _encode_masked(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role])
+            column, found = encode_column(database.execute(f"SELECT {role} FROM rows").fetchnumpy()[role], role)
+            # Narrow, for there is one for every vote.
+            encoded[role] = column.astype(np.int32 if len(found) < 2**31 else np.int64, copy=False), found
     stored = None
     if out_of_core and "task" in texts:
         stored = _plain_text(database, "task", kinds["task"])
@@ -276,7 +279,8 @@ def encode_rows(database: Any, *, out_of_core: bool = False) -> tuple[Encoded, s
             encoded[role] = column, kept
             continue
         found = np.asarray(database.execute(query).fetchnumpy()["name"], dtype=object)
-        encoded[role] = _from_json(column, found, role) if kinds[role] == "JSON" else (column, found)
+        values = as_name_array(from_json_text(found.tolist(), role)) if kinds[role] == "JSON" else found
+        encoded[role] = column, values
     return {role: encoded[role] for role in kinds}, plain
 
 
@@ -363,16 +367,6 @@ def _codes_of_runs(
     return np.repeat(numbers, np.diff(first, append=n_rows)), names
 
 
-def _encode_masked(fetched: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Codes of a column of numbers or times, narrow: there is one for every vote."""
-    if isinstance(fetched, np.ma.MaskedArray) and (present := ~np.ma.getmaskarray(fetched)).sum() < fetched.size:
-        codes = np.full(fetched.size, -1, dtype=np.int32 if fetched.size < 2**31 else np.int64)
-        codes[present], values = encode_column(fetched.data[present])
-        return codes, values
-    codes, values = encode_column(np.asarray(fetched))
-    return codes.astype(np.int32 if len(values) < 2**31 else np.int64, copy=False), values
-
-
 def from_json_text(names: Sequence[str], what: str) -> list[Any]:
     """The values of JSON texts that are a name, a number or a truth value each."""
     values = parse_cell(f"[{','.join(names)}]", f"the {what}s")
@@ -382,16 +376,6 @@ def from_json_text(names: Sequence[str], what: str) -> list[Any]:
             shown = json.dumps(value, ensure_ascii=False)[:60]
             raise InputError(f"the {what} {shown} is {kind}, not a name or a number")
     return list(values)
-
-
-def _from_json(codes: NDArray[Any], names: NDArray[Any], role: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Decode the distinct values only; 1 and 1.0 are two texts and one value."""
-    values = from_json_text(names.tolist(), role)
-    distinct = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    if len(distinct) < len(values):
-        renumber = np.array([distinct[value] for value in values] + [-1], dtype=np.int64)
-        codes = renumber[codes]
-    return codes, as_name_array(list(distinct))
 
 
 # --------------------------------------------------------------------------------------------------------------------

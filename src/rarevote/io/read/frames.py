@@ -1,20 +1,30 @@
-"""Any data frame in: columns are found, encoded by the frame's own library, and the kind is remembered."""
+"""Votes and gold from memory: columns of frames, arrays and rows are encoded, and their kind is remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rarevote.crowd.annotations import Annotations, check_same_index, encode_column
-from rarevote.crowd.names import as_name_array, is_missing
-from rarevote.errors import ColumnsError, InputError, MissingExtraError
-from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, find_columns
+from rarevote.crowd.annotations import Annotations, Encoded
+from rarevote.crowd.encoding import check_same_index, check_same_length, decode_column, distinct_names
+from rarevote.crowd.names import name_key
+from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, RarevoteError, shown
+from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns
+from rarevote.io.read.series import encode_series, encode_values
 from rarevote.io.tables import Kind, Table
+
+_VOTES = (
+    "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a mapping of columns, a tuple of arrays "
+    "(task, worker, label), a list of rows (task, worker, label), or a path"
+)
+_TRUTH = (
+    "a mapping from task to label, a Series indexed by task, a frame with a task and a label column, a tuple of "
+    "arrays (task, label), or a path"
+)
+_SHOWN = 5  # how many rows a message names
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,9 @@ def read_annotations(
     """
     if isinstance(data, Annotations):
         return data, Origin()
-    if isinstance(data, tuple) and len(data) == 3:
-        return Annotations.from_arrays(*data, **policies), Origin()
+    if isinstance(data, tuple) and len(data) == len(ALIASES):
+        data = dict(zip(ALIASES, data, strict=True))
+        columns = None
     if isinstance(data, list):
         data = _columns_of(data)
     if wide:
@@ -57,13 +68,16 @@ def read_annotations(
         return Annotations.from_arrays(*(long[role] for role in ALIASES), **policies), Origin(kind)
     if isinstance(data, Mapping):
         chosen = find_columns(list(data), columns, where="the data")
-        return Annotations.from_arrays(*(data[chosen[role]] for role in ALIASES), **policies), Origin()
-    frame, kind = _as_frame(data)
-    chosen = find_columns(frame.columns, columns, where="the frame")
-    encoded = {role: _encode_series(frame[name], kind) for role, name in chosen.items()}
+        given = {role: data[name] for role, name in chosen.items()}
+        check_same_index(given)
+        of_mapping: Encoded = {role: encode_values(values, role) for role, values in given.items()}
+        return Annotations.from_encoded(of_mapping, **policies), Origin()
+    frame, kind = _as_frame(data, "annotations", _VOTES)
+    chosen = find_columns(frame.columns, columns, where="the frame", otherwise=_index_hint(frame))
+    encoded: Encoded = {role: encode_series(frame.get_column(name), _titled(name)) for role, name in chosen.items()}
     dtypes = {}
     if kind == "pandas":
-        dtypes = {role: frame[name].to_native().dtype for role, name in chosen.items()}
+        dtypes = {role: frame.to_native()[name].dtype for role, name in chosen.items()}
         dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
     return Annotations.from_encoded(encoded, **policies), Origin(kind, dtypes)
 
@@ -76,7 +90,8 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
     for number, row in enumerate(rows):
         if not isinstance(row, (tuple, list)) or len(row) != len(ALIASES):
             raise InputError(
-                f"cannot read annotations from row {number}: a list holds (task, worker, label) or dicts, not {row!r}"
+                f"cannot read annotations from row {number}: a list holds (task, worker, label) or dicts in every row, "
+                f"not {shown(row)}"
             )
     return dict(zip(ALIASES, map(list, zip(*rows, strict=True)), strict=True))
 
@@ -85,21 +100,31 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
     """A wide frame or mapping as columns task, worker and label, and its kind; a missing cell is no vote."""
     kind: Kind = "table"
     if isinstance(data, Mapping):
-        table = {name: list(values) for name, values in data.items()}
+        table = {name: _values(column, _titled(name)) for name, column in data.items()}
     else:
-        frame, kind = _as_frame(data)
-        table = {name: frame[name].to_list() for name in frame.columns}
+        frame, kind = _as_frame(data, "annotations", _VOTES)
+        table = {name: _values(frame.get_column(name), _titled(name)) for name in frame.columns}
     task = (columns or {}).get("task", next(iter(table), None))
     if task not in table or set(columns or {}) - {"task"}:
         raise ColumnsError("of a wide table only the task can be named: its other columns are the annotators")
+    check_same_length({str(name): len(column) for name, column in table.items()})
     rows = [
         (table[task][row], worker, label)
         for worker, labels in table.items()
         if worker != task
         for row, label in enumerate(labels)
-        if not is_missing(label)
+        if label is not None
     ]
     return {role: [row[place] for row in rows] for place, role in enumerate(ALIASES)}, kind
+
+
+def _values(column: Any, what: str) -> list[Any]:
+    """The names of a column's rows, None where one is missing."""
+    return decode_column(*distinct_names(*encode_values(column, what), what))
+
+
+def _titled(name: Any) -> str:
+    return f"the column {shown(name)}"
 
 
 def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[Any, Any]:
@@ -109,23 +134,47 @@ def read_truth(data: Any, *, columns: Mapping[str, str] | None = None) -> dict[A
         data: a mapping from task to label, a pandas Series indexed by task (crowd-kit's form), a frame with a task
             and a label column, a tuple ``(task, label)``, or a path.
         columns: which column is which.
+
+    Raises:
+        InputError: a task or a label is missing, a task has two labels, or these are not gold at all.
     """
-    if isinstance(data, Mapping):
-        return dict(data)
     if isinstance(data, (str, Path)):
         from rarevote.io.read.votes import read_truth_file
 
         return read_truth_file(data, columns=columns)
-    if isinstance(data, tuple) and len(data) == 2:
-        check_same_index(dict(zip(TRUTH_ALIASES, data, strict=True)))
-        pairs = [np.asarray(column).tolist() if isinstance(column, np.ndarray) else list(column) for column in data]
-    elif hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns"):
-        pairs = [data.index.tolist(), data.tolist()]
+    return truth_from_pairs(*_truth_pairs(data, columns))
+
+
+def _truth_pairs(data: Any, columns: Mapping[str, str] | None) -> list[list[Any]]:
+    """Tasks and labels of gold or truth that is in memory."""
+    given: dict[str, Any]
+    if isinstance(data, Mapping):
+        given = {"task": list(data), "label": list(data.values())}
+    elif isinstance(data, tuple) and len(data) == len(TRUTH_ALIASES):
+        given = dict(zip(TRUTH_ALIASES, data, strict=True))
+        check_same_index(given)
+    elif _is_indexed(data):
+        given = {"task": data.index, "label": data}
     else:
-        frame, _ = _as_frame(data)
+        frame, _ = _as_frame(data, "gold or truth", _TRUTH)
         chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
-        pairs = [frame[chosen[role]].to_list() for role in TRUTH_ALIASES]
-    return truth_from_pairs(*pairs)
+        given = {role: frame.get_column(name) for role, name in chosen.items()}
+    pairs = {role: _values(column, f"the {role} of gold or truth") for role, column in given.items()}
+    check_same_length({role: len(column) for role, column in pairs.items()})
+    absent = [row for row, pair in enumerate(zip(*pairs.values(), strict=True)) if None in pair]
+    if absent:
+        rows = ", ".join(map(str, absent[:_SHOWN])) + (", ..." if len(absent) > _SHOWN else "")
+        noun = "row has" if len(absent) == 1 else "rows have"
+        raise MissingValuesError(
+            f"{len(absent):,} {noun} no task or no label in the gold or truth (rows {rows}). Fill them in, or leave "
+            "those rows out: gold names only tasks whose label is known"
+        )
+    return list(pairs.values())
+
+
+def _is_indexed(data: Any) -> bool:
+    """Whether the data are a pandas Series."""
+    return hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns")
 
 
 def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
@@ -136,9 +185,9 @@ def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
     Returns:
         The label that counts by task, and all other pairs of task and label.
     """
-    if not (hasattr(data, "index") and hasattr(data, "to_numpy") and not hasattr(data, "columns")):
+    if not _is_indexed(data):
         return read_truth(data), []
-    pairs = list(dict.fromkeys(zip(data.index.tolist(), data.tolist(), strict=True)))
+    pairs = list(dict.fromkeys(zip(*_truth_pairs(data, None), strict=True)))
     rank = {label: number for number, label in enumerate(dict.fromkeys(label for _, label in pairs))}
     truth: dict[Any, Any] = {}
     for task, label in pairs:
@@ -149,70 +198,91 @@ def read_truths(data: Any) -> tuple[dict[Any, Any], list[tuple[Any, Any]]]:
 
 def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, Any]:
     """A dict from task to label; two different labels for one task are an error."""
-    if len(tasks) != len(labels):
-        raise InputError(f"{len(tasks)} tasks but {len(labels)} labels")
     truth: dict[Any, Any] = {}
     for task, label in zip(tasks, labels, strict=True):
-        if truth.setdefault(task, label) != label:
-            raise InputError(f"task {task!r} has two labels, {truth[task]!r} and {label!r}")
+        if name_key(truth.setdefault(task, label)) != name_key(label):
+            raise InputError(
+                f"task {shown(task)} has two labels, {shown(truth[task])} and {shown(label)}: keep the right one"
+            )
     return truth
 
 
-def _as_frame(data: Any) -> tuple[Any, Kind]:
-    """A narwhals frame and the kind of the frame behind it."""
+# --------------------------------------------------------------------------------------------------------------------
+# frames
+
+
+def _as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
+    """A narwhals frame and the kind of the frame behind it.
+
+    Args:
+        data: whatever was given.
+        wanted: what messages say is read from it.
+        kinds: what could be given instead.
+    """
     import narwhals as nw
 
+    check_column_names(data)
+    frame: Any = nw.from_native(data, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        raise InputError(f"cannot read {wanted} from one column: give {kinds}")
+    kind = _kind_of(frame)
+    if kind == "polars" and isinstance(frame, nw.LazyFrame):
+        frame = _computed(frame.collect, "the lazy frame")
+    if kind is not None:
+        return frame, kind
+    native = data if hasattr(data, "__arrow_c_stream__") else nw.to_native(frame, pass_through=True)
+    if not hasattr(native, "__arrow_c_stream__"):
+        hint = "compute it first, or give" if isinstance(frame, (nw.DataFrame, nw.LazyFrame)) else "give"
+        raise InputError(f"cannot read {wanted} from {type(data).__name__}: {hint} {kinds}")
+    return _from_arrow(native)
+
+
+def _kind_of(frame: Any) -> Kind | None:
+    """The kind of a frame of narwhals, where results can go back in it."""
     try:
-        frame: Any = nw.from_native(data)
-    except TypeError:
-        if not hasattr(data, "__arrow_c_stream__"):
-            raise InputError(
-                f"cannot read annotations from {type(data).__name__}: give a pandas, polars or pyarrow frame, anything "
-                "with __arrow_c_stream__, a mapping of columns, a tuple of arrays (task, worker, label), or a path"
-            ) from None
-        frame = None
-    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
-        frame = frame.collect()
-    if isinstance(frame, nw.DataFrame):
-        implementation = frame.implementation
-        if implementation.is_polars():
-            return frame, "polars"
-        if implementation.is_pyarrow():
-            return frame, "pyarrow"
-        if implementation.is_pandas():
-            return frame, "pandas"
-    for backend in ("pyarrow", "polars"):
-        try:
-            return nw.from_arrow(data, backend=backend), backend
-        except ImportError:
-            continue
-    raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")
+        implementation = getattr(frame, "implementation", None)
+    except NotImplementedError:  # of a frame that narwhals only describes
+        return None
+    if implementation is None:
+        return None
+    if implementation.is_polars():
+        return "polars"
+    if implementation.is_pyarrow():
+        return "pyarrow"
+    return "pandas" if implementation.is_pandas() else None
 
 
-def _encode_series(series: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Codes and distinct values of one column, by the fastest way its library has; missing values are -1."""
-    native = series.to_native()
-    if kind == "pandas":
-        if native.dtype.kind in "iub" and isinstance(native.dtype, np.dtype):
-            return encode_column(native.to_numpy())
-        namespace = series.implementation.to_native_namespace()
-        try:
-            # Text sorts itself quickest, and in less memory than a table of names would take afterwards.
-            codes, values = namespace.factorize(native, sort=isinstance(native.dtype, namespace.StringDtype))
-        except TypeError:
-            return encode_column(native.to_numpy(dtype=object))
-        # The next column is encoded while this one's codes are held: half the bytes do for all but giant crowds.
-        return codes.astype(np.int32 if len(values) < 2**31 else np.int64), _distinct(np.asarray(values))
-    if kind == "polars":
-        frame = native.alias("value").to_frame()
-        distinct = frame.drop_nulls().unique(maintain_order=True).with_row_index("code")
-        codes = frame.join(distinct, on="value", how="left", maintain_order="left")["code"]
-        return codes.cast(int).fill_null(-1).to_numpy(), _distinct(distinct["value"].to_list())
-    array = native.combine_chunks() if hasattr(native, "combine_chunks") else native
-    encoded = array if hasattr(array, "indices") else array.dictionary_encode()
-    codes = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, _distinct(encoded.dictionary.to_pylist())
+def _from_arrow(native: Any) -> tuple[Any, Kind]:
+    import narwhals as nw
+
+    backend: Literal["pyarrow", "polars"]
+    if find_spec("pyarrow") is not None:
+        backend = "pyarrow"
+    elif find_spec("polars") is not None:
+        backend = "polars"
+    else:
+        raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")
+    title = f"the Arrow data of {type(native).__name__}"
+    return _computed(lambda: nw.from_arrow(native, backend=backend), title), backend
 
 
-def _distinct(values: Any) -> NDArray[Any]:
-    return as_name_array(values if isinstance(values, np.ndarray) else list(values))
+def _computed(compute: Callable[[], Any], what: str) -> Any:
+    """The frame that a query of the caller gives; where the query is wrong, its library raises errors of its own."""
+    try:
+        frame = compute()
+        frame.columns  # noqa: B018  # where narwhals finds that two have one name
+    except (RarevoteError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{what} cannot be read ({type(error).__name__}: {' '.join(str(error).split())}): compute the frame "
+            "first, and see whether its columns are right"
+        ) from None
+    return frame
+
+
+def _index_hint(frame: Any) -> str:
+    """Where columns that are lacking may be: pandas keeps some in the index."""
+    index = getattr(frame.to_native(), "index", None)
+    names = [name for name in getattr(index, "names", ()) if name is not None]
+    return f". The index holds {', '.join(map(shown, names))}: reset_index() makes columns of it" if names else ""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rarevote.crowd.annotations import Annotations, Names
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import in_kind, is_missing, positions_of, spelling
 from rarevote.crowd.population import with_items
 from rarevote.errors import InputError, ParameterError, how, shown, warn_user
