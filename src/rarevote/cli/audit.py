@@ -338,19 +338,20 @@ def verify(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Does the certificate follow from the plan? Draws and bets are made again; exit code 1 with the reason if not."""
-    from rarevote.meaning.audit import verify_files
-    from rarevote.meaning.audit.source import files_sha256, labels_at_hand
+    """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 
-    at_hand = labels_at_hand(plan) if labels is None else files_sha256(labels)
-    reasons = verify_files(plan, certificate, labels_sha256=at_hand)
+    No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
+    """
+    from rarevote.meaning.audit import verify_files
+    from rarevote.meaning.audit.words import UNSEEN
+
+    verdict = verify_files(plan, certificate, labels=labels)
     if as_json:
-        _tell_json({"follows": not reasons, "reasons": reasons})
-    if reasons:
-        raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(reasons)}")
+        _tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
+    if verdict:
+        raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(verdict)}")
     if not quiet:
-        about = "; the labels are those of the audit" if at_hand else "; the labels are not here and were not compared"
-        say(f"{certificate} follows from {plan}{about}")
+        say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
 
 
 # --------------------------------------------------------------------------------------------------------------------

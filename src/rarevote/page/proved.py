@@ -21,7 +21,7 @@ from rarevote.crowd.words import capital, count, counted, percent, quoted
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.estimates import Estimate, Interval
 from rarevote.meaning.audit.planning import Step
-from rarevote.meaning.audit.words import certified_words, contradiction_words, relative_to
+from rarevote.meaning.audit.words import UNSEEN, certified_words, contradiction_words, relative_to
 from rarevote.page.report import Section, check_page_path, plain_page, write_page
 from rarevote.page.sentences import About
 from rarevote.page.tables import SmallTable
@@ -60,6 +60,7 @@ def proved_section(audit: Audit) -> Section:
         "notes": [relative_to(audit), *filter(None, [contradiction_words(audit)])],
         "claims": _claims(audit),
         "facts": _facts(audit),
+        "unseen": UNSEEN,
     }
     return Section("proved", "What was proved", values, [_curve(audit)])
 

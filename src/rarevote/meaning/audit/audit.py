@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,10 +30,10 @@ from rarevote.meaning.audit.plan_file import (
 from rarevote.meaning.audit.planning import (
     Forecast,
     Step,
-    estimate_phase,
     forecasts,
+    left_to_estimate,
     plan_certificate,
-    plan_estimate,
+    propose,
     step_of,
     to_be_bought,
 )
@@ -42,6 +42,10 @@ from rarevote.meaning.audit.strata import shuffle_key
 from rarevote.meaning.audit.wealth import Stakes, Wealth
 from rarevote.meaning.audit.words import certificate
 from rarevote.meaning.expect import Share, floor_reviews, most_positives
+
+if TYPE_CHECKING:
+    from rarevote.crowd.annotations import Annotations
+    from rarevote.meaning.audit.verify import Verdict
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
@@ -409,7 +413,7 @@ class Audit:
             return ALL_REVIEWED
         if self.plan.budget is not None and self._replay.n_drawn >= self.plan.budget:
             return BUDGET_SPENT
-        if self._estimating:
+        if self._left_to_estimate:
             return None
         forecast = self.forecast
         return None if forecast is not None and forecast.pays else NOTHING_PAYS
@@ -451,11 +455,13 @@ class Audit:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
         return certificate(self)
 
-    def verify(self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None) -> tuple[str, ...]:
+    def verify(
+        self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None, votes: Annotations | None = None
+    ) -> Verdict:
         """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.meaning.audit.verify`."""
         from rarevote.meaning.audit.verify import verify
 
-        return verify(self, claimed, labels_sha256=labels_sha256)
+        return verify(self, claimed, labels_sha256=labels_sha256, votes=votes)
 
     # ----------------------------------------------------------------------------------------------------------------
     # inside
@@ -465,8 +471,8 @@ class Audit:
         return Estimates(self.wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
 
     @property
-    def _estimating(self) -> bool:
-        return self.plan.aim == "estimate" and self._replay.n_drawn < estimate_phase(self.plan.strata.n_tasks)
+    def _left_to_estimate(self) -> int:
+        return left_to_estimate(self.plan.aim, self.plan.strata.n_tasks, self._replay.n_drawn)
 
     @property
     def _room(self) -> int:
@@ -476,17 +482,12 @@ class Audit:
 
     def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
         """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
-        room, rates = self._room, self.recalibration.rates
+        room = self._room
         if room <= 0:
             return None
-        planned = None if self._estimating else plan_certificate(self.wealth, rates, self.plan.flag_cost)
-        if planned is not None:
-            forecast, stakes, size = planned
-            return (stakes, min(n or size, room)) if n or forecast.pays else None
-        stakes, size = plan_estimate(self.wealth, rates)
-        if self._estimating:
-            size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn)
-        return (stakes, min(n or size, room)) if n or self._estimating else None
+        proposed = propose(self.wealth, self.recalibration.rates, self.plan.flag_cost, self._left_to_estimate)
+        size = n or proposed.size
+        return (proposed.stakes, min(size, room)) if size else None
 
     def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         """Tasks as the audit calls them, and labels in the data's own type."""
@@ -494,7 +495,7 @@ class Audit:
         # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
         tasks = _meant(tasks, self._replay.drawn)
         if any(task not in self._replay.drawn for task in tasks):
-            everything = {name for group in self.plan.strata.tasks for name in group} | self.plan.gold.keys()
+            everything = self.plan.tasks
             tasks = _meant(tasks, everything)
             strange = next((task for task in tasks if task not in everything), None)
             if strange is not None:

@@ -55,7 +55,7 @@ def read_journal(plan: Path | str) -> list[Entry]:
     entries = []
     for number, line in enumerate(lines, 1):
         try:
-            record = parse_json(line)
+            record = parse_json(line, unique_keys=True)
             task, when = plain_name(record["task"], "task"), record["when"]
             label, who = (None if record[key] is None else plain_name(record[key], key) for key in ("label", "who"))
             if not isinstance(when, str):

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit.answers import ExpertWords
-from rarevote.meaning.audit.plan_file import Aim, Plan, plain_name
+from rarevote.meaning.audit.plan_file import PLANNER, Aim, Plan, plain_name
 from rarevote.meaning.audit.strata import build_strata
+from rarevote.meaning.audit.wealth import check_digits
 from rarevote.meaning.expect import Share, exact_share
 
 
@@ -46,6 +47,7 @@ def open_plan(
     rho, sure = exact_share(target, "target"), exact_share(confidence, "confidence")
     if not 0 < rho <= 1:
         raise ParameterError(f"target must be a recall above 0 and at most 1, got {target}")
+    check_digits(rho)
     if not 0 < sure < 1:
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     if not (isfinite(flag_cost) and flag_cost > 0):
@@ -85,6 +87,7 @@ def open_plan(
         earlier=list(earlier),
         gold=known,
         strata=build_strata([names[i] for i in population], p[population], seed),
+        planner=PLANNER,
     )
 
 

@@ -6,16 +6,17 @@ import glob
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError, ParameterError
-from rarevote.io.json_text import parse_json
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.read.sources import is_temporary
 from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.plan_file import FORMAT, read_text, to_text
+from rarevote.meaning.audit.plan_file import FORMAT, Plan, read_text, to_text
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
@@ -86,10 +87,15 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
         audit.check_labels(files_sha256(labels))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
+    return read(labels, _reading(source))
+
+
+def _reading(source: Mapping[str, Any]) -> ReadOptions:
+    """How labels were read at the start; as by default where the plan does not say."""
     options: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()
+        name: tuple(one) if isinstance(one, list) else one for name, one in (source.get("reading") or {}).items()
     }
-    return read(labels, ReadOptions(**options))
+    return ReadOptions(**options)
 
 
 def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
@@ -106,13 +112,64 @@ def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
     return audit
 
 
-def labels_at_hand(plan: Path) -> str | None:
-    """SHA-256 of the labels where a plan says that they are; None if it does not say, or they are not all there."""
+@dataclass(frozen=True, eq=False)
+class LabelsAtHand:
+    """Labels that a plan is to be compared with.
+
+    Attributes:
+        sha256: of the files.
+        votes: what they say, read as at the start; None where they are not those of the plan or cannot be read.
+        options: how they were read, where that is not the default.
+        fault: why they cannot be read as the plan says.
+    """
+
+    sha256: str
+    votes: Annotations | None = None
+    options: str = ""
+    fault: str | None = None
+
+
+def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) -> LabelsAtHand | None:
+    """The labels of a plan, to compare their items with it.
+
+    Args:
+        path: of the plan, from whose folder it sees the labels.
+        labels: where they are; None for where the plan says.
+
+    Returns:
+        None if the plan does not say where they are, or they are not all there.
+
+    Raises:
+        InputError: a given file cannot be read.
+    """
+    source = plan.source or {}
+    if labels is not None:
+        digest = files_sha256(labels)
+    else:
+        try:
+            labels = [str(path.parent / one) for one in source["labels"]]
+            digest = files_sha256(labels)
+        except (InputError, ParameterError, KeyError, TypeError):
+            return None
+    if digest != plan.labels_sha256:
+        return LabelsAtHand(digest)
     try:
-        source = parse_json(read_text(plan)).get("source") or {}
-        return files_sha256([str(plan.parent / one) for one in source["labels"]])
-    except (InputError, ValueError, AttributeError, KeyError, TypeError):
-        return None  # a plan that cannot be read is told as such by whoever replays it
+        options = _reading(source)
+        votes = read([str(one) for one in labels], options).annotations
+    except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
+        return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
+    return LabelsAtHand(digest, votes, options=_given(options))
+
+
+def _given(options: ReadOptions) -> str:
+    """Options that are not as by default; what is only shown says nothing about items."""
+    plain = ReadOptions()
+    said = [
+        f"{one.name}={shown(getattr(options, one.name))}"
+        for one in fields(options)
+        if one.name != "show" and getattr(options, one.name) != getattr(plain, one.name)
+    ]
+    return ", ".join(said)
 
 
 def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:

@@ -23,6 +23,11 @@ _SURELY_NOT = 0.1
 _USELESS_SLOPE = 0.5
 _SURPRISING = 0.001
 _CAVEAT = "Forecasts can be off by a factor of two."
+#: What no verification can see, for the page and the command line.
+UNSEEN = (
+    "No verification can see whether the expert's answers are true, or whether another seed, ranking or round size was "
+    "tried elsewhere until one certified."
+)
 
 
 def start_words(audit: Audit) -> str:
