@@ -160,7 +160,7 @@ class Audit:
         return cls(parse_plan(text))
 
     def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
-        """Write the plan, whole or not at all.
+        """Write the plan, whole or not at all; of two who write at the same time, none loses answers of the other.
 
         Args:
             journal: the journal beside it, if it is the caller who writes there.

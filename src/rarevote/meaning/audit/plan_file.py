@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
+from rarevote.meaning.audit.locks import alone
 from rarevote.meaning.audit.strata import Strata, check_weights
 from rarevote.meaning.audit.wealth import Stakes, check_digits
 
@@ -348,14 +349,17 @@ def plain_name(value: Any, what: str) -> Any:
 def write_plan(path: Path | str, plan: Plan) -> None:
     """Write a plan, whole or not at all; over an existing one only if it is the same audit, further on.
 
+    Of two who write at the same time, the second sees what the first has written.
+
     Raises:
         InputError: the file is there and is something else, or the folder cannot be written to.
     """
     path = Path(path)
-    if path.exists():
-        _check_successor(path, plan)
-    with replacing(path) as temporary:
-        temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
+    with alone(path):
+        if path.exists():
+            _check_successor(path, plan)
+        with replacing(path) as temporary:
+            temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
 
 
 def _check_successor(path: Path, plan: Plan) -> None:
