@@ -13,6 +13,7 @@ import pytest
 
 from rarevote import simulate_crowd
 from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.source import labels_sha256, source_record
 from tests.command import rarevote, rows
 
 CLASSES = ("sound", "defect")
@@ -492,7 +493,10 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     assert "ends in .html" in rarevote(*same, "c.pdf", folder=folder, code=1).stderr
     check = ["audit", "verify", "audit.json", "c.json"]
     said = rarevote(*check, folder=folder).stderr
-    assert "c.json follows from audit.json: it is about 300 items; the labels are those of the audit" in said
+    assert (
+        "c.json follows from audit.json: it is about 300 items (300 with votes, 0 without); the labels are those"
+        in said
+    )
     assert "these are all of their items" in said
     original = (folder / "labels.csv").read_bytes()
     (folder / "kept.csv").write_bytes(original)
@@ -501,6 +505,68 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     rarevote(*check, "--labels", "kept.csv", folder=folder)
     (folder / "labels.csv").unlink()
     assert "were not compared" in rarevote(*check, folder=folder).stderr
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# items without votes
+
+
+def add_unvoted(folder: Path, n: int = 40) -> list[str]:
+    """Items that got an abstention and no vote."""
+    names = [f"u{i}" for i in range(n)]
+    with (folder / "labels.csv").open("a", newline="", encoding="utf-8") as handle:
+        csv.writer(handle).writerows([name, "w1", "?", f"part {name}"] for name in names)
+    return names
+
+
+def test_items_without_votes_are_audited_and_named_everywhere(folder: Path, truth: dict[str, str]) -> None:
+    unvoted = add_unvoted(folder)
+    said = start(folder, "--abstain", "?")
+    words = "340 items (300 with votes, 40 without)"
+    assert words in said.stderr
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert sorted(plan["strata"][-1]["tasks"]) == sorted(unvoted)
+    assert (plan["score"], plan["population"]["unvoted"]) == ("posterior", 40)
+    run_to_the_end(folder, truth | dict.fromkeys(unvoted, "sound"))
+    state = json.loads(rarevote("audit", "status", "audit.json", "--json", folder=folder).stdout)
+    assert (state["items"], state["voted"], state["unvoted"], state["left_out"]) == (340, 300, 40, 0)
+    assert f"Population: {words}." in rarevote("audit", "status", "audit.json", folder=folder).stdout
+    finish(folder)
+    claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert (claim["population"], claim["voted"], claim["unvoted"]) == (words, 300, 40)
+    assert words in (folder / "c.html").read_text(encoding="utf-8")
+    assert f"it is about {words}" in rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
+    result = {row["task"]: row for row in table(folder / "r.csv")}
+    assert len(result) == 340
+    for task in unvoted:
+        # Seen by the expert, flagged unseen, or without a label: nobody said what it is.
+        assert (result[task]["decision"], result[task]["label"]) in (
+            ("expert", "sound"), ("audit", "defect"), ("no votes", "")
+        )  # fmt: skip
+
+
+def test_items_without_votes_that_are_left_out_are_named_everywhere(folder: Path, truth: dict[str, str]) -> None:
+    unvoted = add_unvoted(folder)
+    words = "300 items with votes (40 without votes left out)"
+    assert words in start(folder, "--abstain", "?", "--only-voted-items").stderr
+    run_to_the_end(folder, truth)
+    assert words in rarevote("audit", "status", "audit.json", folder=folder).stdout
+    plan = finish(folder)
+    assert plan["population"] == {"voted": 300, "unvoted": 0, "left_out": 40, "only_voted_items": True}
+    claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert "among items with votes" in claim["claim"]
+    assert (claim["population"], claim["left_out"], claim["only_voted_items"]) == (words, 40, True)
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert words in page
+    assert "among items with votes" in page
+    said = rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
+    assert f"it is about {words}" in said
+    assert "these are all of their items but 40 without votes" in said
+    result = {row["task"]: row for row in table(folder / "r.csv")}
+    assert {(result[task]["decision"], result[task]["label"]) for task in unvoted} == {("left out", "")}
+    # A plan that leaves them out and does not say so.
+    forge(folder, {**plan, "population": {"voted": 300, "unvoted": 0, "left_out": 0, "only_voted_items": False}})
+    assert "40 items in the labels at hand but neither" in rarevote(*VERIFY, folder=folder, code=1).stderr
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -587,3 +653,20 @@ def test_forged_bets_end_with_code_one(folder: Path, truth: dict[str, str]) -> N
     assert "the key 'seed' stands twice" in rarevote(*VERIFY, folder=folder, code=1).stderr
     later = rarevote("audit", "status", "forged.json", folder=folder, code=1)
     assert "forged.json: the plan cannot be read as JSON" in later.stderr
+
+
+def test_a_list_of_items_is_part_of_what_the_audit_is_about(tmp_path: Path) -> None:
+    """Its place is seen from the plan, and a changed list is a changed population."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "labels.csv").write_text("task,worker,label\na,w,x\n", encoding="utf-8")
+    items = tmp_path / "data" / "items.csv"
+    items.write_text("task\na\nb\n", encoding="utf-8")
+    plan = tmp_path / "audits" / "audit.json"
+    record = source_record([str(tmp_path / "labels.csv")], {"items": str(items), "keep": "all"}, "table", plan)
+    assert record["reading"] == {"items": "../data/items.csv", "keep": "all"}
+    before = labels_sha256([tmp_path / "labels.csv"], items)
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (tmp_path / "labels.csv", items)]
+    assert before == hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+    items.write_text("task\na\n", encoding="utf-8")
+    assert labels_sha256([tmp_path / "labels.csv"], items) != before
+    assert labels_sha256([tmp_path / "labels.csv"], None) == digests[0]

@@ -98,13 +98,16 @@ class Audit:
         gold_sha256: str | None = None,
         source: dict[str, Any] | None = None,
         earlier: Sequence[Audit] = (),
+        unvoted: Collection[Any] | None = None,
+        only_voted_items: bool = False,
+        score: str | None = None,
     ) -> Audit:
         """Freeze everything an audit depends on, before any answer.
 
         Args:
             tasks: all tasks of the crowd, (N); text or numbers.
-            scores: calibrated probability of the class for each task, (N). A task without votes takes the mean score;
-                NaN where there is no score: these form a last stratum of their own.
+            scores: calibrated probability of the class for each task, (N). NaN where there is no score, as for tasks
+                without votes: these form a last stratum of their own, with the mean score as base rate.
             name: the class whose recall is to be proved.
             target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
             confidence: 1 - alpha; a false certificate has probability alpha at most.
@@ -118,6 +121,9 @@ class Audit:
             gold_sha256: SHA-256 of the gold.
             source: a record for the plan of where the labels are; what is in it is for whoever writes the result.
             earlier: earlier audits of the same labels; the certificate names them.
+            unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
+            only_voted_items: leave these out; plan and certificate say so.
+            score: what the scores are, for the plan: "sampler", "posterior" or "reported".
 
         Raises:
             ParameterError: a parameter is out of range.
@@ -140,6 +146,9 @@ class Audit:
                 gold_sha256=gold_sha256,
                 source=source,
                 earlier=[one._mention() for one in earlier],
+                unvoted=unvoted,
+                only_voted_items=only_voted_items,
+                score=score,
             )
         )
 

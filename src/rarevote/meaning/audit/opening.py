@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit.answers import ExpertWords
-from rarevote.meaning.audit.plan_file import PLANNER, Aim, Plan, plain_name
+from rarevote.meaning.audit.plan_file import PLANNER, Aim, Plan, Population, plain_name
 from rarevote.meaning.audit.strata import build_strata
 from rarevote.meaning.audit.wealth import check_digits
 from rarevote.meaning.expect import Share, exact_share
@@ -37,6 +37,9 @@ def open_plan(
     gold_sha256: str | None,
     source: dict[str, Any] | None,
     earlier: Sequence[dict[str, Any]],
+    unvoted: Collection[Any] | None,
+    only_voted_items: bool,
+    score: str | None,
 ) -> Plan:
     """A plan without rounds; the arguments are those of :meth:`rarevote.meaning.audit.audit.Audit.start`.
 
@@ -66,6 +69,10 @@ def open_plan(
     p: Any = np.asarray(scores, dtype=np.float64)
     if p.shape != (len(names),):
         raise InputError(f"an audit needs a score for every task, got {p.size:,} for {len(names):,} tasks")
+    silent = _silent(unvoted, seen, only_voted_items)
+    if only_voted_items:
+        kept = [i for i, task in enumerate(names) if task not in silent]
+        names, p = [names[i] for i in kept], p[kept]
     reading = ExpertWords(name, classes)
     known = _known(gold, names, reading)
     population = [i for i, task in enumerate(names) if task not in known]
@@ -87,8 +94,29 @@ def open_plan(
         earlier=list(earlier),
         gold=known,
         strata=build_strata([names[i] for i in population], p[population], seed),
+        score=score,
+        population=None if unvoted is None else _counted([names[i] for i in population], silent, only_voted_items),
         planner=PLANNER,
     )
+
+
+def _silent(unvoted: Collection[Any] | None, names: set[Any], only_voted_items: bool) -> set[Any]:
+    """Tasks that have no votes."""
+    if unvoted is None:
+        if only_voted_items:
+            raise ParameterError("only_voted_items needs unvoted: which tasks have no votes")
+        return set()
+    silent = {plain_name(task, "task") for task in unvoted}
+    strange = next((task for task in silent if task not in names), None)
+    if strange is not None:
+        raise InputError(f"task {strange!r} of unvoted is not among the tasks: check ids and their types")
+    return silent
+
+
+def _counted(population: list[Any], silent: set[Any], only_voted_items: bool) -> Population:
+    n_silent = sum(task in silent for task in population)
+    left_out = len(silent) if only_voted_items else 0
+    return Population(len(population) - n_silent, n_silent, left_out, only_voted_items)
 
 
 def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWords) -> dict[Any, Any]:

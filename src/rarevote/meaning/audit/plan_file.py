@@ -6,6 +6,10 @@ One object on one line, keys in this order::
     class, classes            the class whose recall is audited; all classes, or null
     target, confidence        rational numbers as text, "9/10"
     flag_cost, aim, budget    what planning was told
+    score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
+    population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
+                              and that have none, items without votes that are in no stratum, and whether that was
+                              asked for; only where it is known
     planner                   the number of the planner that chose the stakes, 1; plans without it are of planner 1
     seed                      16 hexadecimal digits
     started                   when, UTC
@@ -28,7 +32,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from math import isfinite
@@ -85,6 +89,23 @@ class Round:
         }
 
 
+@dataclass(frozen=True)
+class Population:
+    """Who is in the strata.
+
+    Attributes:
+        voted: items of the strata that have votes.
+        unvoted: items of the strata that have none.
+        left_out: items without votes that are in no stratum.
+        only_voted_items: whether items without votes were to be left out.
+    """
+
+    voted: int
+    unvoted: int
+    left_out: int = 0
+    only_voted_items: bool = False
+
+
 @dataclass(eq=False)
 class Plan:
     """The contents of a plan file; see the module for what they mean."""
@@ -104,6 +125,8 @@ class Plan:
     earlier: list[dict[str, Any]]
     gold: dict[Any, Any]
     strata: Strata
+    score: str | None = None
+    population: Population | None = None
     planner: int | None = None
     rounds: list[Round] = field(default_factory=list)
     extras: dict[Any, Answer] = field(default_factory=dict)
@@ -127,6 +150,8 @@ class Plan:
             "aim": self.aim,
             "budget": self.budget,
             # A plan is written as it was read, or its fingerprint would change: fields of later versions are optional.
+            **({} if self.score is None else {"score": self.score}),
+            **({} if self.population is None else {"population": asdict(self.population)}),
             **({} if self.planner is None else {"planner": self.planner}),
             "seed": f"{self.seed:016x}",
             "started": self.started,
@@ -215,11 +240,20 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
         gold=_once((plain_name(task, "task"), plain_name(label, "label")) for task, label in _list(record["gold"])),
         strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
+        score=_of(record.get("score"), str, type(None)),
+        population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
         rounds=[_round(one) for one in record["rounds"]],
         extras=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
         repeats=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
     )
+
+
+def _population(record: Mapping[str, Any]) -> Population:
+    voted, unvoted, left_out = (_of(record[name], int) for name in ("voted", "unvoted", "left_out"))
+    if min(voted, unvoted, left_out) < 0 or len(record) != 4:
+        raise ValueError(f"{shown(record)} is not a population")
+    return Population(voted, unvoted, left_out, _of(record["only_voted_items"], bool))
 
 
 def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -306,6 +340,11 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: a task stands in it twice")
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
+    people = plan.population
+    if people is not None:
+        here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
+        if here != len(tasks) or away:
+            raise InputError("the plan is damaged: its population is not that of its strata")
     if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
         raise InputError("the plan is damaged: its target or confidence is out of range")
     try:

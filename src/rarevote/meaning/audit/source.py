@@ -63,7 +63,10 @@ def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, 
     for given in labels:
         if Path(given).is_dir() and Path(given).resolve() in plan.resolve().parents:
             raise ParameterError(f"{plan}: lies in the folder of the labels, {given}; put the plan somewhere else")
-    return {"labels": [_seen_from(plan, given) for given in labels], "reading": dict(reading), "review_as": form}
+    kept = dict(reading)
+    if kept.get("items") is not None:
+        kept["items"] = _seen_from(plan, str(kept["items"]))
+    return {"labels": [_seen_from(plan, given) for given in labels], "reading": kept, "review_as": form}
 
 
 def _seen_from(plan: Path, given: str) -> str:
@@ -82,20 +85,26 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     source = audit.plan.source or {}
     if "labels" not in source:
         raise InputError(f"{plan}: the audit was not started by `rarevote audit start` and names no labels")
-    labels = [str(plan.parent / one) for one in source["labels"]]
+    labels, options = [str(plan.parent / one) for one in source["labels"]], _reading(source, plan)
     try:
-        audit.check_labels(files_sha256(labels))
+        audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    return read(labels, _reading(source))
+    return read(labels, ReadOptions(**options))
 
 
-def _reading(source: Mapping[str, Any]) -> ReadOptions:
-    """How labels were read at the start; as by default where the plan does not say."""
-    options: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in (source.get("reading") or {}).items()
-    }
-    return ReadOptions(**options)
+def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
+    """SHA-256 of what an audit is about: the labels, and the list of items where one was given."""
+    return files_sha256([*labels, *([] if items is None else [items])])
+
+
+def _reading(source: Mapping[str, Any], plan: Path) -> dict[str, Any]:
+    """How labels were read at the start; nothing where the plan does not say."""
+    given = source.get("reading") or {}
+    options: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+    if options.get("items") is not None:
+        options["items"] = str(plan.parent / options["items"])
+    return options
 
 
 def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
@@ -106,7 +115,7 @@ def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
     """
     audit = Audit.load(plan)
     try:
-        audit.check_labels(files_sha256(labels))
+        audit.check_labels(labels_sha256(labels, _reading(audit.plan.source or {}, plan).get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error}") from None
     return audit
@@ -143,19 +152,19 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
         InputError: a given file cannot be read.
     """
     source = plan.source or {}
-    if labels is not None:
-        digest = files_sha256(labels)
-    else:
-        try:
-            labels = [str(path.parent / one) for one in source["labels"]]
-            digest = files_sha256(labels)
-        except (InputError, ParameterError, KeyError, TypeError):
-            return None
+    try:
+        given = _reading(source, path)
+        places = [str(path.parent / one) for one in source["labels"]] if labels is None else list(map(str, labels))
+        digest = labels_sha256(places, given.get("items"))
+    except (InputError, ParameterError, KeyError, TypeError, AttributeError):
+        if labels is not None:
+            raise
+        return None
     if digest != plan.labels_sha256:
         return LabelsAtHand(digest)
     try:
-        options = _reading(source)
-        votes = read([str(one) for one in labels], options).annotations
+        options = ReadOptions(**given)
+        votes = read(places, options).annotations
     except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
         return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
     return LabelsAtHand(digest, votes, options=_given(options))

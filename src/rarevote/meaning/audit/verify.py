@@ -25,7 +25,7 @@ from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.plan_file import Plan, read_text
 from rarevote.meaning.audit.replanning import UnplannedSize, replan
 from rarevote.meaning.audit.source import LabelsAtHand, labels_at_hand
-from rarevote.meaning.audit.words import FORMAT, VERSION
+from rarevote.meaning.audit.words import FORMAT, VERSION, population_words
 
 # Logarithms differ in the last place between machines.
 _TOLERANCE = 1e-9
@@ -41,6 +41,11 @@ _SAYS = {
     "certified": "whether anything is certified",
     "certified_set": "the certified set",
     "items": "the number of items",
+    "population": "the population",
+    "voted": "the number of items with votes",
+    "unvoted": "the number of items without votes",
+    "left_out": "the number of items that are left out",
+    "only_voted_items": "whether items without votes are left out",
     "gold": "the number of gold items",
     "gold_positives": "the number of gold positives",
     "reviewed": "the number of reviews",
@@ -137,7 +142,7 @@ def verify_files(
         return Verdict(verdict, [*verdict.notes, "the labels are not here and were not compared"])
     verdict = verify(audit, text, labels_sha256=at_hand.sha256, votes=at_hand.votes)
     reasons = [*verdict, *([] if at_hand.fault is None else [at_hand.fault])]
-    return Verdict(reasons, [*verdict.notes, *_labels_words(at_hand)])
+    return Verdict(reasons, [*verdict.notes, *_labels_words(audit.plan, at_hand)])
 
 
 def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -151,9 +156,9 @@ def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) -> list[str]:
     reasons = [
-        f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed[name])}"
+        f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed.get(name))}"
         for name, words in _SAYS.items()
-        if record.get(name) != replayed[name]
+        if record.get(name) != replayed.get(name)
     ]
     reasons += _different_wealth(record.get("log_wealth"), replayed["log_wealth"])
     if not _same_figures(record.get("estimates"), replayed["estimates"]):
@@ -196,27 +201,48 @@ def _are_close(said: Any, found: float, tolerance: float) -> bool:
 
 def _different_items(plan: Plan, votes: Annotations) -> list[str]:
     """That the items of the labels are not the strata and the gold of the plan."""
-    audited = plan.tasks
-    at_hand = {*votes.tasks.tolist(), *votes.unanswered.tolist()}
+    audited, unvoted = plan.tasks, set(votes.unanswered.tolist())
+    at_hand = unvoted.union(votes.tasks.tolist())
+    away = at_hand - audited
+    if plan.population is None or plan.population.only_voted_items:
+        away -= unvoted
     reasons = []
     for tasks, words in (
-        (at_hand - audited, "in the labels at hand but neither in the strata nor in the gold of the plan"),
+        (away, "in the labels at hand but neither in the strata nor in the gold of the plan"),
         (audited - at_hand, "in the plan but not in the labels at hand"),
     ):
         if tasks:
             some = some_names(sorted(tasks, key=str)[:3])
             reasons.append(f"{counted(len(tasks), 'item')} {words}, such as {some}")
-    return reasons
+    return reasons + _different_population(plan, audited, unvoted)
+
+
+def _different_population(plan: Plan, audited: set[Any], unvoted: set[Any]) -> list[str]:
+    """That the plan counts items without votes otherwise than the labels at hand."""
+    said = plan.population
+    if said is None:
+        return []
+    found = (len(unvoted & audited - plan.gold.keys()), len(unvoted - audited))
+    if found == (said.unvoted, said.left_out):
+        return []
+    return [
+        f"the plan says that {said.unvoted:,} items of its strata have no votes and that {said.left_out:,} are left "
+        f"out; in the labels at hand it is {found[0]:,} and {found[1]:,}"
+    ]
 
 
 def _items_words(plan: Plan) -> str:
     gold = f" and {counted(len(plan.gold), 'gold item')}" if plan.gold else ""
-    return f"it is about {counted(plan.strata.n_tasks, 'item')}{gold}"
+    return f"it is about {population_words(plan)}{gold}"
 
 
-def _labels_words(at_hand: LabelsAtHand) -> list[str]:
+def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
     read = f", read with {at_hand.options}" if at_hand.options else ""
-    return [f"the labels are those of the audit, and these are all of their items{read}"]
+    left_out = 0
+    if at_hand.votes is not None and (plan.population is None or plan.population.only_voted_items):
+        left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
+    all_of = f"all of their items but {left_out:,} without votes" if left_out else "all of their items"
+    return [f"the labels are those of the audit, and these are {all_of}{read}"]
 
 
 def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:
