@@ -349,12 +349,15 @@ class Fitted:
 
     def audit(
         self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,
-        aim: Aim = "certificate", budget: int | None = None, seed: int | None = None,
+        aim: Aim = "certificate", budget: int | None = None, seed: int | None = None, only_voted_items: bool = False,
     ) -> Audit:  # fmt: skip
         """Prove a recall of a class with few expert reviews; see :meth:`rarevote.meaning.audit.Audit.start`."""
         from rarevote.meaning.audit.of_fit import audit_of_fit as start
 
-        return start(self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed)
+        return start(
+            self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed,
+            only_voted_items=only_voted_items,
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         return str(self.method._repr_html_())

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from rarevote import simulate_crowd
+from rarevote.meaning.audit import Audit
+from rarevote.meaning.audit.source import labels_sha256, source_record
 from tests.command import rarevote, rows
 
 CLASSES = ("sound", "defect")
@@ -280,6 +282,7 @@ def test_lists_for_platforms_are_blind_too(folder: Path) -> None:
         (["--find", "broken=0.9"], 2, "no class is called 'broken'; the classes are defect, sound"),
         (["--find", "defect=1.2"], 2, "target must be a recall above 0 and at most 1"),
         (["--find", "defect=much"], 2, "target must be a share"),
+        (["--find", "defect=0.90000000000000001"], 2, "more than 9 digits"),
         (["--confidence", "1"], 2, "confidence must lie between 0 and 1"),
         (["--aim", "fame"], 2, "--aim must be certificate, estimate"),
         (["--budget", "0"], 2, "budget must be a whole number of at least 1"),
@@ -489,7 +492,12 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     same = ["audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", "--page"]
     assert "ends in .html" in rarevote(*same, "c.pdf", folder=folder, code=1).stderr
     check = ["audit", "verify", "audit.json", "c.json"]
-    assert "the labels are those of the audit" in rarevote(*check, folder=folder).stderr
+    said = rarevote(*check, folder=folder).stderr
+    assert (
+        "c.json follows from audit.json: it is about 300 items (300 with votes, 0 without); the labels are those"
+        in said
+    )
+    assert "these are all of their items" in said
     original = (folder / "labels.csv").read_bytes()
     (folder / "kept.csv").write_bytes(original)
     (folder / "labels.csv").write_bytes(original.replace(b"sound", b"defect", 1))
@@ -497,3 +505,168 @@ def test_finish_writes_a_page_and_verify_looks_at_the_labels(folder: Path, truth
     rarevote(*check, "--labels", "kept.csv", folder=folder)
     (folder / "labels.csv").unlink()
     assert "were not compared" in rarevote(*check, folder=folder).stderr
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# items without votes
+
+
+def add_unvoted(folder: Path, n: int = 40) -> list[str]:
+    """Items that got an abstention and no vote."""
+    names = [f"u{i}" for i in range(n)]
+    with (folder / "labels.csv").open("a", newline="", encoding="utf-8") as handle:
+        csv.writer(handle).writerows([name, "w1", "?", f"part {name}"] for name in names)
+    return names
+
+
+def test_items_without_votes_are_audited_and_named_everywhere(folder: Path, truth: dict[str, str]) -> None:
+    unvoted = add_unvoted(folder)
+    said = start(folder, "--abstain", "?")
+    words = "340 items (300 with votes, 40 without)"
+    assert words in said.stderr
+    plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    assert sorted(plan["strata"][-1]["tasks"]) == sorted(unvoted)
+    assert (plan["score"], plan["population"]["unvoted"]) == ("posterior", 40)
+    run_to_the_end(folder, truth | dict.fromkeys(unvoted, "sound"))
+    state = json.loads(rarevote("audit", "status", "audit.json", "--json", folder=folder).stdout)
+    assert (state["items"], state["voted"], state["unvoted"], state["left_out"]) == (340, 300, 40, 0)
+    assert f"Population: {words}." in rarevote("audit", "status", "audit.json", folder=folder).stdout
+    finish(folder)
+    claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert (claim["population"], claim["voted"], claim["unvoted"]) == (words, 300, 40)
+    assert words in (folder / "c.html").read_text(encoding="utf-8")
+    assert f"it is about {words}" in rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
+    result = {row["task"]: row for row in table(folder / "r.csv")}
+    assert len(result) == 340
+    for task in unvoted:
+        # Seen by the expert, flagged unseen, or without a label: nobody said what it is.
+        assert (result[task]["decision"], result[task]["label"]) in (
+            ("expert", "sound"), ("audit", "defect"), ("no votes", "")
+        )  # fmt: skip
+
+
+def test_items_without_votes_that_are_left_out_are_named_everywhere(folder: Path, truth: dict[str, str]) -> None:
+    unvoted = add_unvoted(folder)
+    words = "300 items with votes (40 without votes left out)"
+    assert words in start(folder, "--abstain", "?", "--only-voted-items").stderr
+    run_to_the_end(folder, truth)
+    assert words in rarevote("audit", "status", "audit.json", folder=folder).stdout
+    plan = finish(folder)
+    assert plan["population"] == {"voted": 300, "unvoted": 0, "left_out": 40, "only_voted_items": True}
+    claim = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert "among items with votes" in claim["claim"]
+    assert (claim["population"], claim["left_out"], claim["only_voted_items"]) == (words, 40, True)
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert words in page
+    assert "among items with votes" in page
+    said = rarevote("audit", "verify", "audit.json", "c.json", folder=folder).stderr
+    assert f"it is about {words}" in said
+    assert "these are all of their items but 40 without votes" in said
+    result = {row["task"]: row for row in table(folder / "r.csv")}
+    assert {(result[task]["decision"], result[task]["label"]) for task in unvoted} == {("left out", "")}
+    # A plan that leaves them out and does not say so.
+    forge(folder, {**plan, "population": {"voted": 300, "unvoted": 0, "left_out": 0, "only_voted_items": False}})
+    assert "40 items in the labels at hand but neither" in rarevote(*VERIFY, folder=folder, code=1).stderr
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# forgeries: plan and certificate by the same hand
+
+
+def finish(folder: Path) -> dict[str, Any]:
+    rarevote("audit", "finish", "audit.json", "--out", "r.csv", "--certificate", "c.json", folder=folder)
+    plan: dict[str, Any] = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    return plan
+
+
+def forge(folder: Path, plan: dict[str, Any]) -> None:
+    """Write a plan and the certificate that follows from it."""
+    (folder / "forged.json").write_text(json.dumps(plan), encoding="utf-8")
+    claim = Audit.from_json(json.dumps(plan)).certificate()
+    (folder / "claim.json").write_text(json.dumps(claim), encoding="utf-8")
+
+
+VERIFY = ["audit", "verify", "forged.json", "claim.json"]
+
+
+def test_an_audit_of_some_items_is_not_one_of_the_labels(folder: Path, truth: dict[str, str]) -> None:
+    """The items that the crowd overlooks are left out of the population; the plan names the whole file's hash."""
+    start(folder)
+    whole = finish(folder)
+    kept = {task for task, label in truth.items() if label == "sound" or int(task[1:]) % 3}
+    scores = {task: one["p0"] for one in whole["strata"] for task in one["tasks"] if task in kept}
+    audit = Audit.start(
+        scores, list(scores.values()), name="defect", target=0.9, classes=["defect", "sound"], seed=1, flag_cost=3.0,
+        labels_sha256=whole["labels_sha256"], source=whole["source"],
+    )  # fmt: skip
+    while review := audit.round():
+        audit.answer({task: truth[task] for task in review})
+    forge(folder, json.loads(audit.to_json()))
+    for more in (["--labels", "labels.csv"], []):
+        said = rarevote(*VERIFY, *more, folder=folder, code=1)
+        n_left_out = len(truth) - len(kept)
+        assert f"{n_left_out} items in the labels at hand but neither in the strata nor in the gold" in said.stderr
+    # A plan that hides how the labels were read is compared with them as they are read by default.
+    forge(folder, {**json.loads(audit.to_json()), "source": None})
+    assert "but neither in the strata" in rarevote(*VERIFY, "--labels", "labels.csv", folder=folder, code=1).stderr
+    # Without the labels the verdict names the number of items.
+    (folder / "labels.csv").unlink()
+    assert f"it is about {len(kept)} items" in rarevote(*VERIFY, folder=folder).stderr
+
+
+def test_gold_that_is_no_item_of_the_labels(folder: Path) -> None:
+    """Positives that were made up would count as found."""
+    start(folder)
+    plan = finish(folder)
+    forge(folder, {**plan, "rounds": [], "gold": [["made up", "defect"]]})
+    said = rarevote(*VERIFY, folder=folder, code=1)
+    assert "1 item in the plan but not in the labels at hand, such as made up" in said.stderr
+
+
+def test_labels_are_read_as_the_plan_says_and_the_verdict_says_how(folder: Path) -> None:
+    start(folder)
+    plan = finish(folder)
+    plan["source"]["reading"]["abstain"] = ["nothing"]
+    forge(folder, plan)
+    assert "read with abstain=('nothing',)" in rarevote(*VERIFY, folder=folder).stderr
+    plan["source"]["reading"] = {"columns": {"task": "nowhere"}}
+    forge(folder, plan)
+    assert "the labels cannot be read as the plan says" in rarevote(*VERIFY, folder=folder, code=1).stderr
+
+
+def test_forged_bets_end_with_code_one(folder: Path, truth: dict[str, str]) -> None:
+    start(folder)
+    go_on(folder, answer(folder, 1, truth), "round-2.csv")
+    plan = finish(folder)
+    forge(folder, plan)
+    rarevote(*VERIFY, folder=folder)
+    plan["rounds"][0]["gamma"] = [0.98] * len(plan["rounds"][0]["gamma"])
+    forge(folder, plan)
+    said = rarevote(*VERIFY, "--json", folder=folder, code=1)
+    assert "round 1 of the plan was not planned from the answers before it" in said.stderr
+    assert json.loads(said.stdout)["follows"] is False
+    heavy = {**plan["rounds"][0], "w": [2**63 // 3000] * len(plan["rounds"][0]["w"])}
+    (folder / "forged.json").write_text(json.dumps({**plan, "rounds": [heavy]}), encoding="utf-8")
+    assert "weights are whole numbers from 1 to 2^32" in rarevote(*VERIFY, folder=folder, code=1).stderr
+    text = json.dumps(plan).replace('"seed":', '"seed": "00000000000000ff", "seed":', 1)
+    (folder / "forged.json").write_text(text, encoding="utf-8")
+    assert "the key 'seed' stands twice" in rarevote(*VERIFY, folder=folder, code=1).stderr
+    later = rarevote("audit", "status", "forged.json", folder=folder, code=1)
+    assert "forged.json: the plan cannot be read as JSON" in later.stderr
+
+
+def test_a_list_of_items_is_part_of_what_the_audit_is_about(tmp_path: Path) -> None:
+    """Its place is seen from the plan, and a changed list is a changed population."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "labels.csv").write_text("task,worker,label\na,w,x\n", encoding="utf-8")
+    items = tmp_path / "data" / "items.csv"
+    items.write_text("task\na\nb\n", encoding="utf-8")
+    plan = tmp_path / "audits" / "audit.json"
+    record = source_record([str(tmp_path / "labels.csv")], {"items": str(items), "keep": "all"}, "table", plan)
+    assert record["reading"] == {"items": "../data/items.csv", "keep": "all"}
+    before = labels_sha256([tmp_path / "labels.csv"], items)
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (tmp_path / "labels.csv", items)]
+    assert before == hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+    items.write_text("task\na\n", encoding="utf-8")
+    assert labels_sha256([tmp_path / "labels.csv"], items) != before
+    assert labels_sha256([tmp_path / "labels.csv"], None) == digests[0]

@@ -104,13 +104,17 @@ def start(
         ),
     ] = "certificate",
     budget: Annotated[int | None, typer.Option(metavar="N", help="The most reviews to ask for.")] = None,
+    only_voted_items: Annotated[
+        bool,
+        typer.Option("--only-voted-items", help="Leave items without votes out of what is proved; everything says so."),
+    ] = False,
     review_as: ReviewAs = "table",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
     from rarevote.meaning.audit.of_fit import audit_of_fit
-    from rarevote.meaning.audit.source import earlier_audits, files_sha256, source_record
+    from rarevote.meaning.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
     from rarevote.meaning.audit.words import start_words
 
     name, target = _parse_find(find)
@@ -123,8 +127,8 @@ def start(
     estimator = fit_options.make()
     files = source_record(reading.labels, reading.options(), review_as, plan)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
-    labels_sha256 = files_sha256(reading.labels)
-    earlier = earlier_audits(plan, labels_sha256)
+    fingerprint = labels_sha256(reading.labels, reading.options().get("items"))
+    earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read(quiet=quiet)
     fitted = fit_options.fit(crowd, estimator, quiet=quiet)
     audit = audit_of_fit(
@@ -135,8 +139,9 @@ def start(
         flag_cost=flag_cost,
         aim=aim,
         budget=budget,
+        only_voted_items=only_voted_items,
         files=files,
-        labels_sha256=labels_sha256,
+        labels_sha256=fingerprint,
         gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
         earlier=earlier,
     )
@@ -234,7 +239,7 @@ def finish(
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
     from rarevote.io.write.atomic import replacing
     from rarevote.io.write.columns import check_output, check_place, write_columns
-    from rarevote.meaning.audit.of_fit import all_tasks, result_columns, summary
+    from rarevote.meaning.audit.of_fit import result_columns, summary
     from rarevote.meaning.audit.plan_file import to_text
     from rarevote.meaning.audit.source import read_again
     from rarevote.meaning.audit.words import certified_words, relative_to
@@ -248,7 +253,7 @@ def finish(
         raise ParameterError("the plan, --out, --certificate and --page must be four different files")
     audit = _load(plan)
     crowd = read_again(audit, plan)
-    rows = result_columns(audit, all_tasks(crowd.annotations), crowd.shown)
+    rows = result_columns(audit, crowd.annotations, crowd.shown)
     audit.save(plan)
     write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
     with replacing(certificate) as temporary:
@@ -338,19 +343,20 @@ def verify(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Does the certificate follow from the plan? Draws and bets are made again; exit code 1 with the reason if not."""
-    from rarevote.meaning.audit import verify_files
-    from rarevote.meaning.audit.source import files_sha256, labels_at_hand
+    """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 
-    at_hand = labels_at_hand(plan) if labels is None else files_sha256(labels)
-    reasons = verify_files(plan, certificate, labels_sha256=at_hand)
+    No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
+    """
+    from rarevote.meaning.audit import verify_files
+    from rarevote.meaning.audit.words import UNSEEN
+
+    verdict = verify_files(plan, certificate, labels=labels)
     if as_json:
-        _tell_json({"follows": not reasons, "reasons": reasons})
-    if reasons:
-        raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(reasons)}")
+        _tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
+    if verdict:
+        raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(verdict)}")
     if not quiet:
-        about = "; the labels are those of the audit" if at_hand else "; the labels are not here and were not compared"
-        say(f"{certificate} follows from {plan}{about}")
+        say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
 
 
 # --------------------------------------------------------------------------------------------------------------------

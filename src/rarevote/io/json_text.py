@@ -7,13 +7,16 @@ import re
 import sys
 from typing import Any
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, shown
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
     """The value that a text says.
+
+    Args:
+        unique_keys: refuse an object that names a key twice: readers differ in which of its values counts.
 
     Raises:
         ValueError: it is no JSON, nested deeper than Python can follow, or holds a number of thousands of digits.
@@ -31,12 +34,21 @@ def parse_json(text: str | bytes) -> Any:
     try:
         if isinstance(text, bytes):  # of which Python's own decoder would let halves of letters pass
             text = text.decode(json.detect_encoding(text))
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique if unique_keys else None)
         return whole_letters(value) if may_have_halves(text) else value
     except RecursionError:
         raise ValueError("nested too deep") from None
     except ValueError as error:
         raise (ValueError(too_many_digits()) if speaks_of_digits(error) else error) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {shown(twice)} stands twice in one object")
+    return found
 
 
 def speaks_of_digits(error: ValueError) -> bool:

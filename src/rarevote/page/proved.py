@@ -21,7 +21,13 @@ from rarevote.crowd.words import capital, count, counted, percent, quoted
 from rarevote.meaning.audit import Audit
 from rarevote.meaning.audit.estimates import Estimate, Interval
 from rarevote.meaning.audit.planning import Step
-from rarevote.meaning.audit.words import certified_words, contradiction_words, relative_to
+from rarevote.meaning.audit.words import (
+    UNSEEN,
+    certified_words,
+    contradiction_words,
+    population_words,
+    relative_to,
+)
 from rarevote.page.report import Section, check_page_path, plain_page, write_page
 from rarevote.page.sentences import About
 from rarevote.page.tables import SmallTable
@@ -31,6 +37,13 @@ _SO_FAR, _AHEAD, _HERE = (
     Key("forecast", "common", "dashes"),
     Key("now", "rare", "circle"),
 )
+
+
+_RANKED_BY = {
+    "sampler": "probabilities sampled from the votes",
+    "posterior": "the method's posterior",
+    "reported": "the probabilities that the method reports",
+}
 
 
 def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your data") -> Path:
@@ -60,6 +73,7 @@ def proved_section(audit: Audit) -> Section:
         "notes": [relative_to(audit), *filter(None, [contradiction_words(audit)])],
         "claims": _claims(audit),
         "facts": _facts(audit),
+        "unseen": UNSEEN,
     }
     return Section("proved", "What was proved", values, [_curve(audit)])
 
@@ -122,7 +136,8 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
     worst = int(audit.wealth.worst.sum())
     facts = [
         ("Asked", f"recall of {quoted(plan.name)} at least {float(plan.target):g}"),
-        ("Items", count(plan.strata.n_tasks)),
+        ("Population", population_words(plan)),
+        ("Ranked by", _RANKED_BY.get(plan.score or "", "")),
         ("Gold before the audit", counted(len(plan.gold), "item") if plan.gold else ""),
         ("Reviewed", f"{counted(audit.n_reviewed, 'item')} in {counted(len(plan.rounds), 'round')}"),
         ("Found among them", counted(audit.n_positives, "item")),

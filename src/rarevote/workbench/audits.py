@@ -155,7 +155,7 @@ class AuditSitting(Sitting):
             write_proved_page(self._audit, made.path, source=source.name)
             return made
         assert self._crowd is not None
-        rows = result_columns(self._audit, all_tasks(self._crowd.annotations), self._crowd.shown)
+        rows = result_columns(self._audit, self._crowd.annotations, self._crowd.shown)
         if name == "final-list":
             final = set(self._audit.final_list())
             flagged = np.array([task in final for task in rows["task"].tolist()], dtype=bool)

@@ -78,7 +78,7 @@ def _unplayed(audit: Audit) -> Audit:
 def test_unreadable_plans_say_why(tmp_path: Path) -> None:
     audit, _ = started(60)
     text = audit.to_json()
-    with pytest.raises(InputError, match="no JSON"):
+    with pytest.raises(InputError, match="cannot be read as JSON"):
         Audit.from_json(text[:-40])
     with pytest.raises(InputError, match="version 9"):
         Audit.from_json(text.replace('"version":1', '"version":9'))
@@ -154,7 +154,7 @@ def _order(plan: dict[str, Any]) -> None:
 
 def _weight(plan: dict[str, Any]) -> None:
     w = plan["rounds"][0]["w"]
-    w[0], w[-1] = 2 * w[-1], w[0]
+    w[0], w[-1] = w[-1] // 2, w[0] // 3
 
 
 def _rate(plan: dict[str, Any]) -> None:
@@ -263,9 +263,9 @@ def test_other_reasons() -> None:
     assert audit.verify(record) == ()
     assert "labels at hand" in audit.verify(record, labels_sha256="1" * 64)[0]
     assert "the bets" in verify(audit, {**record, "log_wealth": record["log_wealth"][:-1]})[0]
-    assert "no JSON object" in verify(audit, "{")[0]
-    assert "no JSON object" in verify(audit, "[]")[0]
-    assert "no JSON" in verify("{", record)[0]
+    assert "not a JSON object" in verify(audit, "{")[0]
+    assert "not a JSON object" in verify(audit, "[]")[0]
+    assert "cannot be read as JSON" in verify("{", record)[0]
 
 
 def test_the_certificate_names_earlier_audits_and_says_what_it_rests_on() -> None:

@@ -10,7 +10,14 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from rarevote.meaning.audit.estimates import Estimates, base_logits, recalibrate
-from rarevote.meaning.audit.planning import _GAMMAS, _candidate_weights, _kelly, estimate_phase, plan_certificate
+from rarevote.meaning.audit.planning import (
+    _GAMMAS,
+    _candidate_weights,
+    _kelly,
+    estimate_phase,
+    plan_certificate,
+    propose,
+)
 from rarevote.meaning.audit.strata import Strata
 from rarevote.meaning.audit.wealth import Wealth
 from tests.meaning.audit.worlds import finished, started
@@ -70,7 +77,7 @@ def test_the_forecast_is_the_cheapest_by_brute_force() -> None:
     wealth, p = state()
     planned = plan_certificate(wealth, p, 1.0)
     assert planned is not None
-    forecast, stakes, size = planned
+    forecast, stakes = planned
     J, R, c, total = wealth.certified, wealth.left, float(wealth.odds), int(wealth.left.sum())
     costs = {}
     for j in range(J - 1, -1, -max(1, J // 8)):
@@ -105,7 +112,9 @@ def test_the_forecast_is_the_cheapest_by_brute_force() -> None:
     assert forecast.reviews == pytest.approx(costs[cheapest][0], rel=1e-6)
     assert forecast.cost == pytest.approx(costs[cheapest][1], rel=1e-6)
     assert forecast.staying == wealth.unreviewed(J)
-    assert size == round(min(max(costs[cheapest][0] / 3, 20), 100))
+    size = round(min(max(costs[cheapest][0] / 3, 20), 100)) if forecast.cost < forecast.staying else 0
+    assert propose(wealth, p, 1.0, 0).size == size
+    assert forecast.pays
     assert set(stakes.gamma.tolist()) <= set(_GAMMAS.tolist())
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rarevote.errors import InputError
 
-# What names of our temporary files and folders have in them, so that nobody else's are ever removed.
-_MARK = ".rarevote-"
+#: What names of our temporary files and folders have in them, so that nobody else's are ever removed.
+MARK = ".rarevote-"
 _ABANDONED_AFTER = 24 * 3600.0  # seconds
 # Folders that this process has tidied already: one may write thousands of files into one folder.
 _LOOKED_INTO: set[Path] = set()
@@ -33,7 +33,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path = Path(path)
     # A name has room for 255 bytes; what it begins with is for people, its ending for those who write by it.
     ending = path.suffix if len(path.suffix) < 16 else ""
-    temporary = path.with_name(f".{path.stem[:32]}{_MARK}{secrets.token_hex(4)}{ending}")
+    temporary = path.with_name(f".{path.stem[:32]}{MARK}{secrets.token_hex(4)}{ending}")
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder; give the name of a file")
@@ -66,7 +66,7 @@ def remove_abandoned(folder: Path) -> None:
     oldest = time.time() - _ABANDONED_AFTER
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if not (entry.name.startswith(".") and _MARK in entry.name):
+            if not (entry.name.startswith(".") and MARK in entry.name):
                 continue
             with suppress(OSError):
                 if entry.stat(follow_symlinks=False).st_mtime > oldest or _is_held(entry.path):
@@ -116,7 +116,7 @@ def lasting_scratch_folder(title: str) -> tuple[Path, Callable[[], None]]:
 def _made_folder(parent: Path, title: str) -> tuple[Path, Callable[[], None]]:
     remove_abandoned(parent)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{title[:32]}{_MARK}", dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=f".{title[:32]}{MARK}", dir=parent))
     except OSError as error:
         raise cannot_write(parent, error) from None
     held, maker = _hold(folder), os.getpid()

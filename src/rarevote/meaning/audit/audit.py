@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,10 +31,10 @@ from rarevote.meaning.audit.plan_file import (
 from rarevote.meaning.audit.planning import (
     Forecast,
     Step,
-    estimate_phase,
     forecasts,
+    left_to_estimate,
     plan_certificate,
-    plan_estimate,
+    propose,
     step_of,
     to_be_bought,
 )
@@ -42,6 +42,10 @@ from rarevote.meaning.audit.replay import Replay
 from rarevote.meaning.audit.strata import shuffle_key
 from rarevote.meaning.audit.wealth import Stakes, Wealth
 from rarevote.meaning.audit.words import certificate
+
+if TYPE_CHECKING:
+    from rarevote.crowd.annotations import Annotations
+    from rarevote.meaning.audit.verify import Verdict
 
 #: Why an audit asks for nothing more.
 NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
@@ -94,13 +98,16 @@ class Audit:
         gold_sha256: str | None = None,
         source: dict[str, Any] | None = None,
         earlier: Sequence[Audit] = (),
+        unvoted: Collection[Any] | None = None,
+        only_voted_items: bool = False,
+        score: str | None = None,
     ) -> Audit:
         """Freeze everything an audit depends on, before any answer.
 
         Args:
             tasks: all tasks of the crowd, (N); text or numbers.
-            scores: calibrated probability of the class for each task, (N). A task without votes takes the mean score;
-                NaN where there is no score: these form a last stratum of their own.
+            scores: calibrated probability of the class for each task, (N). NaN where there is no score, as for tasks
+                without votes: these form a last stratum of their own, with the mean score as base rate.
             name: the class whose recall is to be proved.
             target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
             confidence: 1 - alpha; a false certificate has probability alpha at most.
@@ -114,6 +121,9 @@ class Audit:
             gold_sha256: SHA-256 of the gold.
             source: a record for the plan of where the labels are; what is in it is for whoever writes the result.
             earlier: earlier audits of the same labels; the certificate names them.
+            unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
+            only_voted_items: leave these out; plan and certificate say so.
+            score: what the scores are, for the plan: "sampler", "posterior" or "reported".
 
         Raises:
             ParameterError: a parameter is out of range.
@@ -136,6 +146,9 @@ class Audit:
                 gold_sha256=gold_sha256,
                 source=source,
                 earlier=[one._mention() for one in earlier],
+                unvoted=unvoted,
+                only_voted_items=only_voted_items,
+                score=score,
             )
         )
 
@@ -156,7 +169,7 @@ class Audit:
         return cls(parse_plan(text))
 
     def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
-        """Write the plan, whole or not at all.
+        """Write the plan, whole or not at all; of two who write at the same time, none loses answers of the other.
 
         Args:
             journal: the journal beside it, if it is the caller who writes there.
@@ -409,7 +422,7 @@ class Audit:
             return ALL_REVIEWED
         if self.plan.budget is not None and self._replay.n_drawn >= self.plan.budget:
             return BUDGET_SPENT
-        if self._estimating:
+        if self._left_to_estimate:
             return None
         forecast = self.forecast
         return None if forecast is not None and forecast.pays else NOTHING_PAYS
@@ -451,11 +464,13 @@ class Audit:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.meaning.audit.verify` checks."""
         return certificate(self)
 
-    def verify(self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None) -> tuple[str, ...]:
+    def verify(
+        self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None, votes: Annotations | None = None
+    ) -> Verdict:
         """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.meaning.audit.verify`."""
         from rarevote.meaning.audit.verify import verify
 
-        return verify(self, claimed, labels_sha256=labels_sha256)
+        return verify(self, claimed, labels_sha256=labels_sha256, votes=votes)
 
     # ----------------------------------------------------------------------------------------------------------------
     # inside
@@ -465,8 +480,8 @@ class Audit:
         return Estimates(self.wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
 
     @property
-    def _estimating(self) -> bool:
-        return self.plan.aim == "estimate" and self._replay.n_drawn < estimate_phase(self.plan.strata.n_tasks)
+    def _left_to_estimate(self) -> int:
+        return left_to_estimate(self.plan.aim, self.plan.strata.n_tasks, self._replay.n_drawn)
 
     @property
     def _room(self) -> int:
@@ -476,17 +491,12 @@ class Audit:
 
     def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
         """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
-        room, rates = self._room, self.recalibration.rates
+        room = self._room
         if room <= 0:
             return None
-        planned = None if self._estimating else plan_certificate(self.wealth, rates, self.plan.flag_cost)
-        if planned is not None:
-            forecast, stakes, size = planned
-            return (stakes, min(n or size, room)) if n or forecast.pays else None
-        stakes, size = plan_estimate(self.wealth, rates)
-        if self._estimating:
-            size = min(size, estimate_phase(self.plan.strata.n_tasks) - self._replay.n_drawn)
-        return (stakes, min(n or size, room)) if n or self._estimating else None
+        proposed = propose(self.wealth, self.recalibration.rates, self.plan.flag_cost, self._left_to_estimate)
+        size = n or proposed.size
+        return (proposed.stakes, min(size, room)) if size else None
 
     def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         """Tasks as the audit calls them, and labels in the data's own type."""
@@ -494,7 +504,7 @@ class Audit:
         # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
         tasks = _meant(tasks, self._replay.drawn)
         if any(task not in self._replay.drawn for task in tasks):
-            everything = {name for group in self.plan.strata.tasks for name in group} | self.plan.gold.keys()
+            everything = self.plan.tasks
             tasks = _meant(tasks, everything)
             strange = next((task for task in tasks if task not in everything), None)
             if strange is not None:

@@ -196,9 +196,10 @@ class Estimates:
         found, total = self._found() + known, self.positives.sum(axis=1, keepdims=True) + known
         # Whole numbers on both sides: a recall of exactly the target reaches it. Without positives none is reached.
         reached = (found * target.denominator >= total * target.numerator) & (total > 0)
-        enough = reached.sum(axis=0) * confidence.denominator >= confidence.numerator * len(found)
-        enough[-1] = True
-        return int(enough.argmax())
+        # Python's integers, because a confidence may have many digits.
+        times = reached.sum(axis=0).tolist()
+        last = len(times) - 1
+        return next((j for j in range(last) if times[j] >= confidence * len(found)), last)
 
     def of(self, j: int) -> Estimate:
         """What is known about the list of ``F_j``."""

@@ -9,7 +9,6 @@ was told was kept: it is left out, and cut off before the next answer.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import IO, Any
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
+from rarevote.meaning.audit.locks import lock, unlock
 from rarevote.meaning.audit.plan_file import plain_name, to_text
 
 
@@ -55,7 +55,7 @@ def read_journal(plan: Path | str) -> list[Entry]:
     entries = []
     for number, line in enumerate(lines, 1):
         try:
-            record = parse_json(line)
+            record = parse_json(line, unique_keys=True)
             task, when = plain_name(record["task"], "task"), record["when"]
             label, who = (None if record[key] is None else plain_name(record[key], key) for key in ("label", "who"))
             if not isinstance(when, str):
@@ -123,14 +123,14 @@ def writing(plan: Path | str) -> Iterator[Journal]:
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     with handle:
-        if not _lock(handle):
+        if not lock(handle):
             raise InputError(f"{path}: another process is answering; go on there, or end it first")
         try:
             flush_folder(path.parent)
             _cut_torn_line(handle)
             yield Journal(handle, path)
         finally:
-            _unlock(handle)
+            unlock(handle)
 
 
 def _cut_torn_line(handle: IO[bytes]) -> None:
@@ -138,36 +138,3 @@ def _cut_torn_line(handle: IO[bytes]) -> None:
     text = handle.read()
     handle.truncate(text.rfind(b"\n") + 1)
     handle.seek(0, os.SEEK_END)
-
-
-# The lock goes when the process does, however it ends: no stale file can lock anybody out.
-if sys.platform == "win32":
-    import msvcrt
-
-    # Windows locks bytes and keeps others from reading them: one far behind the end.
-    _LOCKED_BYTE = 2**40
-
-    def _lock(handle: IO[bytes]) -> bool:
-        handle.seek(_LOCKED_BYTE)
-        try:
-            msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(handle: IO[bytes]) -> None:
-        handle.seek(_LOCKED_BYTE)
-        msvcrt.locking(handle.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(handle: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(handle: IO[bytes]) -> None:
-        fcntl.flock(handle, fcntl.LOCK_UN)

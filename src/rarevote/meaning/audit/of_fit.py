@@ -35,7 +35,7 @@ def audit_of_fit(
 ) -> Audit:
     """Start an audit of one class.
 
-    Tasks that got abstentions only are part of the population and take the mean score.
+    Items without votes are part of the population unless ``only_voted_items``: a last stratum of their own.
 
     Args:
         fitted: the fit. Its gold leaves the population, and positives among it count as found.
@@ -51,37 +51,40 @@ def audit_of_fit(
     k = find_name(name, votes.classes)
     if k is None:
         raise ParameterError(f"no class is called {str(name)!r}; the classes are {some_names(votes.classes.tolist())}")
-    score = ranking_probabilities(fitted)[:, k]
+    probabilities, score = ranking_score(fitted)
     classes = votes.classes.tolist()
     return Audit.start(
         all_tasks(votes),
-        np.concatenate([score, np.full(len(votes.unanswered), score.mean())]),
+        np.concatenate([probabilities[:, k], np.full(len(votes.unanswered), np.nan)]),
         name=classes[k],
         target=target,
         gold=fitted.gold,
         classes=classes,
         source={**(files or {}), **_best_others(votes, fitted.probabilities[: votes.n_tasks], k)},
+        unvoted=votes.unanswered.tolist(),
+        score=score,
         **options,
     )
 
 
-def ranking_probabilities(fitted: Fitted) -> NDArray[np.float64]:
-    """Probability of every class that an audit ranks by, (n, K): sampled, unless the crowd is large.
+def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
+    """Probability of every class that an audit ranks tasks with votes by, (n, K), and which score that is.
 
-    This is the one place that does not read the one probability. A short run of the sampler is enough for a ranking; in
-    a large crowd it would take minutes. There the method's posterior ranks: what is reported allows for votes that err
-    together and for lapses, which lifts all items that it is sure about. Ranked by that an audit is as true but dearer,
-    because it looks for positives where there are none.
+    The one place that does not read the one probability of a fit: any ranking is valid, and these make audits cheapest.
+    "sampler": a short run of the sampler, which is enough for a ranking. In a large crowd that would take minutes:
+    there "posterior", the method's own. What a method reports allows for votes that err together and for lapses, which
+    lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
+    none.
     """
     votes = fitted.annotations
-    if votes.n_annotations > MAX_SAMPLED or not can_be_sampled(votes):
-        return np.asarray(fitted.method.posterior_, dtype=np.float64)
-    gold = fitted.method.gold_codes_
-    return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold)
+    if votes.n_annotations <= MAX_SAMPLED and can_be_sampled(votes):
+        gold = fitted.method.gold_codes_
+        return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
+    return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
 
 
 def all_tasks(votes: Annotations) -> list[Any]:
-    """Tasks with votes, then those that got abstentions only."""
+    """Tasks with votes, then those without."""
     return [*votes.tasks.tolist(), *votes.unanswered.tolist()]
 
 
@@ -100,29 +103,33 @@ def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> 
 
 
 def result_columns(
-    audit: Audit, tasks: Sequence[Any], shown: Mapping[str, NDArray[Any]] | None = None
+    audit: Audit, votes: Annotations, shown: Mapping[str, NDArray[Any]] | None = None
 ) -> dict[str, NDArray[Any]]:
     """What the audit makes of every task: task, label, decision, then what is shown.
 
     The label is the expert's own or the gold one where there is one, the class for the rest of the final list, and the
-    best other class elsewhere; ``decision`` says which: "expert", "gold", "audit" or "crowd".
+    best other class elsewhere; ``decision`` says which: "expert", "gold", "audit" or "crowd". An item without votes
+    that is not on the final list has no label: "no votes", or "left out" where the audit was not about it.
 
     Args:
         audit: started by :func:`audit_of_fit`.
-        tasks: all tasks, in the order that rows are wanted in.
+        votes: those that it was started with.
         shown: columns carried along, a text for each of the first tasks; blank for the others.
     """
     plan, source = audit.plan, audit.plan.source or {}
     other = {task: name for name, group in source.get("others", []) for task in group}
-    flagged, answers = set(audit.final_list()), audit.answers
+    flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
     labels: list[Any] = []
     decisions: list[Any] = []
-    for task in tasks:
-        best = plan.name if task in flagged else other.get(task, source.get("other"))
+    tasks = all_tasks(votes)
+    for row, task in enumerate(tasks):
+        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
+        best = plan.name if task in flagged else by_crowd
         # "No" to one of many classes names none: the best other class is taken.
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
-        by_list = "audit" if task in flagged else "crowd"
+        silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
     return columns | shown_columns(shown, range(len(tasks)), taken=columns)
@@ -143,10 +150,11 @@ def shown_columns(
 def summary(audit: Audit) -> dict[str, Any]:
     """Where the audit stands, in figures for JSON."""
     stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
-    kept = ("class", "target", "confidence", "items", "gold", "reviewed", "positives_reviewed", "worst_cases",
-            "certified", "flagged", "flagged_unreviewed", "claim", "relative_to", "estimates")  # fmt: skip
+    kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
+            "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged", "flagged_unreviewed",
+            "claim", "relative_to", "estimates")  # fmt: skip
     return {
-        **{name: stands[name] for name in kept},
+        **{name: stands[name] for name in kept if name in stands},
         "supported_flagged": len(audit.final_list(audit.supported)),
         "most_positives": audit.most_positives,
         "slope": audit.recalibration.slope,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -15,8 +15,9 @@ from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.decide.floor import Share, exact_share
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.audit.answers import ExpertWords
-from rarevote.meaning.audit.plan_file import Aim, Plan, plain_name
+from rarevote.meaning.audit.plan_file import PLANNER, Aim, Plan, Population, plain_name
 from rarevote.meaning.audit.strata import build_strata
+from rarevote.meaning.audit.wealth import check_digits
 
 
 def open_plan(
@@ -36,6 +37,9 @@ def open_plan(
     gold_sha256: str | None,
     source: dict[str, Any] | None,
     earlier: Sequence[dict[str, Any]],
+    unvoted: Collection[Any] | None,
+    only_voted_items: bool,
+    score: str | None,
 ) -> Plan:
     """A plan without rounds; the arguments are those of :meth:`rarevote.meaning.audit.audit.Audit.start`.
 
@@ -46,6 +50,7 @@ def open_plan(
     rho, sure = exact_share(target, "target"), exact_share(confidence, "confidence")
     if not 0 < rho <= 1:
         raise ParameterError(f"target must be a recall above 0 and at most 1, got {target}")
+    check_digits(rho)
     if not 0 < sure < 1:
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     if not (isfinite(flag_cost) and flag_cost > 0):
@@ -64,6 +69,10 @@ def open_plan(
     p: Any = np.asarray(scores, dtype=np.float64)
     if p.shape != (len(names),):
         raise InputError(f"an audit needs a score for every task, got {p.size:,} for {len(names):,} tasks")
+    silent = _silent(unvoted, seen, only_voted_items)
+    if only_voted_items:
+        kept = [i for i, task in enumerate(names) if task not in silent]
+        names, p = [names[i] for i in kept], p[kept]
     reading = ExpertWords(name, classes)
     known = _known(gold, names, reading)
     population = [i for i, task in enumerate(names) if task not in known]
@@ -85,7 +94,29 @@ def open_plan(
         earlier=list(earlier),
         gold=known,
         strata=build_strata([names[i] for i in population], p[population], seed),
+        score=score,
+        population=None if unvoted is None else _counted([names[i] for i in population], silent, only_voted_items),
+        planner=PLANNER,
     )
+
+
+def _silent(unvoted: Collection[Any] | None, names: set[Any], only_voted_items: bool) -> set[Any]:
+    """Tasks that have no votes."""
+    if unvoted is None:
+        if only_voted_items:
+            raise ParameterError("only_voted_items needs unvoted: which tasks have no votes")
+        return set()
+    silent = {plain_name(task, "task") for task in unvoted}
+    strange = next((task for task in silent if task not in names), None)
+    if strange is not None:
+        raise InputError(f"task {strange!r} of unvoted is not among the tasks: check ids and their types")
+    return silent
+
+
+def _counted(population: list[Any], silent: set[Any], only_voted_items: bool) -> Population:
+    n_silent = sum(task in silent for task in population)
+    left_out = len(silent) if only_voted_items else 0
+    return Population(len(population) - n_silent, n_silent, left_out, only_voted_items)
 
 
 def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWords) -> dict[Any, Any]:

@@ -6,6 +6,11 @@ One object on one line, keys in this order::
     class, classes            the class whose recall is audited; all classes, or null
     target, confidence        rational numbers as text, "9/10"
     flag_cost, aim, budget    what planning was told
+    score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
+    population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
+                              and that have none, items without votes that are in no stratum, and whether that was
+                              asked for; only where it is known
+    planner                   the number of the planner that chose the stakes, 1; plans without it are of planner 1
     seed                      16 hexadecimal digits
     started                   when, UTC
     labels_sha256, gold_sha256
@@ -26,8 +31,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from math import isfinite
@@ -37,15 +42,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, shown
+from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
-from rarevote.meaning.audit.strata import Strata
-from rarevote.meaning.audit.wealth import Stakes
+from rarevote.meaning.audit.locks import alone
+from rarevote.meaning.audit.strata import Strata, check_weights
+from rarevote.meaning.audit.wealth import Stakes, check_digits
 
 FORMAT, VERSION = "rarevote audit plan", 1
+#: The planner of this version, see :mod:`rarevote.meaning.audit.planning`.
+PLANNER = 1
 Aim = Literal["certificate", "estimate"]
-_MAX_WEIGHT = 1 << 53  # beyond which a float is no longer exact; those that are drawn by are at most 2^32
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,23 @@ class Round:
         }
 
 
+@dataclass(frozen=True)
+class Population:
+    """Who is in the strata.
+
+    Attributes:
+        voted: items of the strata that have votes.
+        unvoted: items of the strata that have none.
+        left_out: items without votes that are in no stratum.
+        only_voted_items: whether items without votes were to be left out.
+    """
+
+    voted: int
+    unvoted: int
+    left_out: int = 0
+    only_voted_items: bool = False
+
+
 @dataclass(eq=False)
 class Plan:
     """The contents of a plan file; see the module for what they mean."""
@@ -101,9 +125,17 @@ class Plan:
     earlier: list[dict[str, Any]]
     gold: dict[Any, Any]
     strata: Strata
+    score: str | None = None
+    population: Population | None = None
+    planner: int | None = None
     rounds: list[Round] = field(default_factory=list)
     extras: dict[Any, Answer] = field(default_factory=dict)
     repeats: dict[Any, Answer] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> set[Any]:
+        """All tasks that the audit is about, those of the gold included."""
+        return {task for group in self.strata.tasks for task in group} | self.gold.keys()
 
     def frozen(self) -> dict[str, Any]:
         """What never changes once the audit has started."""
@@ -117,6 +149,10 @@ class Plan:
             "flag_cost": self.flag_cost,
             "aim": self.aim,
             "budget": self.budget,
+            # A plan is written as it was read, or its fingerprint would change: fields of later versions are optional.
+            **({} if self.score is None else {"score": self.score}),
+            **({} if self.population is None else {"population": asdict(self.population)}),
+            **({} if self.planner is None else {"planner": self.planner}),
             "seed": f"{self.seed:016x}",
             "started": self.started,
             "labels_sha256": self.labels_sha256,
@@ -161,15 +197,20 @@ def parse_plan(text: str) -> Plan:
         InputError: the text is no plan, is of a later version, or contradicts itself.
     """
     try:
-        record = parse_json(text)
+        record = parse_json(text, unique_keys=True)
     except ValueError as error:
-        raise InputError(f"the plan is no JSON ({error}): it was cut off or edited by hand") from None
+        raise InputError(f"the plan cannot be read as JSON ({error}): it was cut off or edited by hand") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
     if record.get("version") != VERSION:
         raise InputError(
             f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}: go on with the "
             "rarevote that wrote it, or a newer one"
+        )
+    if type(record.get("planner", PLANNER)) is not int or record.get("planner", PLANNER) != PLANNER:
+        raise InputError(
+            f"the plan was made by planner {shown(record['planner'])}; this rarevote has planner {PLANNER}: go on with "
+            "the rarevote that wrote it, or a newer one"
         )
     try:
         plan = _plan(record)
@@ -191,18 +232,44 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         flag_cost=float(_numbers([record["flag_cost"]])[0]),
         aim=_one_of(record["aim"], *get_args(Aim)),
         budget=_of(record["budget"], int, type(None)),
-        seed=int(_of(record["seed"], str), 16),
+        seed=_seed(record["seed"]),
         started=_of(record["started"], str),
         labels_sha256=_of(record["labels_sha256"], str, type(None)),
         gold_sha256=_of(record["gold_sha256"], str, type(None)),
         source=_written_as_read(_of(record["source"], dict, type(None))),
         earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
-        gold={plain_name(task, "task"): plain_name(label, "label") for task, label in _list(record["gold"])},
+        gold=_once((plain_name(task, "task"), plain_name(label, "label")) for task, label in _list(record["gold"])),
         strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
+        score=_of(record.get("score"), str, type(None)),
+        population=_population(record["population"]) if "population" in record else None,
+        planner=record.get("planner"),
         rounds=[_round(one) for one in record["rounds"]],
-        extras={plain_name(one["task"], "task"): _answer(one) for one in record["extras"]},
-        repeats={plain_name(one["task"], "task"): _answer(one) for one in record["repeats"]},
+        extras=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
+        repeats=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
     )
+
+
+def _population(record: Mapping[str, Any]) -> Population:
+    voted, unvoted, left_out = (_of(record[name], int) for name in ("voted", "unvoted", "left_out"))
+    if min(voted, unvoted, left_out) < 0 or len(record) != 4:
+        raise ValueError(f"{shown(record)} is not a population")
+    return Population(voted, unvoted, left_out, _of(record["only_voted_items"], bool))
+
+
+def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """What is said of every task; two entries of one task could be read either way."""
+    found: dict[Any, Any] = {}
+    for task, said in pairs:
+        if task in found:
+            raise ValueError(f"task {shown(task)} stands in it twice")
+        found[task] = said
+    return found
+
+
+def _seed(text: Any) -> int:
+    if not re.fullmatch(r"[0-9a-f]{16}", _of(text, str)):
+        raise ValueError(f"{shown(text)} is not a seed of 16 hexadecimal digits")
+    return int(text, 16)
 
 
 def _of(value: Any, *kinds: type) -> Any:
@@ -273,19 +340,31 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: a task stands in it twice")
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
-    if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1 or not 0 <= plan.seed < 2**64:
-        raise InputError("the plan is damaged: its target, confidence or seed is out of range")
+    people = plan.population
+    if people is not None:
+        here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
+        if here != len(tasks) or away:
+            raise InputError("the plan is damaged: its population is not that of its strata")
+    if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
+        raise InputError("the plan is damaged: its target or confidence is out of range")
+    try:
+        check_digits(plan.target)
+    except ParameterError as error:
+        raise InputError(f"the plan cannot be used: {error}") from None
     for number, one in enumerate(plan.rounds, 1):
         w, v, gamma = one.stakes.w, one.stakes.v, one.stakes.gamma
+        try:
+            check_weights(w, plan.strata.sizes)
+        except InputError as error:
+            raise InputError(f"the plan is damaged: round {number}: {error}") from None
         sound = (
-            len(w) == len(v) == n_strata
+            len(v) == n_strata
             and len(gamma) == n_strata - 1
-            and all(type(x) is int and 0 < x <= _MAX_WEIGHT for x in w)
             and bool(((v >= 0) & (v <= 1)).all() and ((gamma > 0) & (gamma < 1)).all())
-            and len(one.tasks) == len(one.answers)
+            and 0 < len(one.tasks) == len(one.answers)
         )
         if not sound:
-            raise InputError(f"the plan is damaged: round {number} has weights, rates or stakes that cannot be")
+            raise InputError(f"the plan is damaged: round {number} has rates, stakes or tasks that cannot be")
         if number < len(plan.rounds) and None in one.answers:
             raise InputError(f"the plan is damaged: round {number} has open answers, but round {number + 1} was drawn")
 
@@ -309,14 +388,17 @@ def plain_name(value: Any, what: str) -> Any:
 def write_plan(path: Path | str, plan: Plan) -> None:
     """Write a plan, whole or not at all; over an existing one only if it is the same audit, further on.
 
+    Of two who write at the same time, the second sees what the first has written.
+
     Raises:
         InputError: the file is there and is something else, or the folder cannot be written to.
     """
     path = Path(path)
-    if path.exists():
-        _check_successor(path, plan)
-    with replacing(path) as temporary:
-        temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
+    with alone(path):
+        if path.exists():
+            _check_successor(path, plan)
+        with replacing(path) as temporary:
+            temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
 
 
 def _check_successor(path: Path, plan: Plan) -> None:

@@ -4,15 +4,20 @@ Weights, rates and stakes may depend on all earlier answers in any way; no choic
 false. For a candidate set ``F_j`` the expected growth of its log wealth at the next draw is::
 
     g_j = sum_b R_b q_b [p_b log(1 - gamma X_j(y=1) / top_j) + (1 - p_b) log(1 - gamma X_j(y=0) / top_j)]
+
+The numbers and steps of this module are frozen as planner 1: :mod:`rarevote.meaning.audit.replanning` plans every
+recorded round again. Another planner gets another number, and this one stays for the plans that it made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, inf
+from math import exp, inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.meaning.audit.strata import whole_weights
@@ -26,6 +31,12 @@ _MIN_FLAGGED_SHARE = 0.2
 _MIN_ROUND, _MAX_ROUND = 20, 100
 _ESTIMATE_ROUND = 25
 _KELLY_STEPS = 8
+
+#: Two choices reach the same objective if it differs by no more than this share: logarithms differ in the last place
+#: between machines, and ties fall otherwise.
+TIE = 1e-9
+# Rounding of a sum, as a share of the sum of its terms' sizes.
+_NOISE = 1e-14
 
 
 @dataclass(frozen=True)
@@ -52,8 +63,42 @@ class Forecast:
         return self.cost < self.staying
 
 
-def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tuple[Forecast, Stakes, int] | None:
-    """The cheapest set to certify next: forecast, stakes and round size; None if there is no smaller set.
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """What the planner wants to do next.
+
+    Attributes:
+        stakes: of the next round.
+        size: how many items to draw; 0 where looking on does not pay.
+    """
+
+    stakes: Stakes
+    size: int
+
+
+def propose(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: int) -> Proposal:
+    """Stakes and size of the next round.
+
+    Args:
+        wealth: the state of the audit.
+        rates: current positive rate of every stratum, ``p_b``, (B).
+        flag_cost: what a flagged item costs, in reviews, ``kappa``.
+        n_to_estimate: reviews that are still to serve the estimate: :func:`left_to_estimate`.
+    """
+    planned = None if n_to_estimate else plan_certificate(wealth, rates, flag_cost)
+    if planned is None:
+        stakes = stakes_for(wealth, rates, _estimate_weights(rates))
+        return Proposal(stakes, min(_ESTIMATE_ROUND, n_to_estimate))
+    forecast, stakes = planned
+    return Proposal(stakes, _round_size(forecast))
+
+
+def _round_size(forecast: Forecast) -> int:
+    return round(min(max(forecast.reviews / 3, _MIN_ROUND), _MAX_ROUND)) if forecast.pays else 0
+
+
+def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tuple[Forecast, Stakes] | None:
+    """The cheapest set to certify next: forecast and stakes; None if there is no smaller set.
 
     Args:
         wealth: the state of the audit.
@@ -63,37 +108,43 @@ def plan_certificate(wealth: Wealth, rates: FloatArray, flag_cost: float) -> tup
     considered = _considered(wealth, rates, flag_cost)
     if not considered:
         return None
-    forecast, weights = min(considered, key=lambda one: one[0].cost)
-    size = round(min(max(forecast.reviews / 3, _MIN_ROUND), _MAX_ROUND))
-    return forecast, stakes_for(wealth, rates, weights), size
+    forecast, tried, best = min(considered, key=lambda one: one[0].cost)
+    return forecast, stakes_for(wealth, rates, tried.weights[best])
 
 
 def forecasts(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[Forecast]:
     """What looking on would cost and bring for every set that is considered, the largest first."""
-    return [forecast for forecast, _ in _considered(wealth, rates, flag_cost)]
+    return [forecast for forecast, _, _ in _considered(wealth, rates, flag_cost)]
 
 
-def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tuple[Forecast, FloatArray]]:
-    """Sets inside the certified one, and for each the weights under which it is expected to be certified first."""
+class _Tried(NamedTuple):
+    """Weights tried for one set, (A, B), and the growth of its wealth under each, (A)."""
+
+    weights: FloatArray
+    growth: FloatArray
+
+
+def _considered(wealth: Wealth, rates: FloatArray, flag_cost: float) -> list[tuple[Forecast, _Tried, int]]:
+    """Sets inside the certified one, and for each what was tried and which of it certifies the set first."""
     certified, total = wealth.certified, int(wealth.left.sum())
     if not certified or not total:
         return []
     candidates = np.arange(certified - 1, -1, -max(1, certified // _CANDIDATES))
     weights, sets = _candidate_weights(wealth, rates, candidates)
-    growth = _best_growth(wealth, rates, weights, sets)[0]
+    growth = _best_growth(_next_draws(wealth, rates, weights, sets))[0]
     staying = flag_cost * wealth.unreviewed(certified)
     found = []
     for j in candidates.tolist():
-        tried = np.flatnonzero(sets == j)
-        best = int(tried[growth[tried].argmax()])
-        needed, flagged = _reviews_needed(wealth, j, certified, float(growth[best]), total), wealth.unreviewed(j)
-        found.append((Forecast(j, needed, flagged, needed + flag_cost * flagged, staying), weights[best]))
+        tried = _Tried(weights[sets == j], growth[sets == j])
+        best = int(tried.growth.argmax())
+        needed, flagged = _reviews_needed(wealth, j, certified, float(tried.growth[best]), total), wealth.unreviewed(j)
+        found.append((Forecast(j, needed, flagged, needed + flag_cost * flagged, staying), tried, best))
     return found
 
 
-def plan_estimate(wealth: Wealth, rates: FloatArray) -> tuple[Stakes, int]:
-    """Stakes and round size while the aim is an estimate: look where the answer is least certain."""
-    return stakes_for(wealth, rates, np.sqrt(rates * (1 - rates)) + 0.02), _ESTIMATE_ROUND
+def _estimate_weights(rates: FloatArray) -> FloatArray:
+    """While the aim is an estimate: look where the answer is least certain."""
+    return np.asarray(np.sqrt(rates * (1 - rates)) + 0.02)
 
 
 def estimate_phase(n_tasks: int) -> int:
@@ -101,12 +152,52 @@ def estimate_phase(n_tasks: int) -> int:
     return min(max(n_tasks // 10, 20), 100)
 
 
+def left_to_estimate(aim: str, n_tasks: int, n_drawn: int) -> int:
+    """How many reviews are still to serve the estimate.
+
+    >>> left_to_estimate("estimate", 500, 30), left_to_estimate("certificate", 500, 30)
+    (20, 0)
+    """
+    return max(estimate_phase(n_tasks) - n_drawn, 0) if aim == "estimate" else 0
+
+
+def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: int) -> tuple[list[FloatArray], int]:
+    """Every choice of weights that reaches the planner's objective, (B) each, and the size of the round.
+
+    The arguments are those of :func:`propose`. The first choice is its own, the others tie with it.
+    """
+    considered = [] if n_to_estimate else _considered(wealth, rates, flag_cost)
+    if not considered:
+        return [_estimate_weights(rates)], min(_ESTIMATE_ROUND, n_to_estimate)
+    cheapest = min((forecast for forecast, _, _ in considered), key=lambda one: one.cost)
+    reached = []
+    for forecast, tried, best in considered:
+        if forecast.cost > cheapest.cost * (1 + TIE):
+            continue
+        reached.append(tried.weights[best])
+        most = float(tried.growth[best])
+        # A set that is won grows without end whatever the weights: no machine takes another of these for the first.
+        if isfinite(most):
+            reached += list(tried.weights[most - tried.growth <= TIE * abs(most) + _NOISE])
+    return reached, _round_size(cheapest)
+
+
+def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:
+    """Whether the gamma of every set is of the planner's grid and grows as fast as the best of it, (B - 1)."""
+    sets = np.arange(len(stakes.w) - 1)
+    draws = _next_draws(wealth, stakes.v, np.tile(np.array(stakes.w, dtype=np.float64), (len(sets), 1)), sets)
+    best, terms = _best_growth(draws)[0], draws.terms(stakes.gamma)
+    short = best - terms.sum(axis=(0, 2))
+    reached = draws.won | (short <= TIE * np.abs(best) + _NOISE * np.abs(terms).sum(axis=(0, 2)))
+    return np.asarray(reached & np.isin(stakes.gamma, _GAMMAS))
+
+
 def stakes_for(wealth: Wealth, rates: FloatArray, weights: FloatArray) -> Stakes:
     """Stakes under given weights: for every set the ``gamma`` of the grid that grows fastest."""
     w = whole_weights(weights)
     sets = np.arange(len(rates) - 1)
-    gamma = _best_growth(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)[1]
-    return Stakes(tuple(w), rates, gamma)
+    draws = _next_draws(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
+    return Stakes(tuple(w), rates, _best_growth(draws)[1])
 
 
 def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total: int) -> float:
@@ -148,14 +239,26 @@ def _kelly(t: FloatArray) -> FloatArray:
     return np.where(np.isinf(t), inf, u)
 
 
-def _best_growth(
-    wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Largest expected log growth of set ``sets[i]`` under ``weights[i]``, infinite where won, and its gamma, (A).
+class _Draws(NamedTuple):
+    """What the next draw could bring to some sets, each under weights of its own.
 
-    Growth is concave in gamma, so its slope, which needs no logarithm, tells on which side of a value of the grid the
-    best one lies; logarithms are taken for the last two.
+    Attributes:
+        chances: probability of a stratum and its answer, yes and no, (2, A, B).
+        share: ``X / top`` for these, (2, A, B).
+        won: whether nothing left could make the set fail, (A).
     """
+
+    chances: FloatArray
+    share: FloatArray
+    won: NDArray[np.bool_]
+
+    def terms(self, gamma: FloatArray) -> FloatArray:
+        """What the expected log growth is the sum of, for a gamma of every set, (2, A, B)."""
+        return np.asarray(self.chances * np.log1p(-gamma[:, None] * self.share))
+
+
+def _next_draws(wealth: Wealth, rates: FloatArray, weights: FloatArray, sets: IntArray) -> _Draws:
+    """What the next draw could bring to set ``sets[i]`` under ``weights[i]``."""
     c, left = float(wealth.odds), wealth.left.astype(np.float64)
     open_ = left > 0
     # Strata that are used up cannot be drawn.
@@ -174,15 +277,24 @@ def _best_growth(
     share[0] = np.where(tail, gain, -c * (1 - rates_left) * gain)
     share[1] = np.where(tail, 0.0, c * rates_left * gain)
     share += base[:, None] / top
-    chances = np.stack([chance * rates_left, chance * (1 - rates_left)])
-    weighted = chances * share
-    low, high = np.zeros(len(sets), dtype=np.int64), np.full(len(sets), len(_GAMMAS) - 1)
+    return _Draws(np.stack([chance * rates_left, chance * (1 - rates_left)]), share, won)
+
+
+def _best_growth(draws: _Draws) -> tuple[FloatArray, FloatArray]:
+    """Largest expected log growth of every set, infinite where won, and its gamma, (A).
+
+    Growth is concave in gamma, so its slope, which needs no logarithm, tells on which side of a value of the grid the
+    best one lies; logarithms are taken for the last two.
+    """
+    share, n_sets = draws.share, len(draws.won)
+    weighted = draws.chances * share
+    low, high = np.zeros(n_sets, dtype=np.int64), np.full(n_sets, len(_GAMMAS) - 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
         slope = -(weighted / (1 - _GAMMAS[middle][:, None] * share)).sum(axis=(0, 2))
         low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
-    ends = [(chances * np.log1p(-_GAMMAS[end][:, None] * share)).sum(axis=(0, 2)) for end in (low, high)]
-    growth = np.where(won, inf, np.maximum(*ends))
+    ends = [draws.terms(_GAMMAS[end]).sum(axis=(0, 2)) for end in (low, high)]
+    growth = np.where(draws.won, inf, np.maximum(*ends))
     return growth, _GAMMAS[np.where(ends[1] > ends[0], high, low)]
 
 

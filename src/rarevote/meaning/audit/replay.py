@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Any
 
@@ -30,12 +31,17 @@ class Replay:
         drawn: place in drawn order by task.
         steps: what was certified before any answer, and after every round whose bets are all decided.
 
+    Args:
+        plan: the log.
+        before_round: called with the number of a round (from 1) and the state that it was drawn in, for every round.
+
     Raises:
         InputError: a round was not drawn as seed and weights say.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, before_round: Callable[[int, Wealth], None] | None = None) -> None:
         self.plan = plan
+        self._before_round = before_round
         self.reading = ExpertWords(plan.name, plan.classes)
         self.wealth = Wealth(
             plan.strata.sizes,
@@ -106,6 +112,8 @@ class Replay:
         while self.n_taken < len(self._queue):
             number, first, _ = self._queue[self.n_taken]
             one = self.plan.rounds[number - 1]
+            if first == 0 and self._before_round is not None:
+                self._before_round(number, self.wealth)
             # Until a positive is found the chance of every draw is kept; afterwards the answered rest of the round goes
             # at once.
             wanted = one.answers[first : first + (_BATCH if self.wealth.n_found else 1)]

@@ -6,17 +6,19 @@ import glob
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError, ParameterError
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, ReadOptions, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.sources import is_temporary
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.journal import journal_path
-from rarevote.meaning.audit.plan_file import FORMAT, read_text, to_text
+from rarevote.meaning.audit.plan_file import FORMAT, Plan, read_text, to_text
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
@@ -64,7 +66,10 @@ def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, 
     for given in labels:
         if Path(given).is_dir() and Path(given).resolve() in plan.resolve().parents:
             raise ParameterError(f"{plan}: lies in the folder of the labels, {given}; put the plan somewhere else")
-    return {"labels": [_seen_from(plan, given) for given in labels], "reading": dict(reading), "review_as": form}
+    kept = dict(reading)
+    if kept.get("items") is not None:
+        kept["items"] = _seen_from(plan, str(kept["items"]))
+    return {"labels": [_seen_from(plan, given) for given in labels], "reading": kept, "review_as": form}
 
 
 def _seen_from(plan: Path, given: str) -> str:
@@ -83,15 +88,26 @@ def read_again(audit: Audit, plan: Path) -> Crowd:
     source = audit.plan.source or {}
     if "labels" not in source:
         raise InputError(f"{plan}: the audit was not started by `rarevote audit start` and names no labels")
-    labels = [str(plan.parent / one) for one in source["labels"]]
+    labels, options = [str(plan.parent / one) for one in source["labels"]], _reading(source, plan)
     try:
-        audit.check_labels(files_sha256(labels))
+        audit.check_labels(labels_sha256(labels, options.get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
-    options: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in source["reading"].items()
-    }
     return read(labels, ReadOptions(**options))
+
+
+def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
+    """SHA-256 of what an audit is about: the labels, and the list of items where one was given."""
+    return files_sha256([*labels, *([] if items is None else [items])])
+
+
+def _reading(source: Mapping[str, Any], plan: Path) -> dict[str, Any]:
+    """How labels were read at the start; nothing where the plan does not say."""
+    given = source.get("reading") or {}
+    options: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+    if options.get("items") is not None:
+        options["items"] = str(plan.parent / options["items"])
+    return options
 
 
 def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
@@ -102,19 +118,70 @@ def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
     """
     audit = Audit.load(plan)
     try:
-        audit.check_labels(files_sha256(labels))
+        audit.check_labels(labels_sha256(labels, _reading(audit.plan.source or {}, plan).get("items")))
     except InputError as error:
         raise InputError(f"{plan}: {error}") from None
     return audit
 
 
-def labels_at_hand(plan: Path) -> str | None:
-    """SHA-256 of the labels where a plan says that they are; None if it does not say, or they are not all there."""
+@dataclass(frozen=True, eq=False)
+class LabelsAtHand:
+    """Labels that a plan is to be compared with.
+
+    Attributes:
+        sha256: of the files.
+        votes: what they say, read as at the start; None where they are not those of the plan or cannot be read.
+        options: how they were read, where that is not the default.
+        fault: why they cannot be read as the plan says.
+    """
+
+    sha256: str
+    votes: Annotations | None = None
+    options: str = ""
+    fault: str | None = None
+
+
+def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) -> LabelsAtHand | None:
+    """The labels of a plan, to compare their items with it.
+
+    Args:
+        path: of the plan, from whose folder it sees the labels.
+        labels: where they are; None for where the plan says.
+
+    Returns:
+        None if the plan does not say where they are, or they are not all there.
+
+    Raises:
+        InputError: a given file cannot be read.
+    """
+    source = plan.source or {}
     try:
-        source = parse_json(read_text(plan)).get("source") or {}
-        return files_sha256([str(plan.parent / one) for one in source["labels"]])
-    except (InputError, ValueError, AttributeError, KeyError, TypeError):
-        return None  # a plan that cannot be read is told as such by whoever replays it
+        given = _reading(source, path)
+        places = [str(path.parent / one) for one in source["labels"]] if labels is None else list(map(str, labels))
+        digest = labels_sha256(places, given.get("items"))
+    except (InputError, ParameterError, KeyError, TypeError, AttributeError):
+        if labels is not None:
+            raise
+        return None
+    if digest != plan.labels_sha256:
+        return LabelsAtHand(digest)
+    try:
+        options = ReadOptions(**given)
+        votes = read(places, options).annotations
+    except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
+        return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
+    return LabelsAtHand(digest, votes, options=_given(options))
+
+
+def _given(options: ReadOptions) -> str:
+    """Options that are not as by default; what is only shown says nothing about items."""
+    plain = ReadOptions()
+    said = [
+        f"{one.name}={shown(getattr(options, one.name))}"
+        for one in fields(options)
+        if one.name != "show" and getattr(options, one.name) != getattr(plain, one.name)
+    ]
+    return ", ".join(said)
 
 
 def files_behind(plan: Path) -> list[Path]:

@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError
 
-# The largest weight of a round: small enough for exact sums of 64-bit integers over millions of items.
-_MAX_WEIGHT = 2**32
+#: The largest weight of a round: small enough for exact sums of 64-bit integers over two billion items.
+MAX_WEIGHT = 2**32
+_MAX_TOTAL = 2**63 - 1
 
 
 def digest(seed: int, *parts: object) -> bytes:
@@ -57,8 +58,31 @@ def whole_weights(weights: ArrayLike) -> list[int]:
     >>> whole_weights([1.0, 0.25, 0.0])
     [4294967296, 1073741824, 1]
     """
-    w: NDArray[np.float64] = np.asarray(weights, dtype=np.float64)
-    return [max(1, round(x)) for x in (w / w.max() * _MAX_WEIGHT).tolist()]
+    return [max(1, round(x)) for x in scaled_weights(weights).tolist()]
+
+
+def scaled_weights(weights: ArrayLike) -> FloatArray:
+    """Weights that :func:`whole_weights` rounds, the largest 2^32."""
+    w: FloatArray = np.asarray(weights, dtype=np.float64)
+    return np.asarray(w / w.max() * MAX_WEIGHT)
+
+
+def check_weights(weights: Sequence[int], sizes: Sequence[int]) -> None:
+    """Refuse weights that an audit cannot be drawn by: sums of them must stay within 64-bit integers.
+
+    Args:
+        weights: of an item of every stratum, ``w_b``, (B).
+        sizes: items of each stratum, ``N_b``, (B).
+
+    Raises:
+        InputError: there is not one for every stratum, or one is no whole number from 1 to 2^32, or their total over
+            all items leaves 2^63.
+    """
+    if len(weights) != len(sizes) or not all(type(w) is int and 0 < w <= MAX_WEIGHT for w in weights):
+        raise InputError(f"weights are whole numbers from 1 to 2^32, one for each of the {len(sizes)} strata")
+    # Python's integers do not wrap.
+    if sum(w * size for w, size in zip(weights, sizes, strict=True)) > _MAX_TOTAL:
+        raise InputError("the weights of all items together leave 2^63: their sum would not be exact")
 
 
 class Urn:

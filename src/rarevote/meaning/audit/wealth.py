@@ -23,7 +23,10 @@ from math import log
 import numpy as np
 
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.errors import ParameterError
+from rarevote.meaning.audit.strata import check_weights
 
+_MAX_DIGITS = 9  # of a target: a billion positives times a billion stay below 2^63
 # A top_j within this share of the terms it is made of is decided in rational numbers.
 _ROUNDING = 1e-9
 
@@ -52,6 +55,19 @@ class Terms:
     inverse_q: FloatArray
 
 
+def check_digits(target: Fraction) -> None:
+    """Refuse a target that counts of positives are multiplied by until they leave 64-bit integers.
+
+    Raises:
+        ParameterError: numerator or denominator has more than nine digits.
+    """
+    if max(abs(target.numerator), target.denominator) >= 10**_MAX_DIGITS:
+        raise ParameterError(
+            f"target {target.numerator}/{target.denominator} has more than {_MAX_DIGITS} digits above or below the "
+            "line: give fewer, such as 0.9 or 9/10"
+        )
+
+
 class Wealth:
     """Counts by stratum and the fortunes of all flagged sets.
 
@@ -73,7 +89,9 @@ class Wealth:
     def __init__(
         self, sizes: Sequence[int], *, target: Fraction, confidence: Fraction, known_positives: int = 0
     ) -> None:
+        check_digits(target)
         n_sets = len(sizes) - 1
+        self._sizes = [int(size) for size in sizes]
         self.sizes: IntArray = np.array(sizes, dtype=np.int64)
         self.target, self.known_positives = target, known_positives
         self.odds = (1 - target) / target
@@ -96,8 +114,9 @@ class Wealth:
 
     def _terms(self, left: IntArray, scaled: IntArray, stakes: Stakes) -> Terms:
         """The same for any state, or for many along a first axis: the same bits however many."""
+        check_weights(stakes.w, self._sizes)
         w, c = np.array(stakes.w, dtype=np.int64), float(self.odds)
-        # Whole numbers, exact in any order of adding.
+        # Whole numbers, exact in any order of adding; that they stay within 64 bits was just checked.
         omega = (left * w).sum(axis=-1, keepdims=True)
         inverse_q = np.where(left > 0, omega / w, 0.0)
         surplus = scaled / self.target.numerator

@@ -13,6 +13,7 @@ from rarevote.meaning.audit.plan_file import fingerprint
 
 if TYPE_CHECKING:
     from rarevote.meaning.audit.audit import Audit
+    from rarevote.meaning.audit.plan_file import Plan
 
 
 _SMALL_POPULATION = 50
@@ -23,6 +24,11 @@ _SURELY_NOT = 0.1
 _USELESS_SLOPE = 0.5
 _SURPRISING = 0.001
 _CAVEAT = "Forecasts can be off by a factor of two."
+#: What no verification can see, for the page and the command line.
+UNSEEN = (
+    "No verification can see whether the expert's answers are true, or whether another seed, ranking or round size was "
+    "tried elsewhere until one certified."
+)
 
 
 def start_words(audit: Audit) -> str:
@@ -33,7 +39,7 @@ def start_words(audit: Audit) -> str:
         return advice
     expected = plan.strata.mean_score * plan.strata.n_tasks
     said = [
-        f"{counted(plan.strata.n_tasks, 'item')}, about {count(round(expected))} {quoted(plan.name)} expected.",
+        f"{population_words(plan)}, about {count(round(expected))} {quoted(plan.name)} expected.",
         f"Nobody can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
         f"with fewer than about {counted(audit.floor, 'review')} of unflagged items; "
         f"expected here: {_expected(audit, plan.confidence)}.",
@@ -80,6 +86,8 @@ def status_sentences(audit: Audit) -> list[str]:
     plan, estimate = audit.plan, audit.estimate
     name = quoted(plan.name)
     said = [f"After {counted(audit.n_reviewed, 'review')} ({count(audit.n_positives)} {name})."]
+    if plan.population is not None:
+        said.append(f"Population: {population_words(plan)}.")
     bound = audit.most_positives
     if bound is not None:
         said.append(
@@ -118,14 +126,25 @@ def forecast_words(audit: Audit) -> list[str]:
     ]
 
 
+def population_words(plan: Plan) -> str:
+    """What the audit is about: how many items, how many of them have votes, and how many were left out."""
+    items, people = counted(plan.strata.n_tasks, "item"), plan.population
+    if people is None:
+        return items
+    if people.only_voted_items:
+        return f"{items} with votes ({count(people.left_out)} without votes left out)"
+    return f"{items} ({count(people.voted)} with votes, {count(people.unvoted)} without)"
+
+
 def certified_words(audit: Audit) -> str:
     """The one sentence that is proved."""
     plan = audit.plan
     if not audit.is_certified:
         return "nothing smaller than all items."
     gold = " with the gold counted as found" if plan.gold else ""
+    among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
     return (
-        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)} at least "
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
         f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption on the crowd)."
     )
 
@@ -202,6 +221,7 @@ def certificate(audit: Audit) -> dict[str, Any]:
         "certified": audit.is_certified,
         "certified_set": audit.certified,
         "items": plan.strata.n_tasks,
+        **({} if plan.population is None else {"population": population_words(plan), **asdict(plan.population)}),
         "gold": len(plan.gold),
         "gold_positives": wealth.known_positives,
         "reviewed": audit.n_reviewed,

@@ -1,0 +1,214 @@
+"""Does an altered plan that `verify` accepts certify more than an honest audit would?
+
+    python -m benchmarks.plan_fuzz [--executions 50000] [--seed 0]
+
+Writes docs/evidence/plan_fuzz.csv. Every execution takes the plan of an honest audit (true draws, true answers), alters
+one to three of its numbers, makes the certificate that follows from the altered plan, as a forger would, and verifies
+both. What is accepted is held against an honest audit of the altered frozen part (scores, strata, target, costs) with
+the same round sizes and the same true answers: an altered plan must not certify a smaller set. `refused` counts plans
+that `verify` does not accept, `accepted` those that it does, `certify_more` the accepted ones that certify a smaller
+set than the honest audit, which must be 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import evidence
+from rarevote.errors import InputError, ParameterError
+from rarevote.meaning.audit import Audit, verify
+from rarevote.meaning.audit.plan_file import parse_plan, to_text
+
+Record = dict[str, Any]
+
+
+class Honest:
+    """An honest audit of a crowd that overlooks positives, stopped shortly before it certifies."""
+
+    def __init__(self, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        self.n = int(generator.choice([40, 60, 90]))
+        p = np.sort(generator.beta(0.7, 1.5, self.n))[::-1]
+        self.truth = [bool(x) for x in generator.random(self.n) < 0.8 * p + 0.05]
+        gold = {0: self.truth[0], 5: self.truth[5]} if generator.random() < 0.5 else None
+        audit = Audit.start(
+            range(self.n), p, name="defect", target="9/10", seed=seed, gold=gold, flag_cost=4.0,
+            aim="estimate" if generator.random() < 0.3 else "certificate", budget=self.n,
+        )  # fmt: skip
+        for size in generator.integers(1, 25, 40).tolist():
+            before = audit.to_json()
+            review = audit.round(size)
+            audit.answer({task: self.truth[task] for task in review})
+            if audit.is_certified or not review:
+                # One round earlier nothing was certified: the least gain of a forgery shows.
+                audit = Audit.from_json(before) if audit.plan.rounds[1:] else audit
+                break
+        self.text = audit.to_json()
+        self.n_rounds = len(audit.plan.rounds)
+
+    def certifies(self, altered: Record) -> int:
+        """The set that an honest audit of the altered frozen part certifies, with its round sizes."""
+        plan = parse_plan(to_text({**altered, "rounds": [], "extras": [], "repeats": []}))
+        audit = Audit(plan)
+        for one in altered["rounds"]:
+            review = audit.round(len(one["tasks"]))
+            audit.answer({task: self.truth[task] for task in review})
+        return audit.certified
+
+
+def _place(generator: np.random.Generator, values: list[Any]) -> int:
+    return int(generator.integers(len(values)))
+
+
+def _near(generator: np.random.Generator, value: float) -> float:
+    """Another number: next to this one, of another size, or anywhere between 0 and 1."""
+    way = generator.random()
+    if way < 0.4:
+        return value * (1 + float(generator.choice([-1, 1])) * 10 ** float(generator.uniform(-13, -1)))
+    return value * 2 ** float(generator.uniform(-3, 3)) if way < 0.6 else float(generator.random())
+
+
+def _some_round(generator: np.random.Generator, plan: Record) -> Record:
+    found: Record = plan["rounds"][_place(generator, plan["rounds"])]
+    return found
+
+
+def _alter_stake(name: str) -> Callable[[np.random.Generator, Record], None]:
+    def alter(generator: np.random.Generator, plan: Record) -> None:
+        values = _some_round(generator, plan)[name]
+        grid = [0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.999999]
+        everywhere = generator.random() < 0.3
+        for i in range(len(values)) if everywhere else [_place(generator, values)]:
+            if name == "gamma" and generator.random() < 0.6:
+                values[i] = float(generator.choice(grid))
+            else:
+                values[i] = min(max(_near(generator, values[i]), 1e-9), 1 - 1e-9)
+
+    return alter
+
+
+def _alter_weight(generator: np.random.Generator, plan: Record) -> None:
+    values = _some_round(generator, plan)["w"]
+    i = _place(generator, values)
+    values[i] = int(generator.choice([values[i] + 1, values[i] - 1, 2**32, 2**53, 2**63 // 100, 1, values[i] // 2]))
+
+
+def _alter_score(generator: np.random.Generator, plan: Record) -> None:
+    one = plan["strata"][_place(generator, plan["strata"])]
+    one["p0"] = min(max(_near(generator, one["p0"]), 0.0), 1.0)
+
+
+def _alter_shares(name: str) -> Callable[[np.random.Generator, Record], None]:
+    def alter(generator: np.random.Generator, plan: Record) -> None:
+        digits = 10 ** int(generator.integers(1, 11))
+        plan[name] = f"{int(generator.integers(digits // 2, digits))}/{digits}"
+
+    return alter
+
+
+def _alter_cost(generator: np.random.Generator, plan: Record) -> None:
+    plan["flag_cost"] = abs(_near(generator, plan["flag_cost"]))
+
+
+def _alter_budget(generator: np.random.Generator, plan: Record) -> None:
+    plan["budget"] = None if generator.random() < 0.3 else int(generator.integers(1, 200))
+
+
+def _alter_aim(generator: np.random.Generator, plan: Record) -> None:
+    plan["aim"] = str(generator.choice(["certificate", "estimate"]))
+
+
+def _alter_sizes(generator: np.random.Generator, plan: Record) -> None:
+    """Cut a round short, or give its last items to the next one."""
+    i = _place(generator, plan["rounds"])
+    cut = int(generator.integers(0, len(plan["rounds"][i]["tasks"]) + 1))
+    for name in ("tasks", "answers"):
+        moved = plan["rounds"][i][name][cut:]
+        del plan["rounds"][i][name][cut:]
+        if i + 1 < len(plan["rounds"]) and generator.random() < 0.5:
+            plan["rounds"][i + 1][name][:0] = moved
+
+
+def _alter_gold(generator: np.random.Generator, plan: Record) -> None:
+    del generator
+    plan["gold"] = plan["gold"][:-1]
+
+
+def _alter_rounds(generator: np.random.Generator, plan: Record) -> None:
+    """Drop a round, write one twice, or let two change places."""
+    rounds, i = plan["rounds"], _place(generator, plan["rounds"])
+    way = generator.random()
+    if way < 0.4:
+        del rounds[i]
+    elif way < 0.7:
+        rounds.insert(i, copy.deepcopy(rounds[i]))
+    else:
+        j = _place(generator, rounds)
+        rounds[i], rounds[j] = rounds[j], rounds[i]
+
+
+_ALTERATIONS: dict[str, Callable[[np.random.Generator, Record], None]] = {
+    "gamma": _alter_stake("gamma"), "v": _alter_stake("v"), "w": _alter_weight, "p0": _alter_score,
+    "target": _alter_shares("target"), "confidence": _alter_shares("confidence"), "flag_cost": _alter_cost,
+    "budget": _alter_budget, "aim": _alter_aim, "sizes": _alter_sizes, "gold": _alter_gold, "round": _alter_rounds,
+}  # fmt: skip
+
+
+def executed(honest: Honest, generator: np.random.Generator, kind: str) -> str:
+    """What became of one altered plan: refused, accepted, or certify_more."""
+    plan = json.loads(honest.text)
+    _ALTERATIONS[kind](generator, plan)
+    for other in generator.choice(list(_ALTERATIONS), int(generator.integers(0, 3))).tolist():
+        if plan["rounds"]:
+            _ALTERATIONS[other](generator, plan)
+    try:
+        altered = Audit.from_json(json.dumps(plan))
+        refused = bool(verify(altered, altered.certificate()))
+    except (InputError, ParameterError):
+        refused = True
+    if refused:
+        return "refused"
+    return "certify_more" if altered.certified < honest.certifies(plan) else "accepted"
+
+
+def fuzzed(n: int, seed: int, n_plans: int = 40) -> dict[str, Counter[str]]:
+    """What became of ``n`` altered plans, by what was altered first."""
+    generator = np.random.default_rng(seed)
+    plans = [Honest(seed * n_plans + number) for number in range(n_plans)]
+    plans = [plan for plan in plans if plan.n_rounds]
+    found = {kind: Counter[str]() for kind in _ALTERATIONS}
+    for number in range(n):
+        kind = list(_ALTERATIONS)[number % len(_ALTERATIONS)]
+        found[kind][executed(plans[_place(generator, plans)], generator, kind)] += 1
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--executions", type=int, default=50_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    begin = time.process_time()
+    found = fuzzed(options.executions, options.seed)
+    seconds = time.process_time() - begin
+    rows = [
+        {"altered": kind, "executions": sum(counts.values()),
+         **{name: counts[name] for name in ("refused", "accepted", "certify_more")}}
+        for kind, counts in found.items()
+    ]  # fmt: skip
+    for row in rows:
+        print(row)
+    print(f"{options.executions / seconds:.0f} executions a second")
+    print(evidence.write("plan_fuzz", rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Locks on files. A lock goes when its process does, however it ends: no stale file can lock anybody out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from rarevote.errors import InputError
+from rarevote.io.write.atomic import MARK, cannot_write
+
+_PATIENCE = 60.0  # seconds; what is done under the lock takes a few milliseconds
+_PAUSE = 0.005
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """For one writer of a file at a time: between looking at it and replacing it nobody else writes it.
+
+    A file that is replaced cannot be locked itself, so that a hidden one beside it is, for as long as this takes.
+
+    Raises:
+        InputError: the folder cannot be written to, or somebody else holds the lock for a minute.
+    """
+    beside = path.with_name(f".{path.name[:32]}{MARK}lock")
+    handle = _held(beside, path)
+    try:
+        yield
+    finally:
+        _let_go(handle, beside)
+
+
+def _held(beside: Path, path: Path) -> IO[bytes]:
+    """The lock file, open and locked; where the file system knows no locks, open."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            handle = beside.open("a+b")
+        except PermissionError as error:
+            if sys.platform != "win32" or time.monotonic() > until:  # where a file that is being removed is denied
+                raise cannot_write(path, error) from None
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        else:
+            locked = lock(handle)
+            if locked is None or (locked and _is_at(handle, beside)):
+                return handle
+            handle.close()
+        if time.monotonic() > until:
+            raise InputError(f"{path}: another process has been writing it for {_PATIENCE:.0f} seconds; try again")
+        time.sleep(_PAUSE)
+
+
+def _is_at(handle: IO[bytes], path: Path) -> bool:
+    """Whether the name is still that of the open file."""
+    try:
+        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
+    except OSError:
+        return False
+
+
+def _let_go(handle: IO[bytes], beside: Path) -> None:
+    if sys.platform == "win32":  # which removes no file that is open, by whomever
+        unlock(handle)
+        handle.close()
+        with suppress(OSError):
+            beside.unlink()
+        return
+    # Removed while it is held: who opened it meanwhile finds that the name is no longer this file's.
+    with suppress(OSError):
+        beside.unlink()
+    handle.close()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # Windows locks bytes and keeps others from reading them: one far behind the end.
+    _LOCKED_BYTE = 2**40
+
+    def lock(handle: IO[bytes]) -> bool | None:
+        """Lock an open file without waiting: False if another process has it."""
+        handle.seek(_LOCKED_BYTE)
+        try:
+            msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def unlock(handle: IO[bytes]) -> None:
+        """Give the lock back."""
+        handle.seek(_LOCKED_BYTE)
+        with suppress(OSError):
+            msvcrt.locking(handle.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def lock(handle: IO[bytes]) -> bool | None:
+        """Lock an open file without waiting: False if another process has it, None if there are no locks here."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return None
+        return True
+
+    def unlock(handle: IO[bytes]) -> None:
+        """Give the lock back."""
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
