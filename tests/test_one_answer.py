@@ -11,6 +11,8 @@ import csv
 import json
 import math
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -372,7 +374,12 @@ def test_report(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     from rarevote.page import report
 
     build = report.build_page
-    monkeypatch.setattr(report, "build_page", lambda found, *more: seen.append(found) or build(found, *more))
+
+    def watched(found: Diagnosis, *more: Any) -> str:
+        seen.append(found)
+        return build(found, *more)
+
+    monkeypatch.setattr(report, "build_page", watched)
     page = case.folder / "page.html"
     done = rarevote("report", *case.reads, "-o", page, "--json")
     (found,) = seen
@@ -566,3 +573,48 @@ def test_the_page_is_about_the_class_that_was_named(tmp_path: Path) -> None:
     path = long_table(rows, tmp_path / "labels.csv")
     done = rarevote("report", path, "-o", tmp_path / "p.html", "--rare", "c", "--json")
     assert "“c”" in json.loads(done.stdout)["headline"]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the same in processes of their own, and on dask
+
+
+@pytest.mark.prove
+def test_in_a_process_of_its_own(case: Case) -> None:
+    out = case.folder / "process.parquet"
+    words = [sys.executable, "-m", "rarevote", "aggregate", *case.reads, "-o", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    check_table(case, table_of(out))
+    explained = subprocess.run(
+        [sys.executable, "-m", "rarevote", "explain", *case.reads, "--task", case.tasks[0], "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (one,) = json.loads(explained.stdout)
+    np.testing.assert_allclose([one["p"][name] for name in case.classes], case.p[0], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.prove
+def test_on_dask(case: Case) -> None:
+    """The votes, the gold and the labels of a long table; on dask, only items with votes have rows."""
+    path = case.files[0]
+    if not case.fitted.method.capabilities.dask or path.name not in ("labels.csv", "labels.parquet"):
+        pytest.skip("not a method, or not a file, for dask")
+    folder = case.folder / "dask"
+    gold = case.words[case.words.index("--gold") :][:2] if "--gold" in case.words else ()
+    words = ["aggregate", str(path), *gold, "--method", case.method, "--engine", "dask", "-o", str(folder), "--json"]
+    done = subprocess.run([sys.executable, "-m", "rarevote", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    parts = [table_of(one) for one in sorted((folder / "tasks").glob("*.parquet"))]
+    table = {name: [value for part in parts for value in part[name]] for name in parts[0]}
+    n = case.fitted.annotations.n_tasks
+    order = np.argsort([case.tasks.index(str(task)) for task in table["task"]])
+    check_table(case, {name: [column[i] for i in order] for name, column in table.items()}, n)
+    summary = json.loads(done.stdout)
+    assert summary["cannot_answer"] == case.result.cannot_answer
+    if n == len(case.tasks):
+        check_expectations(case, summary["decision"])
+    for name in case.classes:
+        assert summary["classes"][name]["tasks"] == case.labels.count(name)

@@ -442,9 +442,19 @@ def _labelled(
         "decided_by": decided.words,
         "n_guarded": decided.n_guarded,
         "cannot_answer": decided.cannot_answer,
-        "warnings": [note.words for note in decided.notes],
+        "warnings": [note.words for note in decided.notes] + _left_out(crowd),
         "decision": decision_figures(decision),
     }
+
+
+def _left_out(crowd: StagedCrowd) -> list[str]:
+    """What to know of rows that are not votes."""
+    if not crowd.n_dropped:
+        return []
+    return [
+        f"{crowd.n_dropped:,} rows are not votes (abstentions, missing values or repeated pairs): on dask, an item "
+        "that only such rows name has no row in the result"
+    ]
 
 
 # Of a crowd that is elsewhere: no probabilities, no means, no gold.

@@ -24,7 +24,7 @@ from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, column_sums, 
 from rarevote.decide.decider import CrowdSums, Decider, Deciding, Labelled
 from rarevote.decide.decision import DecisionCounts, confidence_of
 from rarevote.decide.probabilities import Calibrator, Probabilities, certain, reweighted
-from rarevote.decide.rules import ItemBatch
+from rarevote.decide.rules import ABSTAINED, ItemBatch
 from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
@@ -344,7 +344,7 @@ class Reported:
         if self.wanted is not None:
             p = reweighted(p, self.mean, self.wanted)
         p = certain(p, gold)
-        own = np.empty(0, dtype=np.int64)
+        own = np.full(state.n_tasks, ABSTAINED)
         if self.own_from_posterior:
             own = first_of_best(posterior) if self.chooser is None else self.chooser.codes(posterior, votes)
         return ItemBatch(p, votes(), own, gold, p)

@@ -33,7 +33,7 @@ from rarevote.decide.guards import (
 )
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
-from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, Rule, TheVotes
+from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -200,10 +200,9 @@ class Deciding:
 
     def with_own(self, part: ItemBatch) -> ItemBatch:
         """The items with the method's own labels, where these follow from the probabilities."""
-        if len(part.own) or not len(part.p):
+        if self.own == OwnLabels():
             return part
-        own, _ = Decider(self.own, self.shares).codes(part._replace(own=np.full(len(part.p), ABSTAINED)))
-        return part._replace(own=own)
+        return part._replace(own=Decider(self.own, self.shares).codes(part)[0])
 
     def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
         """What these items tell; see :meth:`VoteSurvey.of`."""
@@ -352,9 +351,9 @@ def decide_crowd(
     votes = crowd.votes()
     if n > n_tasks:
         votes = np.concatenate([votes, np.zeros((n - n_tasks, crowd.n_classes))])
-    own_labels = np.empty(0, dtype=np.int64)
+    own_labels = np.full(n, ABSTAINED)
     if own_codes is not None:
-        own_labels = np.concatenate([own_codes, np.full(n - n_tasks, ABSTAINED)]) if n > n_tasks else own_codes
+        own_labels[:n_tasks] = own_codes
     deciding = Deciding(
         rule,
         own,

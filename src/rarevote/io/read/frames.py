@@ -11,6 +11,7 @@ from typing import Any, Literal
 from rarevote.crowd.annotations import Annotations, Encoded
 from rarevote.crowd.encoding import check_same_index, check_same_length, decode_column, distinct_names
 from rarevote.crowd.names import name_key
+from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, RarevoteError, shown
 from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns
 from rarevote.io.read.series import encode_series, encode_values
@@ -64,8 +65,9 @@ def read_annotations(
     if isinstance(data, list):
         data = _columns_of(data)
     if wide:
-        long, kind = _unpivoted(data, columns)
-        return Annotations.from_arrays(*(long[role] for role in ALIASES), **policies), Origin(kind)
+        long, tasks, kind = _unpivoted(data, columns)
+        votes = Annotations.from_arrays(*(long[role] for role in ALIASES), **policies)
+        return with_items(votes, tasks), Origin(kind)
     if isinstance(data, Mapping):
         chosen = find_columns(list(data), columns, where="the data")
         given = {role: data[name] for role, name in chosen.items()}
@@ -96,8 +98,11 @@ def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
     return dict(zip(ALIASES, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, list[Any]], Kind]:
-    """A wide frame or mapping as columns task, worker and label, and its kind; a missing cell is no vote."""
+def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, list[Any]], list[Any], Kind]:
+    """A wide frame or mapping as columns task, worker and label, all its tasks, and its kind.
+
+    A missing cell is no vote; a task in whose row all are missing is one without votes.
+    """
     kind: Kind = "table"
     if isinstance(data, Mapping):
         table = {name: _values(column, _titled(name)) for name, column in data.items()}
@@ -115,7 +120,8 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
         for row, label in enumerate(labels)
         if label is not None
     ]
-    return {role: [row[place] for row in rows] for place, role in enumerate(ALIASES)}, kind
+    tasks = [name for name in table[task] if name is not None]
+    return {role: [row[place] for row in rows] for place, role in enumerate(ALIASES)}, tasks, kind
 
 
 def _values(column: Any, what: str) -> list[Any]:
