@@ -75,8 +75,12 @@ def test_pages_that_cannot_be_written(labels: Path, tmp_path: Path) -> None:
     folder.mkdir()
     assert "is a folder" in failure(labels, "-o", folder)
     folder.rmdir()
-    assert "is a file" in failure(labels, "-o", tmp_path / "page.html", "--charts", labels)
+    assert "is the input" in failure(labels, "-o", tmp_path / "page.html", "--charts", labels, code=2)
     assert "cannot be written" in failure(labels, "-o", tmp_path / "page.html", "--charts", labels / "below")
+    other = tmp_path / "other"
+    other.touch()
+    assert "is a file" in failure(labels, "-o", tmp_path / "page.html", "--charts", other)
+    other.unlink()
     assert sorted(tmp_path.iterdir()) == before, "nothing half-written"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# For the head and the body of a request together; counted anew for each request of a connection.
+# For the head and the body of a request together; each request of a connection has as long.
 SECONDS_FOR_A_REQUEST = 10.0
 
 
