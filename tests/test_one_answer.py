@@ -261,10 +261,8 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(autouse=True)
 def _few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
     """``check`` casts the votes again many times, which no probability depends on."""
-    monkeypatch.setattr(check_module, "N_REPLICATES", 3)
-    monkeypatch.setattr(
-        check_module.check_fit, "__kwdefaults__", {**check_module.check_fit.__kwdefaults__, "n_replicates": 3}
-    )
+    defaults = dict(check_module.check_fit.__kwdefaults__ or {}, n_replicates=3)
+    monkeypatch.setattr(check_module.check_fit, "__kwdefaults__", defaults)
 
 
 def table_of(path: Path) -> dict[str, list[Any]]:

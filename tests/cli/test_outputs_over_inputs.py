@@ -22,7 +22,7 @@ from rarevote.example import example_files
 from tests.cli.test_cli_help import COMMANDS
 from tests.command import rarevote, run_command
 
-READING = {"labels"}
+READING = {"labels", "items"}
 FIT = {*READING, "gold", "settings"}
 
 # Verb: its inputs and its outputs, by the name of the parameter.
