@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rarevote.simulate.juries import simulate_jury as simulate_jury
     from rarevote.study.datasets import load_dataset as load_dataset
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values()} | {
     "Annotations": "crowd.annotations",
