@@ -114,7 +114,7 @@ def measures(model: Any, truth: dict[Any, Any]) -> dict[str, float]:
     items = [number for number, name in enumerate(names) if name in truth]
     true = [truth[names[number]] for number in items]
     codes = np.array([classes.index(label) for label in true])
-    p = getattr(model, "reported_", model.posterior_)[items]
+    p = model.published[items]
     found = score(true, [classes[code] for code in model.label_codes()[items]])
     rare = classes.index(found.minority_class)
     return {

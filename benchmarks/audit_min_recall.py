@@ -4,7 +4,7 @@
 
 Writes docs/evidence/audit_min_recall.csv, a row per crowd: a target of 0.9 as `--min-recall --gold-is-random` has it.
 `gold` random items are known, as many as the audits of docs/evidence/audit.csv reviewed on average; they vouch for the
-probabilities, which are sampled once without them. `promised` is the share of runs in which the target is promised,
+probabilities of a fit without them. `promised` is the share of runs in which the target is promised,
 `kept` the share of these in which the labels have that recall, `kept_of_all` that of all runs; `flags_left` the items
 flagged that are not known. Such a promise is made with 80% confidence, a certificate with 95%.
 """
@@ -19,12 +19,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from rarevote.meaning.decide import decide
 
 import rarevote
 from benchmarks import evidence
 from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import rarest, real_sets, real_votes
+from rarevote.decide.decider import decide_crowd
+from rarevote.decide.probabilities import certain
+from rarevote.decide.rules import OwnLabels, rule_of
 
 
 def runs(slug: str, n_gold: int, n_runs: int) -> list[Row]:
@@ -34,13 +36,23 @@ def runs(slug: str, n_gold: int, n_runs: int) -> list[Row]:
     rare = classes.index(rarest(votes, truth))
     codes = np.array([classes.index(truth[task]) if task in truth else -1 for task in votes.tasks.tolist()], np.int32)
     known, positive = np.flatnonzero(codes >= 0), codes == rare
-    sampled = rarevote.fit(votes, rarevote.CCRasch(n_jobs=1)).calibrate()
+    fitted = rarevote.fit(votes, rarevote.CCRasch(n_jobs=1))
+    blind, rule = fitted.reported, rule_of(min_recall={classes[rare]: float(TARGET)}, random_gold=True)
     found = []
     for seed in range(n_runs):
         gold = np.full(len(codes), -1, dtype=np.int32)
         chosen = np.random.default_rng([seed, 5]).choice(known, n_gold, replace=False)
         gold[chosen] = codes[chosen]
-        decision = decide(replace(sampled, gold=gold), min_recall={classes[rare]: float(TARGET)}, random_gold=True)
+        decision = decide_crowd(
+            votes,
+            replace(blind, p=certain(blind.p, gold), gold=gold, blind=blind.p),
+            rule,
+            own=OwnLabels(),
+            own_codes=fitted.method.label_codes(),
+            rare=fitted.rare,
+            method="cc-rasch",
+            default_method="anchored-rasch",
+        )
         assert decision.target is not None
         flagged = decision.codes == rare
         found.append(
