@@ -40,7 +40,7 @@ def runs(slug: str, n_gold: int, n_runs: int) -> list[Row]:
     blind, rule = fitted.reported, rule_of(min_recall={classes[rare]: float(TARGET)}, random_gold=True)
     found = []
     for seed in range(n_runs):
-        gold = np.full(len(codes), -1, dtype=np.int32)
+        gold = np.full(len(codes), -1, dtype=np.int64)
         chosen = np.random.default_rng([seed, 5]).choice(known, n_gold, replace=False)
         gold[chosen] = codes[chosen]
         decision = decide_crowd(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import rarevote
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
+from rarevote.meaning.sampled import sample_crowd
 from rarevote.simulate.crowds import simulate_crowd
 
 Score = Literal["sampled", "posterior", "reported"]
@@ -61,7 +62,7 @@ def rarest(votes: Annotations, truth: dict[str, str]) -> str:
 
 def _score(votes: Annotations, score: Score, column: int) -> Floats:
     if score == "sampled":
-        posterior = rarevote.fit(votes, rarevote.CCRasch(n_jobs=1)).calibrate().posterior
+        posterior = sample_crowd(votes, np.full(votes.n_tasks, -1)).score
     else:
         fitted = rarevote.fit(votes)
         posterior = fitted.method.posterior_ if score == "posterior" else fitted.probabilities

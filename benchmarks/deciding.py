@@ -37,8 +37,8 @@ def row_of(what: str, data: Any, truth: Any) -> dict[str, Any]:
     result = fitted.decide()
     end = time.perf_counter()
     known: Mapping[Any, Any] = fitted.crowd.known(truth)
-    flagged = result.codes == fitted.rare
-    true = [known[task] == fitted.rare_name for task in result.tasks[flagged].tolist() if task in known]
+    flagged = result.codes == fitted.rare.code
+    true = [known[task] == fitted.rare.name for task in result.tasks[flagged].tolist() if task in known]
     row = {
         "what": what,
         "method": DEFAULT_METHOD,
@@ -58,7 +58,7 @@ def row_of(what: str, data: Any, truth: Any) -> dict[str, Any]:
 def agreement(fitted: rarevote.Fitted) -> float:
     """Agreement on the class that matters beyond chance: Fleiss' kappa of one category."""
     votes = fitted.annotations.votes()
-    mine, total = votes[:, fitted.rare], votes.sum(axis=1)
+    mine, total = votes[:, fitted.rare.code], votes.sum(axis=1)
     share = mine.sum() / total.sum()
     joined = (mine * (mine - 1)).sum() / (mine * (total - 1)).sum()
     return float((joined - share) / (1 - share))

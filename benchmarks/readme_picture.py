@@ -31,7 +31,7 @@ def figures() -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
         is_rare = np.array([truth[task] == RARE for task in result.tasks.tolist()])
         flagged = result.labels == RARE
         points.append({"method": title, "flagged": int(flagged.sum()), "found": int((flagged & is_rare).sum())})
-    order = np.argsort(-result.fitted.probabilities[:, result.fitted.rare], kind="stable")
+    order = np.argsort(-result.fitted.probabilities[:, result.fitted.rare.code], kind="stable")
     found = np.concatenate([[0], is_rare[order].cumsum()])[: _MAX_FLAGGED + 1]
     curve = [{"flagged": number, "found": int(count)} for number, count in enumerate(found)]
     return curve, points, int(is_rare.sum())
