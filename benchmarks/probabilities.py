@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import rarevote
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
-from rarevote.errors import InputError
+from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.meaning.ranking import calibration_error, log_loss_of
 from rarevote.methods.registry import METHODS
@@ -45,7 +45,7 @@ def rows_of(slug: str) -> list[Row]:
     for name in NAMES:
         try:
             fitted = rarevote.fit(crowd, name, use_gold=False)
-        except InputError:
+        except (InputError, ParameterError):
             continue  # two classes only
         loss, error = figures(fitted.probabilities[items], known[items])
         posterior_loss, posterior_error = figures(fitted.method.posterior_[items], known[items])
