@@ -87,6 +87,18 @@ def quality_table() -> str:
     return table(["", *columns.values()], [[f"`{row['method']}`", *(row[name] for name in columns)] for row in means])
 
 
+def probabilities_table() -> str:
+    """What the reported probability and the posterior are worth on the real datasets, by method."""
+    columns = {
+        "log_loss": "log loss of `p`",
+        "calibration_error": "calibration error of `p`",
+        "posterior_log_loss": "log loss of the posterior",
+        "posterior_calibration_error": "calibration error of the posterior",
+    }
+    means = [row for row in rows_of("probabilities") if row["dataset"].startswith("mean")]
+    return table(["", *columns.values()], [[f"`{row['method']}`", *(row[name] for name in columns)] for row in means])
+
+
 def size_table() -> str:
     """What a plain installation takes, largest parts first."""
     return table(["part", "MB"], [[row["part"], row["mb"]] for row in rows_of("install_size")])
@@ -111,6 +123,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
         "large": large_table,
         "passes": passes_table,
         "quality": quality_table,
+        "probabilities": probabilities_table,
         "evidence": evidence_table,
     },
     "install-size.md": {"size": size_table},

@@ -7,25 +7,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from pathlib import Path
+from statistics import median
 
 from benchmarks import pages
+from benchmarks.decisions import BUDGETS, ORDERS, kinds, left
 from benchmarks.evidence import EVIDENCE, REPOSITORY
 
 HOWTO = REPOSITORY / "docs" / "howto"
-KINDS = [("7", "3000"), ("30", "6000"), ("30", "12000")]  # imbalance and tasks
-BUDGETS = ("0.01", "0.02", "0.05", "0.1")
-
-Figures = dict[tuple[str, str, str, str, str], float]  # by crowd, imbalance, tasks, gold, figure
-
-
-def figures(path: Path) -> tuple[Figures, dict[str, int]]:
-    """All figures, and how many real crowds there are among them."""
-    with path.open(newline="", encoding="utf-8") as handle:
-        rows = list(csv.DictReader(handle))
-    keys = ("crowd", "imbalance", "tasks", "gold", "figure")
-    crowds = {row["crowd"]: int(row["crowds"]) for row in rows}
-    return {tuple(row[key] for key in keys): float(row["value"]) for row in rows}, crowds  # type: ignore[misc]
 
 
 def _evidence(name: str) -> list[dict[str, str]]:
@@ -33,11 +21,7 @@ def _evidence(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def _titles(imbalance: str, tasks: str) -> list[str]:
-    return [imbalance, f"{int(tasks):,}".replace(",", " ")]
-
-
-def interval_table(found: Figures, crowds: dict[str, int]) -> str:
+def interval_table() -> str:
     """On how many datasets the intervals of what to expect held the truth, before and after."""
     rows = []
     for row in _evidence("expectations"):
@@ -45,11 +29,11 @@ def interval_table(found: Figures, crowds: dict[str, int]) -> str:
             of = row["dataset"].removeprefix("sum of ")
             counts = [f"{row[name]} of {of}" for name in ("before_covers", "after_covers", "told")]
             rows.append([f"`{row['method']}`", row["figure"], *counts])
-    head = ["labels of", "figure", "independent errors", "shared errors", "told"]
+    head = ["labels of", "figure", "independent errors", "shared errors", "interval says something"]
     return pages.table(head, rows)
 
 
-def promise_text(found: Figures, crowds: dict[str, int]) -> str:
+def promise_text() -> str:
     """How often random gold promised, and kept it."""
     rows = _evidence("promises")
     made = [row for row in rows if int(row["promised"])]
@@ -65,36 +49,28 @@ def promise_text(found: Figures, crowds: dict[str, int]) -> str:
     )
 
 
-def cost_table(found: Figures, crowds: dict[str, int]) -> str:
-    """Realised cost of the method's labels and of the decisions."""
+def cost_table() -> str:
+    """Realised cost of decisions by cost over that of the default's own labels."""
     rows = []
-    for imbalance, tasks in KINDS:
-        key = ("default", imbalance, tasks, "0")
-        argmax, decided = (found[*key, f"cost 1:20: mean realised cost, {name}"] for name in ("argmax", "costs"))
-        better = found[*key, "cost 1:20: least expected cost below the method's labels"]
-        rows.append(
-            [*_titles(imbalance, tasks), f"{argmax:.0f}", f"{decided:.0f}", f"{decided / argmax:.2f}", f"{better:.0f}"]
-        )
-    return pages.table(["imbalance", "tasks", "method's labels", "decisions", "ratio", "lower in (of 100)"], rows)
+    for kind, own in kinds(_evidence("decisions")).items():
+        cells = [kind, str(n_crowds := sum(int(row["crowds"]) for row in own))]
+        for name in ("least_cost", "shares_given"):
+            ratio = median(float(row[name]) / float(row["own"]) for row in own)
+            cells += [f"{ratio:.2f}", f"{sum(int(row[f'lower_{name}']) for row in own)} of {n_crowds}"]
+        rows.append(cells)
+    return pages.table(["crowds", "number", "cost ratio", "lower in", "ratio, class shares given", "lower in"], rows)
 
 
-def review_table(found: Figures, crowds: dict[str, int]) -> str:
-    """Realised cost after a review, by how the items were chosen."""
+def review_table() -> str:
+    """The part of the cost that a review leaves, by how the items were chosen."""
     rows = []
-    for imbalance, tasks in KINDS:
+    for kind, own in kinds(_evidence("decisions")).items():
         for budget in BUDGETS:
-            key = ("default", imbalance, tasks, "0")
-            costs = [
-                f"{found[*key, f'cost 1:20: mean realised cost, review_{order}_{budget}']:.0f}"
-                for order in ("gain", "lowest_confidence", "random")
-            ]
-            rows.append([*_titles(imbalance, tasks), f"{float(budget):.0%}", *costs])
-    head = ["imbalance", "tasks", "reviewed", "`--max-review`", "lowest confidence", "at random"]
-    return pages.table(head, rows)
+            rows.append([kind, f"{budget:.0%}", *(f"{left(own, order, budget):.1%}" for order in ORDERS)])
+    return pages.table(["crowds", "reviewed", "`--max-review`", "the least certain", "at random"], rows)
 
 
-Render = Callable[[Figures, dict[str, int]], str]
-BLOCKS: dict[str, dict[str, Render]] = {
+BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "recall-targets.md": {"intervals": interval_table, "promises": promise_text},
     "costs.md": {"costs": cost_table},
     "review-loop.md": {"review": review_table},
@@ -103,9 +79,8 @@ BLOCKS: dict[str, dict[str, Render]] = {
 
 def filled(page: str) -> str:
     """A how-to with its figures as the evidence has them."""
-    found = figures(EVIDENCE / "decisions.csv")
     text = (HOWTO / page).read_text(encoding="utf-8")
-    return pages.filled(text, {name: render(*found) for name, render in BLOCKS[page].items()}, page)
+    return pages.filled(text, {name: render() for name, render in BLOCKS[page].items()}, page)
 
 
 def main() -> None:

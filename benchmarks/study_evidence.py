@@ -277,8 +277,9 @@ def _limits(means: dict[str, Row], paired: list[Row], ablation: list[Row]) -> li
         f"{mean('glad', 'average_precision')}",
         f"({against('glad', 'average_precision')}). With one balanced rule for all methods, balanced accuracy is",
         f"{_with_one_rule(ablation)}.",
-        f"Its posterior is no probability: log loss {mean('cc-rasch', 'log_loss')}, calibration error "
-        f"{mean('cc-rasch', 'ece')}; `--calibrate` is for that.",
+        f"Its posterior is too sure: log loss {mean('cc-rasch', 'log_loss')}, calibration error "
+        f"{mean('cc-rasch', 'ece')}. Results show a calibrated probability instead, for this and every method",
+        "([one probability](docs/how-it-works.md#one-probability)).",
     ]
 
 

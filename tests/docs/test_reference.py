@@ -22,8 +22,7 @@ NAMED = {
 }
 # Packages whose `__all__` is for users, beside the package itself.
 PUBLIC = [
-    "api", "calibrate", "cluster", "decide", "example", "explain", "io.platforms", "meaning.audit", "meaning.diagnose",
-    "report", "review", "simulate",
+    "api", "cluster", "deprecated", "example", "io.platforms", "meaning.audit", "meaning.diagnose", "simulate",
 ]  # fmt: skip
 
 
