@@ -616,3 +616,45 @@ def test_on_dask(case: Case) -> None:
         check_expectations(case, summary["decision"])
     for name in case.classes:
         assert summary["classes"][name]["tasks"] == case.labels.count(name)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# ranking, and names of version 0.2
+
+
+@pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "glad", "mace", "cc-rasch", "majority-vote", "wawa"])
+def test_of_two_classes_p_ranks_items_as_the_method_does_but_for_the_number_of_votes(method: str) -> None:
+    fitted = rv.fit(simulated(300, 2, 4, 16), method)
+    n_votes = np.diff(fitted.annotations.task_ptr)
+    p, q = fitted.probabilities[:, 1], fitted.method.posterior_[:, 1]
+    for number in np.unique(n_votes):
+        mine = np.flatnonzero((n_votes == number) & (q > 1e-11) & (q < 1 - 1e-11))
+        order = mine[np.argsort(q[mine], kind="stable")]
+        assert (np.diff(p[order]) >= -1e-12).all()
+
+
+def test_names_of_0_2_warn_and_give_the_guarded_answer() -> None:
+    from rarevote.calibrate import calibrated
+    from rarevote.decide import decide
+    from rarevote.explain import explain
+    from rarevote.review import plan_review
+
+    fitted = rv.fit(simulated(120, 4, 2, 17), "dawid-skene")
+    wanted = fitted.decide()
+    with pytest.warns(DeprecationWarning, match="use Fitted.probabilities") as found:
+        old = fitted.calibrate()
+    assert found[0].filename == __file__
+    np.testing.assert_array_equal(old.posterior, fitted.probabilities)
+    with pytest.warns(DeprecationWarning, match=r"use Fitted.decide\(\)"):
+        assert decide(old).codes.tolist() == wanted.codes.tolist()
+    voted = fitted.annotations.votes() > 0
+    with pytest.warns(DeprecationWarning, match="0.4"):
+        by_cost = decide(old, costs=1 - np.eye(4)).codes
+    assert voted[np.arange(len(by_cost)), by_cost].all()
+    with pytest.warns(DeprecationWarning, match=r"use Result.review\(\)"):
+        listed = plan_review(old, wanted.decision, fitted.annotations, max_review=4)
+    assert listed == wanted.review(4)
+    with pytest.warns(DeprecationWarning, match=r"Result.explain\(\)"):
+        assert explain(fitted.method, "t0003").label == wanted.explain("t0003").label
+    with pytest.raises(rv.errors.ParameterError, match=r"rarevote.fit\(votes, method\).probabilities"):
+        calibrated(fitted.method.posterior_)

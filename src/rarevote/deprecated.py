@@ -37,8 +37,10 @@ __all__ = [
 ]
 
 
-def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is deprecated and goes with version 0.4: use {new}", DeprecationWarning, stacklevel=3)
+def _warn(old: str, new: str, *, further: int = 0) -> None:
+    """Warn where the user called; ``further`` counts calls of ours between."""
+    message = f"{old} is deprecated and goes with version 0.4: use {new}"
+    warnings.warn(message, DeprecationWarning, stacklevel=3 + further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class CalibratedPosterior:
 def calibrate(fitted: Fitted, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
     """See :attr:`rarevote.Fitted.probabilities`, and :attr:`rarevote.Result.decision` for class shares."""
     del sampled
-    _warn("Fitted.calibrate()", "Fitted.probabilities, and Result.expect() for class shares with intervals")
+    _warn("Fitted.calibrate()", "Fitted.probabilities, and Result.expect() for class shares with intervals", further=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = fitted.decide(prevalence=prevalence)

@@ -33,7 +33,7 @@ from rarevote.cli.options.fit import (
     check_engine,
 )
 from rarevote.cli.show import aligned, decision_words, fitting, review_words, say, share, told_classes
-from rarevote.crowd.words import listed, percent
+from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.base import ALL
@@ -279,7 +279,7 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     say(f"decided by {summary['decided_by']}")
     if summary["n_guarded"]:
         say(
-            f"{summary['n_guarded']:,} tasks: the top label had no votes, so the best voted label was used "
+            f"{counted(summary['n_guarded'], 'task')}: the top label had no votes, so the best voted label was used "
             "(--allow-unvoted lifts that)"
         )
     if verbose:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     # ``from rarevote.decide import decide`` was a road of version 0.2; it is deprecated and warns.
     if name in ("Decision", "decide"):
         return getattr(import_module("rarevote.deprecated"), name)
