@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import rare_class
+from rarevote.crowd.rare import RareClass
 from rarevote.errors import ParameterError
 from tests.command import rarevote
 
@@ -17,17 +17,30 @@ def crowd(labels: list[object], **options: object) -> Annotations:
     return Annotations.from_arrays(list(range(len(labels))), ["ann"] * len(labels), labels, **options)  # type: ignore[arg-type]
 
 
+def rare_of(votes: Annotations, wanted: object = None) -> RareClass:
+    return RareClass.of(votes.classes, votes.class_votes, wanted)
+
+
 def test_the_fewest_votes_decide() -> None:
-    assert rare_class(crowd(["a", "b", "b", "c", "c"])) == 0
-    assert rare_class(crowd(["a", "a", "b", "c", "c", "b"])) == 0, "the first on a tie"
-    assert rare_class(crowd(["a", "a", "b"], classes=["z"])) == 1, "never a class without votes"
+    assert rare_of(crowd(["a", "b", "b", "c", "c"])) == RareClass((0,), "a", named=False, is_rare=True)
+    assert rare_of(crowd(["a", "a", "b", "c", "c", "b"])).code == 0, "the first on a tie"
+    assert rare_of(crowd(["a", "a", "b"], classes=["z"])).code == 1, "never a class without votes"
 
 
 def test_a_name_decides() -> None:
-    assert rare_class(crowd([0, 1, 1]), "1") == 1
-    assert rare_class(crowd([0, 1, 1]), 1) == 1
-    with pytest.raises(ParameterError, match="rare: no class is called 'x'; the classes are 0, 1"):
-        rare_class(crowd([0, 1, 1]), "x")
+    assert rare_of(crowd([0, 1, 1]), "1") == RareClass((1,), 1, named=True)
+    assert rare_of(crowd([0, 1, 1]), 1).codes == (1,)
+    assert rare_of(crowd(["a", "a", "b"], classes=["z"]), "z").code == 2, "a class without votes if it is named"
+    with pytest.raises(ParameterError, match="rare: 'x' is not a class; the classes are 0, 1"):
+        rare_of(crowd([0, 1, 1]), "x")
+
+
+def test_rare_is_said_of_rare_classes_only() -> None:
+    assert not rare_of(crowd(["a"] * 4 + ["b"] * 6)).is_rare  # exactly 0.8 of an equal share
+    votes = crowd(["a"] * 4 + ["b"] * 7)
+    assert rare_of(votes).is_rare
+    assert not rare_of(votes, "b").is_rare
+    assert not rare_of(crowd(["a"] * 4)).is_rare
 
 
 def test_every_verb_means_the_same_class(tmp_path: Path) -> None:

@@ -140,9 +140,7 @@ class Oracle:
 def balanced_by_hand(p: list[float], f: list[float], votes: list[int], cap: float, voted_only: bool = True) -> int:
     """The decision for one item, class by class."""
     score = [p[k] * (min(max(f) / f[k], cap) if f[k] > 0 else cap) for k in range(len(p))]
-    candidates = [k for k in range(len(p)) if votes[k] > 0 or not voted_only]
-    if not any(score[k] > 0 for k in candidates):
-        candidates = list(range(len(p)))
+    candidates = [k for k in range(len(p)) if votes[k] > 0 or not voted_only] or list(range(len(p)))
     top = max(score[k] for k in candidates)
     tied = [k for k in candidates if score[k] >= top * (1 - 1e-12)]
     return min(tied, key=lambda k: (-votes[k], -f[k], k))

@@ -295,6 +295,8 @@ class AbstainBelow(Rule):
 
     def __post_init__(self) -> None:
         check_share("abstain_below", self.below)
+        if isinstance(self.rule, MinRecall):
+            raise ParameterError("a recall target leaves no item without an answer: choose it or abstain_below")
 
     @property
     def words(self) -> str:
@@ -309,6 +311,10 @@ class AbstainBelow(Rule):
     def check(self, classes: NDArray[Any]) -> None:
         """Refuse what the rule behind it refuses."""
         self.rule.check(classes)
+
+    def ready(self, classes: NDArray[Any]) -> AbstainBelow:
+        """The rule behind it with all that names say turned into numbers."""
+        return AbstainBelow(self.below, self.rule.ready(classes))
 
     def costs(self, classes: NDArray[Any]) -> FloatArray:
         """Those of the rule behind it."""

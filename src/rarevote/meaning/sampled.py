@@ -59,7 +59,7 @@ def sample_crowd(
     if annotations.n_annotations > _MAX_ANNOTATIONS:
         size = max(int(n * _MAX_ANNOTATIONS / annotations.n_annotations), 1)
         tasks = np.sort(np.random.default_rng(random_state).choice(n, size, replace=False))
-    sampler = VoteSampler(annotations, tasks, gold.astype(np.int32), None, None, random_state)
+    sampler = VoteSampler(annotations, tasks, gold.astype(np.int32), random_state)
     drawn = sampler.run(_N_DRAWS, n_sweeps)
     score = drawn.score
     if tasks.size < n:

@@ -111,8 +111,6 @@ class VoteSampler:
         annotations: the crowd.
         tasks: the tasks to learn from, ascending.
         known: known class of every task of the crowd or -1.
-        shares: class shares that are given, (K); None to draw them.
-        gold_counts: known tasks of each class, (K), if only they speak on the class shares; None if all tasks do.
         seed: of the random numbers.
     """
 
@@ -121,13 +119,10 @@ class VoteSampler:
         annotations: Annotations,
         tasks: IntArray,
         known: NDArray[np.int32],
-        shares: FloatArray | None,
-        gold_counts: FloatArray | None,
         seed: int,
     ) -> None:
         K = annotations.n_classes
         self.n_workers, self.n_classes = annotations.n_workers, K
-        self.fixed, self.gold_counts = shares, gold_counts
         self.rng = np.random.default_rng([seed, 1])
         self.votes = Votes.of(annotations, tasks)
         known = known[self.votes.tasks]
@@ -138,7 +133,7 @@ class VoteSampler:
         # A class that no task has most votes for is a slip of the pen: were it possible, and always missed, it could
         # explain whatever the other classes do not.
         self.possible = np.bincount(first_of_best(start), minlength=K) > 0
-        self.shares = shares if shares is not None else np.maximum(start.mean(axis=0), TINY)
+        self.shares = np.maximum(start.mean(axis=0), TINY)
         self.hard_share, self.hard = 0.3, _HARD_MEAN.copy()
         self.log_error = np.full((K, K), -log(max(K - 1, 1)))
         self.cell = 2 * first_of_best(start)
@@ -199,11 +194,8 @@ class VoteSampler:
                 reached[cell] += reached[cell - 1]
             chosen = (reached < rng.random(reached.shape[1]) * reached[-1]).sum(axis=0)
             count = np.bincount(chosen, minlength=2 * K).reshape(K, 2)
-            if self.fixed is None:
-                # Where the shares are to come from gold, the other tasks do not speak on them.
-                mass = count.sum(axis=1) if self.gold_counts is None else self.gold_counts
-                drawn = rng.gamma(mass + _CLASS_MASS) * self.possible
-                self.shares = np.maximum(drawn / drawn.sum(), TINY)
+            drawn = rng.gamma(count.sum(axis=1) + _CLASS_MASS) * self.possible
+            self.shares = np.maximum(drawn / drawn.sum(), TINY)
             self.hard_share = float(rng.beta(*(count.sum(axis=0)[::-1] + _LEVEL_MASS)))
         likelihood[:, self.gold] = of_votes
         probability = self.class_probability(likelihood)
