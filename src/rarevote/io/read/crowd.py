@@ -223,7 +223,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
 
 
 def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
-    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: estimators accept one."""
+    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: methods and metrics answer one."""
     if isinstance(data, Crowd):
         return data
     options = options or ReadOptions(**given)
