@@ -19,6 +19,7 @@ import rarevote
 from rarevote import MajorityVote
 from rarevote.api import compare
 from rarevote.errors import ColumnsError, InputError, MissingValuesError
+from rarevote.metrics.data import uncertainty
 
 TASKS, WORKERS, LABELS = ["a", "a", "b"], ["x", "y", "x"], ["no", "yes", "no"]
 COLUMNS: dict[str, Any] = {"task": TASKS, "worker": WORKERS, "label": LABELS}
@@ -371,3 +372,8 @@ def test_gold_keeps_integers_of_64_bits() -> None:
     ]
     for gold in golds:
         assert votes.known(gold) == {ids[0]: "no", ids[1]: "yes"}
+
+
+def test_uncertainty_of_nothing() -> None:
+    with pytest.raises(InputError, match=VOTE):
+        uncertainty(pd.DataFrame(COLUMNS)[:0])

@@ -39,7 +39,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, some_names
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError
-from rarevote.io.read.crowd import read
+from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.tables import Table
 from rarevote.kernels.plain import (
     ASKED,
@@ -143,7 +143,7 @@ def agreement(
         >>> agreement(votes)
         AnnotatorAgreement(alpha=0.444, fleiss_kappa=0.333, cohen_kappa=0.400, ac1=0.333, raw=0.667, level='nominal')
     """
-    crowd = read(data, **reading)
+    crowd = read_or_empty(data, **reading)
     return agreement_of(crowd.annotations, level, order, deliver=crowd.source.deliver)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, warn_user
-from rarevote.io.read.crowd import Crowd, read
+from rarevote.io.read.crowd import Crowd, read, read_or_empty
 from rarevote.io.tables import Table
 from rarevote.methods.majority import Answers, MajorityVote
 
@@ -37,7 +37,7 @@ def alpha_krippendorff(answers: Any, distance: Callable[[Any, Any], float] | Non
     >>> alpha_krippendorff([("x", "a", "yes"), ("x", "b", "yes"), ("y", "a", "no"), ("y", "b", "no")])
     1.0
     """
-    crowd = read(answers).annotations
+    crowd = read_or_empty(answers).annotations
     if not crowd.n_annotations:
         raise InputError("no annotations: there is nothing to measure agreement on")
     votes = crowd.votes()
@@ -71,7 +71,7 @@ def consistency(answers: Any, workers_skills: Any = None, aggregator: Any = None
     labels = _as_mapping(aggregator.fit_predict(answers))
     if workers_skills is None:
         workers_skills = _skills_of(aggregator)
-    crowd = read(answers)
+    crowd = read_or_empty(answers)
     votes = crowd.annotations
     products = np.ones((votes.n_tasks, votes.n_classes))
     np.multiply.at(products, votes.task_of_annotation(), _label_shares(votes, workers_skills))
@@ -132,7 +132,7 @@ def accuracy_on_aggregates(answers: Any, aggregator: Any = None, aggregates: Any
     if aggregates is None:
         aggregates = (MajorityVote() if aggregator is None else aggregator).fit_predict(answers)
     labels = _as_mapping(aggregates)
-    crowd = read(answers)
+    crowd = read_or_empty(answers)
     votes = crowd.annotations
     found = Answers.of(votes)
     code = {name: k for k, name in enumerate(votes.classes.tolist())}

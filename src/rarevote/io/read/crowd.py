@@ -266,7 +266,7 @@ def read(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
 
 
 def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -> Crowd:
-    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: estimators accept one."""
+    """As :func:`read`, but frames and arrays without rows are a crowd without tasks: methods and metrics answer one."""
     options = options or ReadOptions(**given)
     if isinstance(data, Crowd):
         return data if options.items is None else _in_population(data, options)
