@@ -197,14 +197,14 @@ def test_json_of_several_items(labels: Path) -> None:
 
 
 def test_methods_without_parts_say_so(labels: Path) -> None:
-    said = rarevote("explain", labels, "--task", "t5", "-m", "majority-vote", "--no-calibrate").stdout
+    said = rarevote("explain", labels, "--task", "t5", "-m", "majority-vote").stdout
     assert "The posterior of majority-vote is no sum over votes" in said
 
 
 def test_ties_and_single_classes(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,x\n2,b,x\n3,b,y\n")
-    said = rarevote("explain", path, "--task", "1", "--no-calibrate", "-m", "cc-rasch").stdout
+    said = rarevote("explain", path, "--task", "1", "-m", "cc-rasch").stdout
     assert "a majority vote says the same (1 of 2 votes, tied between x and y: the first class in sorted order)" in said
     assert "together they give even odds" in said
     assert "-0.000" not in said
