@@ -117,7 +117,8 @@ def _encode_pandas(native: Any, pandas: Any, what: str) -> tuple[Codes, NDArray[
 
 
 def _as_names(values: Any) -> NDArray[Any]:
-    return as_name_array(np.asarray(values))
+    names = np.asarray(values)
+    return names if names.dtype == object else as_name_array(names)
 
 
 def _encode_polars(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
@@ -161,6 +162,7 @@ def _encode_pyarrow(native: Any, what: str) -> tuple[Codes, NDArray[Any]]:
         return used_names(codes, values.to_numpy(zero_copy_only=False))
     if types.is_string(plain) or types.is_large_string(plain):
         codes, values = _sorted_text(codes, values)
+        return used_names(codes, values.to_numpy(zero_copy_only=False))
     return used_names(codes, as_name_array(values.to_pylist()))
 
 
