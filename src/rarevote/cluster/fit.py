@@ -482,8 +482,8 @@ def kth_largest(count_at_least: Callable[[FloatArray], NDArray[np.int64]], k: in
     """
     low, high = 0, int(np.array(1.0).view(np.int64)) + 1  # reached by k numbers; not reached
     while high - low > 1:
-        bits = np.unique(np.linspace(low, high, _AT_ONCE + 1).astype(np.int64))
-        bits = bits[(bits > low) & (bits < high)]
+        step = -((low - high) // _AT_ONCE)  # in whole numbers: these are too large for floating point
+        bits = np.arange(low + step, high, step, dtype=np.int64)
         reached = np.flatnonzero(count_at_least(bits.view(np.float64)) >= k)
         last = int(reached[-1]) if reached.size else -1
         low, high = (int(bits[last]) if last >= 0 else low), (int(bits[last + 1]) if last + 1 < len(bits) else high)

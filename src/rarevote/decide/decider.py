@@ -159,10 +159,14 @@ class Decider:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
             assert isinstance(self.rule, FlagAbove)
             refused &= codes != self.rule.number
+        n_guarded = 0
         if self.only_voted and refused.any():
-            codes[refused] = self.rule.choose(part.rows(refused), self.shares, voted[refused])
+            some = part.rows(refused)
+            n_guarded = int((self.rule.answered(some, codes[refused]) >= 0).sum())
+            codes[refused] = self.rule.choose(some, self.shares, voted[refused])
+        codes = self.rule.answered(part, codes)
         codes[~voted.any(axis=1)] = ABSTAINED
-        return np.where(known, part.gold, codes), int(refused.sum()) if self.only_voted else 0
+        return np.where(known, part.gold, codes), n_guarded
 
 
 @dataclass(frozen=True, eq=False)

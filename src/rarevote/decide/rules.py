@@ -108,6 +108,11 @@ class Rule(ABC):
             allowed: which classes may be chosen, (n, K); all if not given.
         """
 
+    def answered(self, part: ItemBatch, codes: IntArray) -> IntArray:
+        """The classes that were chosen, -1 where the rule gives no answer; asked after the guard, of what is left."""
+        del part
+        return codes
+
     def check(self, classes: NDArray[Any]) -> None:  # noqa: B027
         """Refuse, before anything is computed, names that are not classes."""
 
@@ -325,8 +330,11 @@ class AbstainBelow(Rule):
         return self.rule.stakes(classes, shares)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
+        """The other rule's answer."""
+        return self.rule.choose(part, shares, allowed)
+
+    def answered(self, part: ItemBatch, codes: IntArray) -> IntArray:
         """The other rule's answer where it is probable enough."""
-        codes = self.rule.choose(part, shares, allowed)
         return np.where(picked(part.p, codes) < self.below, ABSTAINED, codes)
 
 
