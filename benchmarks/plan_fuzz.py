@@ -3,7 +3,7 @@
     python -m benchmarks.plan_fuzz [--executions 50000] [--seed 0]
 
 Writes docs/evidence/plan_fuzz.csv. Every execution takes the plan of an honest audit (true draws, true answers), alters
-one to three of its numbers, makes the certificate that follows from the altered plan, as a forger would, and verifies
+one to three things in it, makes the certificate that follows from the altered plan, as a forger would, and verifies
 both. What is accepted is held against an honest audit of the altered frozen part (scores, strata, target, costs) with
 the same round sizes and the same true answers: an altered plan must not certify a smaller set. `refused` counts plans
 that `verify` does not accept, `accepted` those that it does, `certify_more` the accepted ones that certify a smaller
@@ -31,28 +31,33 @@ Record = dict[str, Any]
 
 
 class Honest:
-    """An honest audit of a crowd that overlooks positives, stopped shortly before it certifies."""
+    """An honest audit that is one answer away from a certificate, so that the least gain of a forgery shows.
+
+    Attributes:
+        truth: whether each task is positive.
+        text: the plan.
+    """
 
     def __init__(self, seed: int) -> None:
         generator = np.random.default_rng(seed)
-        self.n = int(generator.choice([40, 60, 90]))
-        p = np.sort(generator.beta(0.7, 1.5, self.n))[::-1]
-        self.truth = [bool(x) for x in generator.random(self.n) < 0.8 * p + 0.05]
+        n = int(generator.choice([60, 90]))
+        p = np.where(np.arange(n) < n // 3, 0.9, 0.03) - 1e-4 * np.arange(n)
+        self.truth = [bool(x) for x in generator.random(n) < p]
         gold = {0: self.truth[0], 5: self.truth[5]} if generator.random() < 0.5 else None
         audit = Audit.start(
-            range(self.n), p, name="defect", target="9/10", seed=seed, gold=gold, flag_cost=4.0,
-            aim="estimate" if generator.random() < 0.3 else "certificate", budget=self.n,
+            range(n), p, name="defect", target="4/5", seed=seed, gold=gold, flag_cost=4.0, confidence="9/10",
+            aim="estimate" if generator.random() < 0.3 else "certificate", budget=n,
         )  # fmt: skip
-        for size in generator.integers(1, 25, 40).tolist():
-            before = audit.to_json()
-            review = audit.round(size)
-            audit.answer({task: self.truth[task] for task in review})
-            if audit.is_certified or not review:
-                # One round earlier nothing was certified: the least gain of a forgery shows.
-                audit = Audit.from_json(before) if audit.plan.rounds[1:] else audit
-                break
+        size = int(generator.integers(3, 15))
         self.text = audit.to_json()
-        self.n_rounds = len(audit.plan.rounds)
+        while review := audit.round(size):
+            audit.answer({task: self.truth[task] for task in review})
+            if not audit.is_certified:
+                self.text = audit.to_json()
+            elif size > 1:
+                audit, size = Audit.from_json(self.text), 1
+            else:
+                break
 
     def certifies(self, altered: Record) -> int:
         """The set that an honest audit of the altered frozen part certifies, with its round sizes."""
@@ -93,6 +98,16 @@ def _alter_stake(name: str) -> Callable[[np.random.Generator, Record], None]:
                 values[i] = min(max(_near(generator, values[i]), 1e-9), 1 - 1e-9)
 
     return alter
+
+
+def _bet_in_hindsight(generator: np.random.Generator, plan: Record) -> None:
+    """What a forger does: in some rounds stake little where they lose and much where they win."""
+    for one in generator.choice(plan["rounds"], min(len(plan["rounds"]), 3), replace=False).tolist():
+        wealth = []
+        for gamma in (0.01, 0.98):
+            one["gamma"] = [gamma] * len(one["gamma"])
+            wealth.append(Audit.from_json(json.dumps(plan)).wealth.log_wealth)
+        one["gamma"] = np.where(wealth[0] > wealth[1], 0.01, 0.98).tolist()
 
 
 def _alter_weight(generator: np.random.Generator, plan: Record) -> None:
@@ -156,6 +171,7 @@ def _alter_rounds(generator: np.random.Generator, plan: Record) -> None:
 
 
 _ALTERATIONS: dict[str, Callable[[np.random.Generator, Record], None]] = {
+    "hindsight": _bet_in_hindsight,
     "gamma": _alter_stake("gamma"), "v": _alter_stake("v"), "w": _alter_weight, "p0": _alter_score,
     "target": _alter_shares("target"), "confidence": _alter_shares("confidence"), "flag_cost": _alter_cost,
     "budget": _alter_budget, "aim": _alter_aim, "sizes": _alter_sizes, "gold": _alter_gold, "round": _alter_rounds,
@@ -167,7 +183,7 @@ def executed(honest: Honest, generator: np.random.Generator, kind: str) -> str:
     plan = json.loads(honest.text)
     _ALTERATIONS[kind](generator, plan)
     for other in generator.choice(list(_ALTERATIONS), int(generator.integers(0, 3))).tolist():
-        if plan["rounds"]:
+        if plan["rounds"] and other != "hindsight":  # which needs a plan that can be read
             _ALTERATIONS[other](generator, plan)
     try:
         altered = Audit.from_json(json.dumps(plan))
@@ -183,7 +199,6 @@ def fuzzed(n: int, seed: int, n_plans: int = 40) -> dict[str, Counter[str]]:
     """What became of ``n`` altered plans, by what was altered first."""
     generator = np.random.default_rng(seed)
     plans = [Honest(seed * n_plans + number) for number in range(n_plans)]
-    plans = [plan for plan in plans if plan.n_rounds]
     found = {kind: Counter[str]() for kind in _ALTERATIONS}
     for number in range(n):
         kind = list(_ALTERATIONS)[number % len(_ALTERATIONS)]
