@@ -171,7 +171,7 @@ def test_recall_and_prevalence(crowds: Crowds, options: list[str]) -> None:
         names = {"rare": KINDS[kind].typed("rare"), "other": KINDS[kind].typed("other")}
         done = aggregate(crowds.votes(ending, kind), *(word.format(**names) for word in options))
         table = rows(done.stdout)
-        chance = next(name for name in table[0] if name.casefold() == f"calibrated:{names['rare']}")
+        chance = next(name for name in table[0] if name.casefold() == f"p:{names['rare']}")
         found = [KINDS[kind].untyped(row["label"]) for row in table], [float(row[chance]) for row in table]
         first = first or found
         assert found[0] == first[0], (ending, kind)
