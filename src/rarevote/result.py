@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rarevote.meaning.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
+_NO_ANSWER: Any = object()  # in place of a class of any type
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -165,10 +167,12 @@ class Result:
 
         self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
-        crowd, n = self.fitted.crowd, self.fitted.annotations.n_tasks
-        model, scores = self.fitted.method.method_name, self.confidence[:n].tolist()
+        crowd, model = self.fitted.crowd, self.fitted.method.method_name
         assert crowd.export is not None
-        return write_back(crowd.export, crowd.annotations.tasks, self.labels[:n], scores, path, model_version=model)
+        # Without an answer there is no prediction: a platform would take empty text for a class.
+        rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
+        tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
+        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -306,7 +310,8 @@ class Result:
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
-        return scores_of(self.tasks, self.labels, self._known(truth), str(self.fitted.rare.name))
+        classes = self.fitted.annotations.classes
+        return scores_of(self.tasks, self.codes, classes, self._known(truth), str(self.fitted.rare.name))
 
     def _known(self, truth: Any) -> dict[Any, Any]:
         """The truth by task; labels that are no class, which no label can equal, are told."""
@@ -387,8 +392,17 @@ def figures_html(summary: Mapping[str, Any]) -> str:
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
 
 
-def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: str) -> dict[str, Any]:
-    """Labels against the truth, the rare class first.
+def scores_of(
+    tasks: Any, codes: NDArray[np.int64], classes: NDArray[Any], known: Mapping[Any, Any], rare: str
+) -> dict[str, Any]:
+    """Labels against the truth, the rare class first; an item without an answer is a miss of its class.
+
+    Args:
+        tasks: names of the items, (n).
+        codes: class number of each, -1 for no answer, (n).
+        classes: names of the classes, (K).
+        known: the truth by task.
+        rare: name of the class that matters.
 
     Raises:
         InputError: the truth names none of the tasks.
@@ -399,7 +413,9 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
     if not (place >= 0).any():
         raise InputError("the truth names none of the tasks: check ids")
     true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
-    found = score(true, labels[place[place >= 0]].tolist(), unanswered="")
+    names = [*classes.tolist(), _NO_ANSWER]  # last, where -1 finds it
+    answers = [names[code] for code in codes[place[place >= 0]].tolist()]
+    found = score(true, answers, unanswered=_NO_ANSWER)
     recall = {str(name): value for name, value in found.recall.items()}
     precision = {str(name): value for name, value in found.precision.items()}
     return {
@@ -414,6 +430,7 @@ def scores_of(tasks: Any, labels: NDArray[Any], known: Mapping[Any, Any], rare: 
         "accuracy": found.accuracy,
         "recall": recall,
         "precision": precision,
+        "n_unanswered": answers.count(_NO_ANSWER),
         "truth_without_labels": len(known) - len(true),
     }
 

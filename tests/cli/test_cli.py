@@ -26,10 +26,12 @@ def labels(tmp_path: Path) -> Path:
 def test_aggregate_to_stdout(labels: Path) -> None:
     done = rarevote("aggregate", labels, "--method", "majority-vote")
     found = rows(done.stdout)
-    assert list(found[0]) == ["task", "label", "p:no", "p:yes"]
-    assert [(row["task"], row["label"]) for row in found] == [("1", "no"), ("2", "yes")]
-    assert float(found[0]["p:no"]) == pytest.approx(2 / 3, abs=1e-5)
-    assert "confidence" in rarevote("aggregate", labels).stdout.splitlines()[0]
+    assert list(found[0]) == ["task", "label", "confidence", "votes", "p:no", "p:yes"]
+    assert [(row["task"], row["label"], row["votes"]) for row in found] == [("1", "no", "3"), ("2", "yes", "2")]
+    # (votes + share of all votes) / (votes of the item + 1): two of five votes are "no".
+    assert float(found[0]["p:no"]) == pytest.approx((2 + 2 / 5) / 4, abs=1e-5)
+    assert found[0]["confidence"] == found[0]["p:no"]
+    assert rarevote("aggregate", labels).stdout.splitlines()[0] == "task,label,confidence,votes,p:no,p:yes"
     assert "5 annotations, 2 tasks, 3 workers, 2 classes" in done.stderr
 
 
@@ -86,9 +88,11 @@ def test_gold_abstain_keep_columns(tmp_path: Path) -> None:
         "yes",
     )
     found = rows(done.stdout)
-    assert [(row["task"], row["label"], row["confidence"]) for row in found] == [("1", "yes", "1")]
+    # The second task has no vote; the mean of all tasks with votes is that of the first, which is known.
+    told = [(row["task"], row["label"], row["confidence"], row["votes"]) for row in found]
+    assert told == [("1", "yes", "1", "1"), ("2", "", "1", "0")]
     assert "2 abstentions by 1 workers" in done.stderr
-    assert "items has no votes" in done.stderr
+    assert "1 of 2 items has no votes" in done.stderr
     assert "1 rows left out" in done.stderr
 
 
@@ -107,7 +111,7 @@ def test_sparse_many_class_data_get_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("task,worker,label\n" + "".join(f"{i // 2},{i % 7},{i * 7 % 9}\n" for i in range(40)))
     said = rarevote("aggregate", path, "-m", "cc-rasch", "-o", tmp_path / "r.csv").stderr
-    assert "very sparse" in said or "label that nobody voted for there" in said
+    assert "very sparse" in said or "a label without a vote on the item" in said
     assert "--method anchored-rasch" in said
     assert "very sparse" not in rarevote("aggregate", path, "-o", tmp_path / "r.csv").stderr
     assert "very sparse" not in rarevote("aggregate", path, "-m", "majority-vote", "-o", tmp_path / "r.csv").stderr
@@ -197,5 +201,5 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path.write_text("task,worker,label\n" + "".join(f"{i:099},v,{i % 2}\n{i:099},w,{i % 2}\n" for i in range(2_000)))
     command = f'"{sys.executable}" -m rarevote aggregate "{path}" -m majority-vote -q | head -n 1'
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
-    assert done.stdout == "task,label,p:0,p:1\n"
+    assert done.stdout == "task,label,confidence,votes,p:0,p:1\n"
     assert done.stderr == ""

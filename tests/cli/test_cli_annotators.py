@@ -14,14 +14,11 @@ from rarevote import agreement
 from rarevote.simulate.files import example_files
 from tests.command import rarevote, rows
 
-# What is tested here is how the sampler's draws are used.
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 FILES = example_files()
 
 
 @pytest.fixture(scope="module")
-def made(short_chains: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotators")
     done = rarevote("annotators", FILES.labels, "-m", "majority-vote", "-o", folder / "a.csv", "--top", "3")
     (folder / "stdout").write_text(done.stdout)
@@ -49,7 +46,17 @@ def test_rows_are_what_the_votes_say(made: Path) -> None:
             assert float(row[f"recall_low:{name}"]) <= float(row[f"recall:{name}"]) <= float(row[f"recall_high:{name}"])
 
 
-def test_recall_is_near_what_the_truth_says(made: Path) -> None:
+@pytest.mark.parametrize(
+    "method",
+    [
+        "dawid-skene",
+        pytest.param(
+            "anchored-rasch",
+            marks=pytest.mark.xfail(strict=True, reason="25 of 40 intervals hold the recall of the rare class"),
+        ),
+    ],
+)
+def test_recall_is_near_what_the_truth_says(method: str, tmp_path: Path) -> None:
     truth = {row["task"]: row["label"] for row in rows(Path(FILES.truth).read_text())}
     seen: Counter[tuple[str, str]] = Counter()
     right: Counter[tuple[str, str]] = Counter()
@@ -57,7 +64,8 @@ def test_recall_is_near_what_the_truth_says(made: Path) -> None:
         key = vote["worker"], truth[vote["task"]]
         seen[key] += 1
         right[key] += vote["label"] == key[1]
-    table = rows((made / "a.csv").read_text())
+    rarevote("annotators", FILES.labels, "-m", method, "-o", tmp_path / "a.csv", "-q")
+    table = rows((tmp_path / "a.csv").read_text())
     inside: defaultdict[str, int] = defaultdict(int)
     for row in table:
         for name in ("sound", "defect"):
@@ -122,7 +130,7 @@ def test_names_are_shown_never_obeyed(tmp_path: Path) -> None:
 def test_mistakes_write_nothing(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     assert "--sort must be" in rarevote("annotators", FILES.labels, "--sort", "age", "-o", out, code=2).stderr
-    assert "no class is called" in rarevote("annotators", FILES.labels, "--rare", "x", "-o", out, code=2).stderr
+    assert "'x' is not a class" in rarevote("annotators", FILES.labels, "--rare", "x", "-o", out, code=2).stderr
     assert "no folder" in rarevote("annotators", FILES.labels, "-o", tmp_path / "no" / "a.csv", code=1).stderr
     assert "cannot write .doc" in rarevote("annotators", FILES.labels, "-o", tmp_path / "a.doc", code=1).stderr
     assert "no such file" in rarevote("annotators", tmp_path / "absent.csv", "-o", out, code=1).stderr

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from rarevote.meaning.decide import Decision, with_expectations
 
+from rarevote.decide.decision import Decision, with_expectations
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 
@@ -40,9 +40,9 @@ def test_a_recall_target_says_what_it_expects_and_what_it_cannot_promise(tmp_pat
 def test_what_to_expect_is_drawn_only_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
 
-    def count(calibrated: Any, codes: Any, words: str, costs: Any, target: Any) -> Decision:
+    def count(probabilities: Any, codes: Any, words: str, *others: Any) -> Decision:
         drawn.append(words)
-        return with_expectations(calibrated, codes, words, costs, target)
+        return with_expectations(probabilities, codes, words, *others)
 
     monkeypatch.setattr("rarevote.result.with_expectations", count)
     out = tmp_path / "r.csv"

@@ -25,7 +25,12 @@ def test_labels_go_back_to_label_studio(tmp_path: Path) -> None:
     result, back = tmp_path / "result.csv", tmp_path / "predictions.json"
     rarevote("aggregate", EXPORT, "--question", "damage", "-o", result, "--back-out", back)
     written = {str(item["id"]): item for item in json.loads(back.read_text(encoding="utf-8"))}
-    for task, label in duckdb.sql(f"SELECT task, label FROM read_csv('{result}', all_varchar=true)").fetchall():
+    found = duckdb.sql(f"SELECT task, label, votes FROM read_csv('{result}', all_varchar=true)").fetchall()
+    assert [task for task, _, votes in found if votes == "0"] == ["104"]
+    for task, label, votes in found:
+        if votes == "0":
+            assert (label or "", written[task]["predictions"]) == ("", [])
+            continue
         (prediction,) = written[task]["predictions"]
         (answer,) = prediction["result"]
         assert answer["value"]["choices"] == [label]
@@ -35,14 +40,26 @@ def test_labels_go_back_to_label_studio(tmp_path: Path) -> None:
     assert all(item["data"] == original[task] for task, item in written.items())
 
 
-def test_only_a_calibrated_probability_is_a_score(tmp_path: Path) -> None:
-    back = tmp_path / "back.json"
-    rarevote(
-        "aggregate", EXPORT, "--question", "damage", "-m", "majority-vote", "-o", tmp_path / "r.csv", "--back-out", back
-    )
-    predictions = [one for item in json.loads(back.read_text(encoding="utf-8")) for one in item["predictions"]]
-    assert predictions
-    assert not any("score" in one for one in predictions)
+def test_the_score_of_a_prediction_is_the_confidence(tmp_path: Path) -> None:
+    """Probabilities of every method are calibrated, so that every method has a score."""
+    result, back = tmp_path / "r.parquet", tmp_path / "back.json"
+    rarevote("aggregate", EXPORT, "--question", "damage", "-m", "majority-vote", "-o", result, "--back-out", back)
+    written = json.loads(back.read_text(encoding="utf-8"))
+    scores = {str(item["id"]): one["score"] for item in written for one in item["predictions"]}
+    found = dict(duckdb.sql(f"SELECT task, confidence FROM '{result}' WHERE votes > 0").fetchall())
+    assert scores == pytest.approx(found, abs=1e-6)
+    assert len(scores) == 3
+
+
+def test_an_item_without_an_answer_has_no_prediction(tmp_path: Path) -> None:
+    result, back = tmp_path / "r.csv", tmp_path / "back.json"
+    options = ("--question", "damage", "--ignore-gold", "--abstain-below", "0.7")
+    rarevote("aggregate", EXPORT, *options, "-o", result, "--back-out", back)
+    labels = dict(duckdb.sql(f"SELECT task, label FROM read_csv('{result}', all_varchar=true)").fetchall())
+    written = json.loads(back.read_text(encoding="utf-8"))
+    assert {bool(label) for label in labels.values()} == {True, False}
+    answers = {str(item["id"]): [one["result"][0]["value"] for one in item["predictions"]] for item in written}
+    assert answers == {task: [{"choices": [label]}] if label else [] for task, label in labels.items()}
 
 
 def test_there_is_no_way_back_from_a_plain_file(labels: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def labels(tmp_path: Path) -> Path:
 
 def test_show_carries_columns_along(labels: Path, tmp_path: Path) -> None:
     found = rows(rarevote("aggregate", labels, "-m", "majority-vote", "--show", "text,worker", "-q").stdout)
-    assert list(found[0]) == ["task", "label", "p:crack", "p:ok", "text", "worker"]
+    assert list(found[0]) == ["task", "label", "confidence", "votes", "p:crack", "p:ok", "text", "worker"]
     assert [row["text"] for row in found] == list(TEXTS.values())
     done = rarevote("aggregate", labels, "--show", "image", "-o", tmp_path / "r.csv", code=1)
     assert "no column 'image' to show; it has 'task', 'worker', 'label', 'text'" in done.stderr
@@ -57,7 +57,7 @@ def test_the_rare_class_comes_first(labels: Path, tmp_path: Path) -> None:
     said = rarevote("aggregate", labels, "-m", "majority-vote", "-o", out, "--rare", "ok").stderr
     assert "ok (the class that matters): 2 of 3 tasks" in said
     done = rarevote("aggregate", labels, "-o", tmp_path / "new.csv", "--rare", "broken", code=2)
-    assert "rare: no class is called 'broken'; the classes are crack, ok" in done.stderr
+    assert "rare: 'broken' is not a class; the classes are crack, ok" in done.stderr
     assert not (tmp_path / "new.csv").exists()
 
 

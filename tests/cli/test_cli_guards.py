@@ -57,7 +57,7 @@ def test_one_answer_is_printed(tmp_path: Path) -> None:
     done = rarevote("aggregate", example_files().labels, "--decide", "balanced:2", "-o", out)
     flagged = sum(label == "defect" for label in labels(out).values())
     assert f"defect (the rare class): {flagged:,} of 3,000 tasks" in done.stderr
-    assert "at most as 2 false alarms" in done.stderr
+    assert "weighted by how rare the class is, up to 2 false alarms" in done.stderr
     assert flagged < 168  # a lower cap flags less than the default
 
 
@@ -65,10 +65,10 @@ def test_one_answer_is_printed(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--decide", "balanced:0.5"], "a cap of at least 1"),
-        (["--decide", "boldly"], "there are argmax, balanced and balanced:CAP"),
+        (["--decide", "boldly"], "there are labels, argmax, balanced and balanced:CAP"),
         (["--decide", "balanced", "--min-recall", "defect=0.9"], "--decide and --min-recall contradict each other"),
-        (["--cost", "sound:crack=1,crack:sound=2"], "'crack' is no class"),
-        (["--min-recall", "crack=0.9"], "'crack', which is no class"),
+        (["--cost", "sound:crack=1,crack:sound=2"], "'crack' is not a class"),
+        (["--min-recall", "crack=0.9"], "'crack' is not a class"),
     ],
 )
 def test_decisions_that_cannot_be(tmp_path: Path, options: list[str], message: str) -> None:

@@ -43,7 +43,7 @@ def test_rows_go_to_stdout_and_the_summary_is_json(crowd: Path, tmp_path: Path) 
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-q")
     assert done.stderr == ""
     table = rows(done.stdout)
-    assert list(table[0]) == ["task", "label", "confidence", "p:0", "p:1"]
+    assert list(table[0]) == ["task", "label", "confidence", "votes", "p:0", "p:1"]
     assert len(table) == 100
     done = rarevote("predict", crowd / "model", crowd / "new.csv", "-o", tmp_path / "r.csv", "--json")
     said = json.loads(done.stdout)

@@ -124,7 +124,7 @@ def test_results_that_cannot_be_scored(tmp_path: Path, rows: str, message: str) 
 def test_mistakes(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("task,label\n1,x\n")
     done = rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "r.csv", "--rare", "z", code=2)
-    assert "no class is called 'z'; there are x" in done.stderr
+    assert "rare: 'z' is not a class; the classes are x" in done.stderr
     assert "no such file" in rarevote("score", tmp_path / "no.csv", "--truth", tmp_path / "r.csv", code=1).stderr
     assert "no such file" in rarevote("score", tmp_path / "r.csv", "--truth", tmp_path / "no.csv", code=1).stderr
     assert "--truth" in rarevote("score", tmp_path / "r.csv", code=2).stderr

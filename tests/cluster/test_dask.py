@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote, OneCoinDawidSkene
+from rarevote.api import Fitted, Result
 from rarevote.cluster.engine import DaskEngine, connected
 from rarevote.cluster.fit import Dask
 from rarevote.em import local
@@ -29,52 +29,22 @@ from rarevote.errors import (
     NotEnoughMemoryError,
     ParameterError,
     RarevoteError,
+    RarevoteWarning,
 )
 from rarevote.methods.base import Estimator
 from rarevote.methods.glad.estimator import GLAD
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import methods_that
+from tests.cluster.conftest import cluster_of_two
 from tests.methods.contracts import DASK_TOLERANCE, Case, local_is_dask
 from tests.tables import METHOD_ROWS, MethodRow
 
-dask = pytest.importorskip("dask", reason="dask is not installed: pip install 'rarevote[dask]'")
 distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install 'rarevote[dask]'")
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
 # Dask's own warnings are not ours to turn into errors.
 pytestmark = pytest.mark.filterwarnings("default")
 
 N_TASKS, N_VOTES, N_WORKERS, CLASSES = 300, 4, 25, ("blue", "green", "red")
-
-
-@contextmanager
-def cluster_of_two(**how: Any) -> Iterator[Any]:
-    """A client of two workers of one thread each."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-            **how,
-        ) as cluster,
-        distributed.Client(cluster) as made,
-    ):
-        yield made
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _settings_as_before() -> Iterator[None]:
-    """Clients that are closed out of turn, or never reach a scheduler, leave dask asking for one that is gone."""
-    before = dask.config.get("scheduler", None)
-    yield
-    dask.config.set(scheduler=before)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    """Workers in this process, which saves their start; what they send each other goes over the wire all the same."""
-    with cluster_of_two(processes=False, protocol="tcp", host="127.0.0.1") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +83,17 @@ def parquet(frame: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def posterior(folder: Path) -> Any:
+def posterior(folder: Path, column: str = "p") -> Any:
     """Probabilities of all tasks, in the order of their names."""
     rows = pandas.read_parquet(folder / "tasks").sort_values("task")
-    return rows[[f"p:{name}" for name in CLASSES]].to_numpy()
+    return rows[[f"{column}:{name}" for name in CLASSES]].to_numpy()
+
+
+def decided(estimator: Estimator) -> Result:
+    """What the fit decides on one machine; what it warns of is tested elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RarevoteWarning)
+        return Fitted.of(estimator).decide()
 
 
 def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[Progress], None]:
@@ -148,11 +125,15 @@ def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[
 def test_any_partitioning_gives_the_answer_of_one_machine(
     client: Any, parquet: Path, frame: Any, tmp_path: Path, estimator: Estimator
 ) -> None:
-    result = Dask(tmp_path, client=client, n_shards=5).fit(estimator, parquet)
-    estimator.fit(frame)
-    np.testing.assert_allclose(posterior(tmp_path), estimator.probas_.sort_index().to_numpy(), rtol=0, atol=1e-8)
+    result = Dask(tmp_path, client=client, n_shards=5).fit(estimator, parquet, with_posterior=True)
+    one = decided(estimator.fit(frame))
+    np.testing.assert_allclose(posterior(tmp_path), one.probabilities.p, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(posterior(tmp_path, "posterior"), estimator.posterior_, rtol=0, atol=1e-8)
     rows = pandas.read_parquet(tmp_path / "tasks").sort_values("task")
-    assert rows["label"].tolist() == estimator.labels_.sort_index().tolist()
+    assert rows["task"].tolist() == one.tasks.tolist()
+    assert rows["label"].tolist() == one.labels.tolist()
+    assert set(rows["votes"]) == {N_VOTES}
+    np.testing.assert_allclose(rows["confidence"], one.confidence, rtol=0, atol=1e-8)
     assert result.summary["n_tasks"] == N_TASKS
     assert result.summary["n_annotations"] == N_TASKS * N_VOTES
     assert sum(entry["tasks"] for entry in result.summary["classes"].values()) == N_TASKS
@@ -169,7 +150,7 @@ def test_any_partitioning_gives_the_answer_of_one_machine(
         np.testing.assert_allclose(there, here, rtol=0, atol=1e-7)
 
 
-def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Path) -> None:
+def test_a_label_needs_a_vote_unless_that_is_lifted(client: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows = [
         (f"t{task}", f"w{worker}", f"c{rng.integers(6)}")
@@ -179,16 +160,20 @@ def test_labels_may_be_held_to_what_somebody_voted_for(client: Any, tmp_path: Pa
     table = pandas.DataFrame(rows, columns=["task", "worker", "label"])
     table.to_parquet(tmp_path / "votes.parquet")
     given = table.groupby("task")["label"].agg(set)
-    strange = []
-    for only_voted in (False, True):
-        out = tmp_path / f"out-{only_voted}"
-        Dask(out, client=client, n_shards=2, only_voted=only_voted).fit(OneCoinDawidSkene(), tmp_path / "votes.parquet")
+    strange, guarded = [], []
+    for allow_unvoted in (True, False):
+        out = tmp_path / f"out-{allow_unvoted}"
+        result = Dask(out, client=client, n_shards=2).fit(
+            OneCoinDawidSkene(), tmp_path / "votes.parquet", allow_unvoted=allow_unvoted
+        )
         written = pandas.read_parquet(out / "tasks")
         strange.append(
             sum(label not in given[task] for task, label in zip(written["task"], written["label"], strict=True))
         )
+        guarded.append(result.summary["n_guarded"])
     assert strange[0] > 0
     assert strange[1] == 0
+    assert guarded == [0, strange[0]]
 
 
 @pytest.mark.parametrize(("n_shards", "profiled"), [(3, False), (3, True), (7, False)])
@@ -207,9 +192,12 @@ def test_equal_shards_give_equal_bits(
     (tmp_path / "in").mkdir()
     for number in range(n_shards):
         frame[shard == number].to_csv(tmp_path / "in" / f"{number}.csv", index=False)
-    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(15, tol=0), tmp_path / "in")
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(
+        CCRasch(15, tol=0), tmp_path / "in", with_posterior=True
+    )
     assert result.fit.history == here.loss_history_
-    np.testing.assert_array_equal(posterior(tmp_path / "out"), here.posterior_)
+    np.testing.assert_array_equal(posterior(tmp_path / "out", "posterior"), here.posterior_)
+    np.testing.assert_allclose(posterior(tmp_path / "out"), here.reported_, rtol=0, atol=1e-14)
 
 
 def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,10 +218,11 @@ def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path)
     gold = {"task-00000": "red", "task-00007": "green"}
     options: dict[str, Any] = {"abstain": ["skip"], "keep": "last", "missing": "drop"}
     result = Dask(tmp_path, client=client, n_shards=4).fit(
-        CCRasch(20, tol=0), dataframe.from_pandas(given, npartitions=3), gold, **options
+        CCRasch(20, tol=0), dataframe.from_pandas(given, npartitions=3), gold, **options, with_posterior=True
     )
     here = CCRasch(20, tol=0).fit(given, gold, **options)
-    np.testing.assert_allclose(posterior(tmp_path), here.probas_.sort_index().to_numpy(), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(posterior(tmp_path), here.reported_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(posterior(tmp_path, "posterior"), here.posterior_, rtol=0, atol=1e-8)
     assert result.summary["n_annotations"] == here.annotations_.n_annotations
     assert result.summary["n_dropped"] == len(given) - here.annotations_.n_annotations
 
@@ -246,12 +235,16 @@ def test_classes_that_the_fit_cannot_tell_apart_are_decided_by_the_votes_of_thei
     (tmp_path / "in").mkdir()
     for task, votes in crowd.groupby("task"):
         votes.to_csv(tmp_path / "in" / f"{task}.csv", index=False)
-    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(CCRasch(), tmp_path / "in")
+    result = Dask(tmp_path / "out", client=client, partitioned=True).fit(
+        CCRasch(), tmp_path / "in", with_posterior=True
+    )
     written = pandas.read_parquet(tmp_path / "out" / "tasks").sort_values("task")
-    np.testing.assert_allclose(written[["p:x", "p:y"]], 0.5, atol=1e-4)
+    np.testing.assert_allclose(written[["posterior:x", "posterior:y"]], 0.5, atol=1e-4)
+    # Where the posterior says nothing, what remains are the shares of all votes.
+    np.testing.assert_allclose(written[["p:x", "p:y"]], [[0.25, 0.75]] * 2, atol=1e-4)
+    np.testing.assert_allclose(written["confidence"], [0.25, 0.75], atol=1e-4)
     assert dict(zip(written["task"], written["label"], strict=True)) == {"1": "x", "2": "y"}
     assert CCRasch().fit(crowd).labels_.to_dict() == {"1": "x", "2": "y"}
-    assert "confidence" not in written  # a posterior is none
     assert [result.summary["classes"][name]["tasks"] for name in "xy"] == [1, 1]
 
 
@@ -381,7 +374,8 @@ def test_methods_run_on_dask_exactly_where_they_declare(
         frame[:200].to_parquet(tmp_path / "votes" / "part.parquet")
         Dask(tmp_path / "out", client=client, n_shards=2).fit(estimator, tmp_path / "votes")
         found = pandas.read_parquet(tmp_path / "out" / "tasks").set_index("task")["label"]
-        assert found.to_dict() == estimator.fit(frame[:200]).labels_.to_dict()
+        one = decided(estimator.fit(frame[:200]))
+        assert found.to_dict() == dict(zip(one.tasks.tolist(), one.labels.tolist(), strict=True))
         return
     others = ", ".join(methods_that("dask"))
     with pytest.raises(ParameterError, match=f"^{row.name} cannot run on dask: choose one of {others}$"):

@@ -305,7 +305,7 @@ def decided_among_votes(case: Case) -> float:
 
 
 def local_is_dask(case: Case, client: Any, folder: Path) -> float | None:
-    """Where the method runs on dask, the same probabilities come from there."""
+    """Where the method runs on dask, the same probabilities and posteriors come from there."""
     import pandas
 
     from rarevote.cluster.fit import Dask
@@ -316,13 +316,16 @@ def local_is_dask(case: Case, client: Any, folder: Path) -> float | None:
     pandas.DataFrame(case.crowd.rows, columns=["task", "worker", "label"]).to_parquet(votes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        Dask(folder, client=client, n_shards=3).fit(case.made(), votes, case.crowd.gold or None)
-    found = pandas.read_parquet(folder / "tasks").set_index("task")
-    one = case.table
-    if case.row.name == "anchored-rasch":  # which writes what it reports
-        one = case.plain_fit.probas_.to_dict()
-        one = {(t, y): value for t, of_class in one.items() for y, value in of_class.items()}
-    return apart(one, {(t, y): float(found.loc[t, f"p:{y}"]) for t, y in one})
+        Dask(folder / "out", client=client, n_shards=3).fit(
+            case.made(), votes, case.crowd.gold or None, with_posterior=True
+        )
+    found = pandas.read_parquet(folder / "out" / "tasks").set_index("task")
+    crowd = case.plain_fit.annotations_
+    rows = found.loc[crowd.tasks.tolist()]
+    return max(
+        float(np.abs(rows[[f"{column}:{name}" for name in crowd.classes]].to_numpy() - array).max(initial=0.0))
+        for column, array in (("p", case.plain_fit.reported_), ("posterior", case.plain_fit.posterior_))
+    )
 
 
 class Property(NamedTuple):

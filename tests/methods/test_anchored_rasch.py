@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import rarevote
-from rarevote import AnchoredRasch, Fitted, Annotations, simulate_crowd
+from rarevote import AnchoredRasch, Annotations, Fitted, simulate_crowd
 from rarevote.em import local
 from rarevote.em.loop import Progress
 from rarevote.em.model import Shard

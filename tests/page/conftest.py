@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from rarevote import CCRasch
-from rarevote.page.report import write_report
-from tests.conftest import shortened_chains
-from tests.page.crowds import HOSTILE_CLASS, hostile_crowd
+from tests.page.crowds import HOSTILE_CLASS, decided, hostile_crowd
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
-
-
-@pytest.fixture(scope="module", autouse=True)
-def pages_of_short_chains(short_chains: None) -> None:
-    """What is tested here is how the draws are used."""
 
 
 @pytest.fixture(scope="session")
@@ -28,16 +23,10 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crowd, truth, texts = hostile_crowd()
     gold = {task: truth[task] for task in crowd.tasks[-3:].tolist()}
     path = tmp_path_factory.mktemp("page") / "report.html"
-    with shortened_chains():
-        write_report(
-            CCRasch().fit(crowd, gold),
-            path,
-            source="<b>labels</b>.csv",
-            truth=truth,
-            gold=gold,
-            rare=HOSTILE_CLASS,
-            shown={"text & <i>more</i>": texts},
-        )
+    shown = {"text & <i>more</i>": np.array(texts, dtype=object)}
+    result = decided(CCRasch().fit(crowd, gold), HOSTILE_CLASS)
+    fitted = replace(result.fitted, crowd=replace(result.fitted.crowd, shown=shown))
+    replace(result, fitted=fitted).report(path, source="<b>labels</b>.csv", truth=truth)
     return path
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from rarevote.api import Fitted, Result
 from rarevote.crowd.annotations import Annotations
+from rarevote.errors import RarevoteWarning
+from rarevote.meaning.diagnose import Diagnosis
+from rarevote.methods.base import Estimator
 
 SCRIPT = "<script>alert(1)</script>"
 FORMULA = '=HYPERLINK("http://example.invalid/","x")'
@@ -51,3 +57,17 @@ def hostile_crowd() -> tuple[Annotations, dict[Any, Any], list[str]]:
     )
     texts = [f"what {name} shows" for name in crowd.tasks.tolist()]
     return crowd, {renamed[name]: label for name, label in truth.items()}, texts
+
+
+def decided(estimator: Estimator, rare: Any = None, codes: Any = None) -> Result:
+    """The result of a fitted method, or the same with other labels; what it warns of is tested elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RarevoteWarning)
+        result = Fitted.of(estimator, rare).decide()
+    return result if codes is None else replace(result, codes=codes)
+
+
+def described_fit(estimator: Estimator, *, rare: Any = None, truth: Any = None, codes: Any = None) -> Diagnosis:
+    """What a page of a fitted method shows."""
+    result = decided(estimator, rare, codes)
+    return result.fitted.diagnose(result, truth)

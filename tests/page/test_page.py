@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from rarevote.meaning.calibrate import calibrated
 
 from rarevote import MajorityVote
-from rarevote.page.report import write_report
 from tests.page.conftest import Watched
-from tests.page.crowds import FORMULA, HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT
+from tests.page.crowds import FORMULA, HOSTILE_CLASS, HOSTILE_TASKS, HOSTILE_WORKER, SCRIPT, decided
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -328,7 +326,7 @@ def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     label = np.where(draw.random(task.size) < 0.1, "rare", "common")
     path = tmp_path_factory.mktemp("large") / "report.html"
     model = MajorityVote().fit((task, draw.integers(0, 6_000, task.size), label))
-    write_report(model, path, calibration=calibrated(model.posterior_, classes=model.classes_))
+    decided(model).report(path)
     return path
 
 

@@ -16,14 +16,14 @@ from rarevote.charts.svg import COLOURS, inline_svg, style_variables
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import RarevoteError
-from rarevote.meaning.diagnose import Diagnosis, diagnose
+from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.jury import jury_sentences
 from rarevote.page import report as page
 from rarevote.page import sentences, tables
 from rarevote.page.report import page_sections
 from rarevote.page.sentences import About
 from rarevote.page.tables import Flag, Shown, class_list, item_list, worker_list
-from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, hostile_crowd, random_crowd
+from tests.page.crowds import HOSTILE_CLASS, HOSTILE_WORKER, described_fit, hostile_crowd, random_crowd
 
 ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 
@@ -31,7 +31,7 @@ ABOUT = About("labels.csv", "CC-Rasch", "", "as told", 0, "2026-01-31", "0.0")
 @cache
 def described(seed: int = 1, *, with_truth: bool = True) -> Diagnosis:
     crowd, truth = random_crowd(seed)
-    return diagnose(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
+    return described_fit(CCRasch().fit(crowd), rare="yes", truth=truth if with_truth else None)
 
 
 def built(found: Diagnosis, shown: Shown | None = None) -> str:
@@ -136,7 +136,7 @@ def test_the_item_list_says_what_the_records_say() -> None:
 def test_the_item_list_has_the_ease_of_every_method_that_knows_difficulties() -> None:
     crowd, truth = random_crowd(1)
     for method, knows in ((GLAD(), True), (Rasch(), True), (DawidSkene(), False)):
-        made = item_list(diagnose(method.fit(crowd, truth if isinstance(method, Rasch) else None)), {})
+        made = item_list(described_fit(method.fit(crowd, truth if isinstance(method, Rasch) else None)), {})
         assert ("Ease" in [column["title"] for column in made.columns]) == knows
 
 
@@ -152,7 +152,7 @@ def test_long_lists_keep_the_most_telling_and_say_so() -> None:
 def test_long_texts_and_long_tails_of_classes_are_cut() -> None:
     task = ["x" * 900] * 6 + ["y"]
     crowd = Annotations.from_arrays(task, [*"abcdef", "a"], [*"qrstuv", "q"])
-    made = item_list(diagnose(MajorityVote().fit(crowd)), {"note": ["long " * 200, None]})
+    made = item_list(described_fit(MajorityVote().fit(crowd)), {"note": ["long " * 200, None]})
     row = next(row for row in made.rows if row[0].startswith("x"))
     assert len(row[0]) == 400
     assert row[0].endswith("…")
@@ -164,12 +164,12 @@ def test_long_texts_and_long_tails_of_classes_are_cut() -> None:
 
 def test_workers_are_listed_busiest_first_with_abstentions_where_there_are_any() -> None:
     crowd = Annotations.from_arrays([1, 1, 2, 2, 3], list("abbcb"), list("xyy?x"), abstain=["?"])
-    made = worker_list(diagnose(MajorityVote().fit(crowd)))
+    made = worker_list(described_fit(MajorityVote().fit(crowd)))
     assert made.rows[0][0] == "b"
     titles = [column["title"] for column in made.columns]
     assert "Abstained" not in titles, "the only one who abstained never voted"
     crowd = Annotations.from_arrays([1, 1, 2, 2, 3], list("abbab"), list("xyy?x"), abstain=["?"])
-    made = worker_list(diagnose(MajorityVote().fit(crowd)))
+    made = worker_list(described_fit(MajorityVote().fit(crowd)))
     assert [row[2] for row in made.rows] == [0, 1]
 
 
@@ -189,13 +189,13 @@ def test_the_headline_expected_and_known() -> None:
 
 
 def test_headlines_at_the_edges() -> None:
-    alone = diagnose(MajorityVote().fit(([1, 2], ["a", "b"], ["x", "x"])))
+    alone = described_fit(MajorityVote().fit(([1, 2], ["a", "b"], ["x", "x"])))
     assert sentences.headline(alone) == "2 of 2 items are labelled “x”."
-    same = diagnose(MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y")
+    same = described_fit(MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y")
     assert sentences.headline(same) == (
-        "1 of 3 items is labelled “y”. How many such items it misses, only an audit can know."
+        "1 of 3 items is labelled “y”. How many such items it misses is unknown without an audit."
     )
-    known = diagnose(
+    known = described_fit(
         MajorityVote().fit(([1, 2, 3], ["a", "b", "a"], ["x", "x", "y"])), rare="y", truth={1: "x", 3: "y"}
     )
     assert sentences.headline(known).endswith(
@@ -203,7 +203,7 @@ def test_headlines_at_the_edges() -> None:
     )
     assert sentences.losses(same) == ["A majority vote gives every item the same label."]
     assert tables.moves_table(same) is None
-    none = diagnose(CCRasch().fit(random_crowd(1)[0]), labels=np.zeros(60, dtype=np.int64), rare="yes")
+    none = described_fit(CCRasch().fit(random_crowd(1)[0]), codes=np.zeros(60, dtype=np.int64), rare="yes")
     assert sentences.lead(none) == ""
     assert sentences.headline(none).startswith("0 of 60 items are labelled")
 
@@ -214,7 +214,7 @@ def weaker_than_the_vote(*, with_truth: bool) -> Diagnosis:
     fitted = CCRasch().fit(crowd)
     labels = (crowd.votes()[:, 1] > crowd.votes()[:, 0]).astype(np.int64)
     labels[np.flatnonzero(labels)[::2]] = 0
-    return diagnose(fitted, labels=labels, rare="yes", truth=truth if with_truth else None)
+    return described_fit(fitted, codes=labels, rare="yes", truth=truth if with_truth else None)
 
 
 @pytest.mark.parametrize("with_truth", [False, True])
@@ -283,7 +283,7 @@ def many_classes(n_classes: int) -> Diagnosis:
     )
     task, worker, label = crowd.task_of_annotation()[keep], crowd.worker[keep], crowd.classes[crowd.label][keep]
     small = Annotations.from_arrays(crowd.tasks[task], crowd.workers[worker], label)
-    return diagnose(MajorityVote().fit(small), truth={task: truth[task] for task in small.tasks.tolist()})
+    return described_fit(MajorityVote().fit(small), truth={task: truth[task] for task in small.tasks.tolist()})
 
 
 @pytest.mark.parametrize("n_classes", [5, 14])
@@ -293,23 +293,34 @@ def test_no_headline_is_about_a_class_with_two_items(n_classes: int) -> None:
     assert found.truth is not None
     assert sum(found.truth.classes[code] == last for code in found.truth.truth) == 2
     assert last not in sentences.headline(found)
-    assert found.classes.names[found.rare] != last
-    assert (found.leading is None) == (n_classes == 14), "of many classes none stands out"
-    if n_classes == 14:
-        right = f"{100 * found.truth.scores.accuracy:.0f}%"
-        assert sentences.headline(found).startswith(
-            f"{len(found.items.label)} items, 14 classes: by the truth, {right}"
-        )
-        assert sentences.lead(found) == ""
-        assert not any(tile.is_rare for tile in sentences.tiles(found))
+    assert found.classes.names[found.rare] == last, "the page is about the class with the fewest votes all the same"
+    assert found.leading is None
+    right = f"{100 * found.truth.scores.accuracy:.0f}%"
+    start = f"{len(found.items.label)} items, {n_classes} classes: by the truth, {right}"
+    assert sentences.headline(found).startswith(start)
+    assert sentences.lead(found) == ""
+    assert not any(tile.is_rare for tile in sentences.tiles(found))
     text = built(found)
     assert ('id="per-class"' in text) == (n_classes == 14)
-    assert ('id="piles"' in text) == (n_classes == 5)
+    assert 'id="piles"' not in text
+
+
+def test_a_clear_class_of_few_leads() -> None:
+    for n_classes, leads in ((5, True), (14, False)):
+        names = tuple(f"c{k:02d}" for k in range(n_classes))
+        crowd, _ = random_crowd(5, n_tasks=100 * n_classes, classes=names)
+        found = described_fit(MajorityVote().fit(crowd))
+        rare = int(crowd.class_votes.argmin())
+        assert found.rare == rare
+        assert min(crowd.class_votes[rare], (found.items.label == rare).sum()) >= 10
+        assert found.leading == (rare if leads else None), "of many classes none stands out"
+        assert (names[rare] in sentences.headline(found)) == leads
+        assert ('id="piles"' in built(found)) == leads
 
 
 def test_a_class_with_two_items_leads_if_somebody_named_it() -> None:
     crowd, _ = random_crowd(5, n_tasks=200, classes=tuple(f"c{k:02d}" for k in range(5)))
-    assert diagnose(MajorityVote().fit(crowd), rare="c02").leading == 2
+    assert described_fit(MajorityVote().fit(crowd), rare="c02").leading == 2
 
 
 def test_the_list_of_classes_counts_what_the_records_say() -> None:
@@ -357,7 +368,7 @@ def test_cautions() -> None:
     assert any("false alarms" in said for said in sentences.cautions(found)) == (
         found.true_trade_offs[0].chosen.precision < 0.5
     )
-    sparse = diagnose(MajorityVote().fit((list(range(10)), ["a"] * 10, list("abcdefghij"))))
+    sparse = described_fit(MajorityVote().fit((list(range(10)), ["a"] * 10, list("abcdefghij"))))
     assert any("are few" in said for said in sentences.cautions(sparse))
     draw = np.random.default_rng(0)
     truth = np.repeat([0, 1], 60)
@@ -365,7 +376,7 @@ def test_cautions() -> None:
     wrong = np.where(draw.random(600) < 0.7, 1 - truth[task], truth[task])
     gold = {i: int(truth[i]) for i in range(0, 120, 2)}
     flipped = CCRasch().fit((task, np.tile(np.arange(5), 120), wrong), gold)
-    assert any("worse than guessing" in said for said in sentences.cautions(diagnose(flipped, gold=gold)))
+    assert any("worse than guessing" in said for said in sentences.cautions(described_fit(flipped)))
 
 
 def test_the_jury_is_told_for_every_class() -> None:
@@ -384,7 +395,7 @@ def test_confusion_is_a_matrix_or_the_commonest_mistakes() -> None:
     assert [[cell.right for cell in row] for row in matrix.rows] == [[True, False], [False, True]]
     names = tuple(f"c{k:02d}" for k in range(14))
     crowd, truth = random_crowd(5, n_tasks=200, classes=names)
-    many = diagnose(MajorityVote().fit(crowd), truth=truth)
+    many = described_fit(MajorityVote().fit(crowd), truth=truth)
     mistakes = tables.confusion(many)
     assert isinstance(mistakes, tables.SmallTable)
     counts = [int(row[1]) for row in mistakes.rows]
@@ -408,12 +419,12 @@ def test_steps_reach_the_recall_they_name() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_method_gets_a_page(method: type, seed: int) -> None:
     crowd, truth = random_crowd(seed, classes=[("no", "yes"), ("a", "b", "c")][seed])
-    text = built(diagnose(method().fit(crowd), truth=truth if seed else None))
+    text = built(described_fit(method().fit(crowd), truth=truth if seed else None))
     assert ">nan<" not in text.lower()
 
 
 def test_a_page_of_a_single_item_and_class() -> None:
-    text = built(diagnose(CCRasch().fit(([1], ["a"], ["x"]))))
+    text = built(described_fit(CCRasch().fit(([1], ["a"], ["x"]))))
     assert "1 of 1 item is labelled “x”." in text
 
 
@@ -422,7 +433,7 @@ def test_a_page_of_a_single_item_and_class() -> None:
 
 def test_names_are_escaped_in_markup_and_data() -> None:
     crowd, truth, texts = hostile_crowd()
-    found = diagnose(CCRasch().fit(crowd), truth=truth)
+    found = described_fit(CCRasch().fit(crowd), truth=truth)
     text = built(found, {"text": texts})
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert data is not None

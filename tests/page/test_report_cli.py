@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from rarevote.errors import InputError
-from rarevote.page.report import check_page_path, write_example_report
+from rarevote.page.report import check_page_path
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 
@@ -60,7 +60,7 @@ def test_settings_are_told(labels: Path, tmp_path: Path) -> None:
     rarevote("report", labels, "-o", out, "-m", "cc-rasch", "--set", "sigma_alpha=0.7", "--set", "prior=estimate")
     text = out.read_text(encoding="utf-8")
     assert "sigma_alpha=0.7, prior=&#39;estimate&#39;" in text
-    assert "the most probable class by the method" in text
+    assert "the method&#39;s own labels" in text
 
 
 def failure(*arguments: str | Path, code: int = 1) -> str:
@@ -93,7 +93,7 @@ def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_input_that_does_not_fit(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    assert "no class is called 'maybe'" in failure(labels, "-o", out, "--rare", "maybe", code=2)
+    assert "'maybe' is not a class" in failure(labels, "-o", out, "--rare", "maybe", code=2)
     assert "no column 'absent'" in failure(labels, "-o", out, "--show", "absent")
     assert "nonsense" in failure(labels, "-o", out, "--method", "nonsense", code=2)
     other = tmp_path / "truth.csv"
@@ -113,10 +113,10 @@ def test_an_older_page_survives_a_failure(labels: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_example(tmp_path: Path) -> None:
-    path = write_example_report(tmp_path / "rails.html")
+    path = tmp_path / "rails.html"
+    rarevote("report", example_files().labels, "--truth", example_files().truth, "-o", path, "-q")
     text = path.read_text(encoding="utf-8")
     assert "items are labelled “defect”" in text
-    assert "Rail inspection (simulated)" in text
     assert str(example_files().labels.parent) not in text
     assert path.stat().st_size < 1_000_000
 
@@ -159,8 +159,8 @@ def test_decisions_share_their_options_with_aggregate() -> None:
     options = {name: {option for one in commands[name].params for option in one.opts} for name in commands}
     only_there = options["aggregate"] - options["report"]
     assert only_there == {
-        "--calibrate", "--model-out", "--back-out", "--soft-out", "--engine", "--scheduler", "--checkpoint",
-        "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
+        "--calibrate", "--with-posterior", "--model-out", "--back-out", "--soft-out", "--engine", "--scheduler",
+        "--checkpoint", "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
     }  # fmt: skip
     assert options["report"] - options["aggregate"] == {"--charts", "--audit"}
 

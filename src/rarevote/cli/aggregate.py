@@ -32,7 +32,7 @@ from rarevote.cli.options.fit import (
     Scheduler,
     check_engine,
 )
-from rarevote.cli.show import aligned, decision_words, fitting, review_words, say, share, told_classes
+from rarevote.cli.show import aligned, decision_words, fitting, review_words, say, share, told_classes, unanswered_words
 from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -152,6 +152,7 @@ def aggregate(
             fit_options,
             options,
             out=out,
+            with_posterior=with_posterior,
             spreadsheet_safe=spreadsheet_safe,
             quiet=quiet,
             as_json=as_json,
@@ -301,6 +302,8 @@ def _tell_scores(scores: dict[str, Any]) -> None:
         f"accuracy {scores['accuracy']:.3f}",
     ]
     say(f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}")
+    if scores["n_unanswered"]:
+        say(unanswered_words(scores["n_unanswered"]))
     if scores["truth_without_labels"]:
         say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
 

@@ -26,6 +26,7 @@ def aggregate_all(
     options: dict[str, Any],
     *,
     out: Path | None,
+    with_posterior: bool = False,
     spreadsheet_safe: bool = False,
     quiet: bool = False,
     as_json: bool = False,
@@ -49,7 +50,7 @@ def aggregate_all(
         for question, crowd in crowds.items():
             fitted = fit_options.fit(crowd, fit_options.make(), quiet=quiet)
             result = fitted.decide(**options)
-            result.write(made / names[question], spreadsheet_safe=spreadsheet_safe)
+            result.write(made / names[question], with_posterior=with_posterior, spreadsheet_safe=spreadsheet_safe)
             summaries[question] = {**result.summary(expected=as_json), "file": str(folder / names[question])}
             sound &= fitted.method.converged_ and not result.cannot_answer
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rarevote.cli.options.common import Columns, Json, Quiet, examples, parse_columns
-from rarevote.cli.show import aligned, say, share, tell, told_classes
+from rarevote.cli.show import aligned, say, share, tell, told_classes, unanswered_words
 
 EXAMPLES = examples(
     "rarevote score result.csv --truth truth.csv",
@@ -73,8 +73,7 @@ def _tell(summary: dict[str, Any]) -> None:
 
 def _tell_left_out(summary: dict[str, Any]) -> None:
     if summary["n_unanswered"]:
-        have = "task has" if summary["n_unanswered"] == 1 else "tasks have"
-        say(f"{summary['n_unanswered']:,} {have} no answer: a miss of the true class, and no false alarm of any")
+        say(unanswered_words(summary["n_unanswered"]))
     if summary["truth_without_result"]:
         say(f"{summary['truth_without_result']:,} tasks of the truth have no result and were not scored")
     if summary["result_without_truth"]:

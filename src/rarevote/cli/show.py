@@ -259,6 +259,11 @@ def decision_words(result: Result) -> list[str]:
     return words
 
 
+def unanswered_words(n: int) -> str:
+    """How a score counts items that have a truth and no label."""
+    return f"{counted(n, 'task has', 'tasks have')} no answer: a miss of the true class, and no false alarm of any"
+
+
 def review_words(plan: ReviewPlan, path: Path | None) -> str:
     """What a review would save."""
     return (

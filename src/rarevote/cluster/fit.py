@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from rarevote.cluster.data import StagedCrowd, Staging, stage, staged
 from rarevote.cluster.engine import DaskEngine, connected
-from rarevote.cluster.host import CountAtLeast, Look, Reported, SumProbabilities, WriteResults
+from rarevote.cluster.host import CountAtLeast, KeepPosterior, Look, Reported, SumProbabilities, WriteResults
 from rarevote.cluster.parts import find_parts
 from rarevote.crowd.annotations import Keep, Missing
 from rarevote.crowd.rare import RareClass
@@ -67,14 +67,16 @@ class DaskRunner(Runner):
     Args:
         client: a ``distributed.Client``.
         crowd: where the encoded shards are.
+        posteriors: a folder for posteriors that a report takes the place of; they are gone without one.
     """
 
-    def __init__(self, client: Any, crowd: StagedCrowd) -> None:
-        self._client, self._crowd = client, crowd
+    def __init__(self, client: Any, crowd: StagedCrowd, posteriors: Path | None = None) -> None:
+        self._client, self._crowd, self._posteriors = client, crowd, posteriors
         self._open = ExitStack()
         self._engine: DaskEngine[Any, Any, Any] | None = None
         self._votes: NDArray[np.int64] | None = None
         self.of_last_pass = True
+        self.kept_posteriors: Path | None = None
 
     def __enter__(self) -> DaskRunner:
         return self
@@ -135,6 +137,9 @@ class DaskRunner(Runner):
         then: Callable[[Any], Any],
     ) -> FloatArray:
         """Two passes; what the second gives stays with the hosts."""
+        if self._posteriors is not None:
+            self.engine.ask(KeepPosterior(self._posteriors))
+            self.kept_posteriors = self._posteriors
         engine = self._opened(model)
         second = then(engine.run(shared, refresh=True, damping=0.0)[0])
         engine.advance()
@@ -350,7 +355,7 @@ def _fitted(
     _require_memory(estimator, client, crowd)
     make_folder(desk / "tasks")
     begin = time.perf_counter()
-    with DaskRunner(client, crowd) as runner:
+    with DaskRunner(client, crowd, _posteriors(desk) if deciding_by.with_posterior else None) as runner:
         fit = estimator._fit(Request(crowd, runner=runner, **asked))
         seconds["fit"] = time.perf_counter() - begin
         begin = time.perf_counter()
@@ -419,7 +424,16 @@ def _labelled(
     decider = deciding.decider(sums, lambda number, k: kth_largest(partial(count_at_least, number), k))
     costs = deciding_by.rule.costs(crowd.classes)
     answers = engine.ask(
-        WriteResults(folder.resolve(), crowd.classes, reported, deciding, decider, costs, deciding_by.with_posterior)
+        WriteResults(
+            folder.resolve(),
+            crowd.classes,
+            reported,
+            deciding,
+            decider,
+            costs,
+            deciding_by.with_posterior,
+            runner.kept_posteriors,
+        )
     )
     found = reduce(lambda one, other: one.plus(other), (answer[0] for answer in answers))
     counts = reduce(lambda one, other: one.plus(other), (answer[1] for answer in answers))
@@ -455,6 +469,12 @@ def _left_out(crowd: StagedCrowd) -> list[str]:
         f"{crowd.n_dropped:,} rows are not votes (abstentions, missing values or repeated pairs): on dask, an item "
         "that only such rows name has no row in the result"
     ]
+
+
+def _posteriors(desk: Path) -> Path:
+    folder = (desk / "posteriors").resolve()
+    make_folder(folder)
+    return folder
 
 
 # Of a crowd that is elsewhere: no probabilities, no means, no gold.

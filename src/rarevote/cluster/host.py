@@ -28,7 +28,7 @@ from rarevote.decide.rules import ABSTAINED, ItemBatch
 from rarevote.em.model import Model, Offsets, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
-from rarevote.io.arrays import load_arrays
+from rarevote.io.arrays import load_arrays, save_arrays
 from rarevote.io.write.atomic import replacing
 
 _Result = TypeVar("_Result")
@@ -285,6 +285,26 @@ class Load(Operation):
 
 
 @dataclass(frozen=True)
+class KeepPosterior(Operation):
+    """Write the posterior of the last pass to files, one per shard: another model is about to take its place."""
+
+    folder: Path
+
+    def perform(self, host: Host) -> None:
+        """Every file is there whole or not at all."""
+
+        def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> None:
+            number, state = numbered
+            save_arrays(_posterior_file(self.folder, number), {"posterior": np.asarray(state.proposed[0])})
+
+        host.each(one, host.numbered())
+
+
+def _posterior_file(folder: Path, number: int) -> Path:
+    return folder / f"posterior-{number:05d}.npz"
+
+
+@dataclass(frozen=True)
 class CountVotes(Operation):
     """Votes per worker and class."""
 
@@ -401,7 +421,18 @@ class CountAtLeast(Operation):
 
 @dataclass(frozen=True, eq=False)
 class WriteResults(Operation):
-    """Write one row per task to a Parquet file per shard: task, label, confidence, votes, p:<class>."""
+    """Write one row per task to a Parquet file per shard: task, label, confidence, votes, p:<class>.
+
+    Attributes:
+        folder: for the files.
+        classes: names of the classes.
+        how: where probabilities come from.
+        deciding: what is decided.
+        decider: how labels follow.
+        costs: of mistakes, (K, K).
+        with_posterior: whether to write ``posterior:<class>``, too.
+        posteriors: folder of :class:`KeepPosterior`; None where the hosts hold the posterior.
+    """
 
     folder: Path
     classes: NDArray[Any]
@@ -410,6 +441,7 @@ class WriteResults(Operation):
     decider: Decider
     costs: FloatArray
     with_posterior: bool = False
+    posteriors: Path | None = None
 
     def perform(self, host: Host) -> list[tuple[Labelled, DecisionCounts]]:
         """For each shard, what came of its tasks."""
@@ -417,7 +449,7 @@ class WriteResults(Operation):
 
         def one(numbered: tuple[int, ShardState[Any, Any, Any]]) -> tuple[Labelled, DecisionCounts]:
             number, state = numbered
-            part = self.how.part(state)
+            part = self.deciding.with_own(self.how.part(state))
             codes, n_guarded = self.decider.codes(part)
             found = self.deciding.labelled(self.decider, part, codes, n_guarded)
             some = Probabilities(self.classes, part.p, self.how.mean, part.gold)
@@ -431,7 +463,7 @@ class WriteResults(Operation):
                 "confidence": confidence_of(part.p, codes),
                 "votes": np.diff(state.shard.task_ptr),
             }
-            tables = {"p": part.p} | ({"posterior": self.how.posterior(state)} if self.with_posterior else {})
+            tables = {"p": part.p} | ({"posterior": self._posterior(numbered)} if self.with_posterior else {})
             for begin, table in tables.items():
                 for k, name in enumerate(self.classes.tolist()):
                     columns[f"{begin}:{name}"] = np.ascontiguousarray(table[:, k])
@@ -439,3 +471,10 @@ class WriteResults(Operation):
             return found, counts
 
         return host.each(one, host.numbered())
+
+    def _posterior(self, numbered: tuple[int, ShardState[Any, Any, Any]]) -> NDArray[Any]:
+        """The posterior as published: what the hosts hold, unless a report took its place."""
+        number, state = numbered
+        if self.posteriors is None:
+            return self.how.posterior(state)
+        return load_arrays(_posterior_file(self.posteriors, number))["posterior"]

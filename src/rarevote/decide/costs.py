@@ -131,7 +131,7 @@ def _from_pairs(pairs: Iterable[Pair], classes: NDArray[Any], where: str) -> Flo
 def _class_number(name: Any, classes: NDArray[Any], where: str) -> int:
     number = find_name(name, classes)
     if number is None:
-        raise ParameterError(f"{where}: {name!r} is no class; the classes are {some_names(classes.tolist())}")
+        raise ParameterError(f"{where}: {name!r} is not a class; the classes are {some_names(classes.tolist())}")
     return number
 
 

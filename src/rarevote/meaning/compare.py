@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import sort_labels, spelling
+from rarevote.crowd.names import some_names, sort_labels, spelling
 from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
@@ -243,7 +243,7 @@ def score_result(
 
     Raises:
         InputError: the truth names none of the tasks.
-        ParameterError: ``rare`` is no class.
+        ParameterError: ``rare`` is not a class.
     """
     found = read_result(result, columns=columns)
     known = {spelling(task): spelling(label) for task, label in read_truth(truth).items()}
@@ -259,9 +259,7 @@ def score_result(
         {str(name): value for name, value in part.items()} for part in (scores.recall, scores.precision)
     )
     if rare is not None and rare not in {*recall, *precision}:
-        raise ParameterError(
-            f"rare: no class is called {rare!r}; there are {', '.join(list({**recall, **precision})[:12])}"
-        )
+        raise ParameterError(f"rare: {rare!r} is not a class; the classes are {some_names({**recall, **precision})}")
     of_interest = str(scores.minority_class) if rare is None else rare
     n_true, n_given = Counter(true), Counter(labels)
     summary: dict[str, Any] = {
