@@ -15,7 +15,8 @@ import pytest
 import rarevote
 from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote
 from rarevote.api import Fitted, Result
-from rarevote.cluster.fit import Dask, kth_largest
+from rarevote.cluster.fit import Dask
+from rarevote.cluster.labelling import kth_largest
 from rarevote.em import local
 from rarevote.errors import ParameterError, RarevoteWarning
 from rarevote.methods.base import Estimator

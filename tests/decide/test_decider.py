@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import rarevote
-from rarevote.cluster.fit import kth_largest
+from rarevote.cluster.labelling import kth_largest
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import Decided, Deciding, decide_crowd

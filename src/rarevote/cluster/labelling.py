@@ -1,0 +1,163 @@
+"""Labels on dask: the decider of one machine, with sums from the hosts in place of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.cluster.data import StagedCrowd
+from rarevote.cluster.host import CountAtLeast, Look, Reported, SumProbabilities, WriteResults
+from rarevote.cluster.runner import DaskRunner
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.decider import Deciding
+from rarevote.decide.decision import class_figures, decision_figures, expected_decision
+from rarevote.decide.expectations import Belief
+from rarevote.decide.guards import CrowdSize
+from rarevote.decide.probabilities import FitCalibration, Probabilities, Shares, shares_wanted
+from rarevote.decide.rules import OwnLabels, Rule
+from rarevote.em.model import FloatArray
+from rarevote.methods.base import Estimator
+from rarevote.methods.registry import DEFAULT_METHOD
+
+
+class DecidedBy(NamedTuple):
+    """How to decide."""
+
+    rule: Rule
+    own: Rule
+    rare: Any
+    prevalence: Shares
+    only_voted: bool
+    with_posterior: bool
+
+
+def label_tasks(
+    model: Estimator,
+    runner: DaskRunner,
+    crowd: StagedCrowd,
+    class_votes: NDArray[np.int64],
+    folder: Path,
+    deciding_by: DecidedBy,
+) -> tuple[Estimator, dict[str, Any]]:
+    """Have the hosts decide and write; returns the model that knows how to report, and what was decided in figures."""
+    engine = runner.engine
+    reported = Reported(
+        runner.of_last_pass,
+        model._calibrator(class_votes / max(crowd.n_annotations, 1)),
+        np.empty(0),
+        model.chooser,
+        own_from_posterior=deciding_by.own == OwnLabels(),
+    )
+    calibration = model.calibration_
+    if calibration is None:
+        mass = engine.ask(SumProbabilities(reported))
+        calibration = FitCalibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
+        model = model._about_workers(crowd.workers, crowd.classes, model._result, calibration)
+    wanted, shares_from = shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
+    reported = replace(reported, mean=calibration.mean, wanted=wanted)
+    is_default = model.method_name == DEFAULT_METHOD
+    belief = Belief.in_probabilities(Probabilities(crowd.classes, *_NOTHING, is_default=is_default))
+    rare = RareClass.of(crowd.classes, class_votes, deciding_by.rare)
+    deciding = Deciding(
+        deciding_by.rule,
+        deciding_by.own,
+        CrowdSize(crowd.workers, crowd.classes, class_votes, model.method_name, DEFAULT_METHOD),
+        rare,
+        calibration.mean if wanted is None else wanted,
+        crowd.n_tasks,
+        belief,
+        wanted,
+        deciding_by.only_voted,
+    )
+    sums = reduce(lambda one, other: one.plus(other), engine.ask(Look(reported, deciding)))
+
+    def count_at_least(number: int, thresholds: FloatArray) -> NDArray[np.int64]:
+        return np.asarray(np.sum(engine.ask(CountAtLeast(reported, deciding, number, thresholds)), axis=0))
+
+    decider = deciding.decider(sums, lambda number, k: kth_largest(partial(count_at_least, number), k))
+    costs = deciding_by.rule.costs(crowd.classes)
+    answers = engine.ask(
+        WriteResults(
+            folder.resolve(),
+            crowd.classes,
+            reported,
+            deciding,
+            decider,
+            costs,
+            deciding_by.with_posterior,
+            runner.kept_posteriors,
+        )
+    )
+    found = reduce(lambda one, other: one.plus(other), (answer[0] for answer in answers))
+    counts = reduce(lambda one, other: one.plus(other), (answer[1] for answer in answers))
+    decided = deciding.outcome(decider, sums.survey, found)
+    decision = expected_decision(
+        crowd.classes,
+        counts,
+        belief,
+        rare,
+        rule=decided.words,
+        shares_from=shares_from or Probabilities.how,
+        costs=costs,
+        given=wanted,
+        target=decided.target,
+    )
+    classes = class_figures(crowd.classes, found.labels, class_votes, crowd.n_tasks)
+    return model, {
+        "rare": {"class": str(rare.name), "is_rare": rare.is_rare, "named": rare.named, **classes[str(rare.name)]},
+        "classes": classes,
+        "decided_by": decided.words,
+        "n_guarded": decided.n_guarded,
+        "cannot_answer": decided.cannot_answer,
+        "warnings": [note.words for note in decided.notes] + _left_out(crowd),
+        "decision": decision_figures(decision),
+    }
+
+
+def _left_out(crowd: StagedCrowd) -> list[str]:
+    """What to know of rows that are not votes."""
+    if not crowd.n_dropped:
+        return []
+    return [
+        f"{crowd.n_dropped:,} rows are not votes (abstentions, missing values or repeated pairs): on dask, an item "
+        "that only such rows name has no row in the result"
+    ]
+
+
+# Of a crowd that is elsewhere: no probabilities, no means, no gold.
+_NOTHING = (np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int64))
+# How many thresholds are asked about at once.
+_AT_ONCE = 256
+
+
+def kth_largest(count_at_least: Callable[[FloatArray], NDArray[np.int64]], k: int) -> float:
+    """The k-th largest of numbers between 0 and 1 that are elsewhere.
+
+    It is the largest threshold that at least ``k`` of them reach. Numbers from 0 on are ordered as their bits are, so
+    that a few questions of many thresholds each find it to the last bit.
+
+    Args:
+        count_at_least: how many of the numbers reach each of these thresholds.
+        k: at least 1, and at most how many there are.
+
+    Example:
+        >>> numbers = np.array([0.1, 0.7, 0.7, 0.3])
+        >>> def count(thresholds):
+        ...     return (numbers >= thresholds[:, None]).sum(axis=1)
+        >>> [kth_largest(count, k) for k in (1, 2, 3, 4)]
+        [0.7, 0.7, 0.3, 0.1]
+    """
+    low, high = 0, int(np.array(1.0).view(np.int64)) + 1  # reached by k numbers; not reached
+    while high - low > 1:
+        step = -((low - high) // _AT_ONCE)  # in whole numbers: these are too large for floating point
+        bits = np.arange(low + step, high, step, dtype=np.int64)
+        reached = np.flatnonzero(count_at_least(bits.view(np.float64)) >= k)
+        last = int(reached[-1]) if reached.size else -1
+        low, high = (int(bits[last]) if last >= 0 else low), (int(bits[last + 1]) if last + 1 < len(bits) else high)
+    return float(np.array(low).view(np.float64))

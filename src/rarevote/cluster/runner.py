@@ -1,0 +1,124 @@
+"""The runner of a fit on dask: models run over the shards of a staged crowd, and their posteriors stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.cluster.data import StagedCrowd
+from rarevote.cluster.engine import DaskEngine
+from rarevote.cluster.host import KeepPosterior
+from rarevote.em.checkpoint import Checkpoint
+from rarevote.em.engine import Run, Runner
+from rarevote.em.loop import Callback, StoppingRule, run_em
+from rarevote.em.model import CrowdFacts, FloatArray, Model, Shard, Start
+
+
+class DaskRunner(Runner):
+    """Runs models over the shards of one staged crowd, whose gold is with its votes; a context manager.
+
+    The engine of the last run stays open: its hosts hold the posteriors that labels follow from.
+
+    Args:
+        client: a ``distributed.Client``.
+        crowd: where the encoded shards are.
+        posteriors: a folder for posteriors that a report takes the place of; they are gone without one.
+    """
+
+    def __init__(self, client: Any, crowd: StagedCrowd, posteriors: Path | None = None) -> None:
+        self._client, self._crowd, self._posteriors = client, crowd, posteriors
+        self._open = ExitStack()
+        self._engine: DaskEngine[Any, Any, Any] | None = None
+        self._votes: NDArray[np.int64] | None = None
+        self.of_last_pass = True
+        self.kept_posteriors: Path | None = None
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _opened(self, model: Any) -> DaskEngine[Any, Any, Any]:
+        """An engine that stays open until the next one is, or all is done."""
+        self._open.close()
+        self._engine = self._open.enter_context(DaskEngine(self._client, model, self._crowd))
+        return self._engine
+
+    @property
+    def engine(self) -> DaskEngine[Any, Any, Any]:
+        """That of the last run."""
+        assert self._engine is not None
+        return self._engine
+
+    def run(
+        self,
+        model: Model[Any, Any, Any],
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        rule: StoppingRule,
+        *,
+        checkpoint: Checkpoint | None = None,
+        callback: Callback | None = None,
+        is_last: bool = True,
+        **options: Any,
+    ) -> Run:
+        """Fit a model; a checkpoint stays until all results are written."""
+        outcome = run_em(
+            model, self._opened(model), model.start(), rule, callback=callback, checkpoint=checkpoint, **options
+        )
+        self.of_last_pass = True
+        posterior, *local = model.start_local(_no_tasks(gold))
+        return Run(outcome, posterior, tuple(local))
+
+    def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
+        """The posterior that the tasks begin with stays with the hosts."""
+        self._opened(cast("Model[Any, Any, Any]", model))
+        self.of_last_pass = False
+        posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
+        return posterior
+
+    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+        """The sums of a single pass."""
+        with DaskEngine(self._client, model, self._crowd) as engine:
+            return engine.run(shared, refresh=False, damping=0.0)[0]
+
+    def report(
+        self,
+        model: Any,
+        crowd: CrowdFacts,
+        gold: NDArray[np.int32],
+        shared: Any,
+        then: Callable[[Any], Any],
+    ) -> FloatArray:
+        """Two passes; what the second gives stays with the hosts."""
+        if self._posteriors is not None:
+            self.engine.ask(KeepPosterior(self._posteriors))
+            self.kept_posteriors = self._posteriors
+        engine = self._opened(model)
+        second = then(engine.run(shared, refresh=True, damping=0.0)[0])
+        engine.advance()
+        engine.run(second, refresh=True, damping=0.0)
+        self.of_last_pass = True
+        posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
+        return posterior
+
+    def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
+        """How often each worker gave each label, (n_workers, n_classes); known after a run."""
+        if self._votes is None:
+            self._votes = self.engine.count_votes()
+        return self._votes
+
+    def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
+        """What the encoded crowd was made from."""
+        return self._crowd.identity
+
+
+def _no_tasks(gold: NDArray[np.int32]) -> Shard:
+    empty = np.empty(0, dtype=np.uint8)
+    return Shard(np.zeros(1, dtype=np.int64), empty, empty, gold)
