@@ -149,7 +149,7 @@ def test_models_reviews_and_pages_have_twins(files: Path, tmp_path: Path) -> Non
     new = [("new", "w1", "c1"), ("new", "w2", "c0")]
     models = [rarevote.load(tmp_path / f"{name}.model") for name in "ab"]
     assert models[0].predict(new).to_dict() == models[1].predict(new).to_dict()
-    plan = fitted.decide(calibrate=True).review(5, tmp_path / "other.csv")
+    plan = fitted.decide().review(5, tmp_path / "other.csv")
     assert len(plan.items) == 5
     assert (tmp_path / "review.csv").read_text() == (tmp_path / "other.csv").read_text()
 
@@ -158,35 +158,22 @@ def test_models_reviews_and_pages_have_twins(files: Path, tmp_path: Path) -> Non
 # what belongs together stays together
 
 
-def test_calibration_gets_the_prior_of_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rarevote.meaning import calibrate
-
-    given = []
-    original = calibrate.calibrated
-
-    def listening(posterior: Any, prior: Any = None, **options: Any) -> Any:
-        given.append(prior)
-        return original(posterior, prior, abilities="held", **options)
-
-    monkeypatch.setattr(calibrate, "calibrated", listening)
-    fitted = rarevote.fit(CROWD.arrays, "dawid-skene")
-    found = fitted.calibrate()
-    assert np.allclose(given[0], np.exp(fitted.method.fitted_parameters["log_prior"]))
-    # With abilities held, the share that was fitted is the share that comes out.
-    assert found.prevalence == pytest.approx(fitted.method.posterior_.mean(axis=0), abs=2e-3)
-    assert fitted.calibrate() is found
-
-
 def test_results_tell_what_they_are(files: Path, tmp_path: Path) -> None:
     default = rarevote.fit(files / "labels.csv").decide()
-    assert list(default.columns()) == ["task", "label", "confidence", "p:c0", "p:c1"]
+    assert list(default.columns()) == ["task", "label", "confidence", "votes", "p:c0", "p:c1"]
     assert np.allclose(default.columns()["p:c0"] + default.columns()["p:c1"], 1)
     chosen = np.where(default.labels == "c1", default.columns()["p:c1"], default.columns()["p:c0"])
-    assert default.confidence is not None
     assert np.allclose(default.confidence, chosen)
-    published = rarevote.fit(files / "labels.csv", "cc-rasch").decide()
-    assert list(published.columns()) == ["task", "label", "p:c0", "p:c1"]
-    assert published.confidence is None
+    fitted = rarevote.fit(files / "labels.csv", "cc-rasch")
+    published = fitted.decide()
+    columns = published.columns(with_posterior=True)
+    assert list(columns) == [*default.columns(), "posterior:c0", "posterior:c1"]
+    assert np.array_equal(columns["posterior:c1"], fitted.method.posterior_[:, 1])
+    assert np.array_equal(columns["p:c1"], fitted.probabilities[:, 1])
+    assert list(columns["votes"]) == np.diff(fitted.annotations.task_ptr).tolist()
+    decided = fitted.decide("argmax").columns()
+    assert list(decided) == [*default.columns(), "decision"]
+    assert set(decided["decision"]) == {"argmax"}
     published.write(tmp_path / "r.parquet")
     assert len(read_result(tmp_path / "r.parquet").labels) == 300
 
@@ -206,10 +193,10 @@ def test_gold_that_vouches_has_not_taught() -> None:
     chosen = np.random.default_rng(1).choice(600, 250, replace=False)
     gold = {int(i): int(crowd.truth[i]) for i in chosen}
     result = rarevote.fit((task, worker, label), gold=gold).decide(min_recall={1: 0.9}, random_gold=True)
-    blind = rarevote.fit((task, worker, label)).calibrate().score
+    blind = rarevote.fit((task, worker, label)).probabilities
     assert result.target is not None
     assert result.target.promised
-    np.testing.assert_array_equal(result.calibrated.score, blind)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(result.probabilities.ranking, blind)
     # By hand: as many of the lowest ranked gold tasks of the class may be missed as a binomial allows.
     ranks = np.sort(blind[[i for i in gold if gold[i] == 1], 1])
     allowed = next(r for r in range(ranks.size) if scipy.stats.binom.cdf(r, ranks.size, 0.1) > 0.2) - 1

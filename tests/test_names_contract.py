@@ -171,7 +171,7 @@ def test_recall_and_prevalence(crowds: Crowds, options: list[str]) -> None:
         names = {"rare": KINDS[kind].typed("rare"), "other": KINDS[kind].typed("other")}
         done = aggregate(crowds.votes(ending, kind), *(word.format(**names) for word in options))
         table = rows(done.stdout)
-        chance = next(name for name in table[0] if name.casefold() == f"calibrated:{names['rare']}")
+        chance = next(name for name in table[0] if name.casefold() == f"p:{names['rare']}")
         found = [KINDS[kind].untyped(row["label"]) for row in table], [float(row[chance]) for row in table]
         first = first or found
         assert found[0] == first[0], (ending, kind)
@@ -180,7 +180,7 @@ def test_recall_and_prevalence(crowds: Crowds, options: list[str]) -> None:
 
 @pytest.mark.parametrize(("ending", "kind"), CASES)
 def test_task_of_explain(crowds: Crowds, ending: str, kind: str) -> None:
-    words = ["-m", "majority-vote", "--no-calibrate", "--json", "-q", "--task", "108", "--task", "101"]
+    words = ["-m", "majority-vote", "--json", "-q", "--task", "108", "--task", "101"]
     found = json.loads(rarevote("explain", crowds.votes(ending, kind), *words).stdout)
     assert [str(one["task"]) for one in found] == ["108", "101"]
     assert [len(one["votes"]) for one in found] == [3, 3]
@@ -240,7 +240,7 @@ def test_a_decision_on_a_class_that_is_none_is_refused(
 @pytest.mark.parametrize(("ending", "kind"), CASES)
 def test_a_task_that_is_none_is_refused(crowds: Crowds, ending: str, kind: str) -> None:
     for name in ("999", "nothing"):
-        words = ["-m", "majority-vote", "--no-calibrate", "--task", name]
+        words = ["-m", "majority-vote", "--task", name]
         assert name in rarevote("explain", crowds.votes(ending, kind), *words, code=1).stderr
 
 
