@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rarevote.meaning.calibrate import calibrate_fit
 
 from rarevote import GLAD, CCRasch, DawidSkene, GoldDawidSkene, MajorityVote
-from rarevote.errors import ParameterError
-from rarevote.meaning.explain import explain
+from rarevote.api import Fitted
+from rarevote.errors import InputError
+from rarevote.meaning import explain as module
+from rarevote.meaning.explain import Explanation, find_task
 from rarevote.methods.evidence import WeighsVotes
 from tests.command import rarevote
-from tests.conftest import shortened_chains
 from tests.methods.test_saved_models import crowds
 from tests.tables import METHOD_ROWS
 
@@ -24,6 +24,13 @@ WEIGHING = [row for row in METHOD_ROWS if isinstance(row.make(), WeighsVotes)]
 OTHERS = [row for row in METHOD_ROWS if not isinstance(row.make(), WeighsVotes)]
 # Their errors_ are one step ahead of their posterior, as crowd-kit has it.
 AHEAD = ("dawid-skene", "one-coin")
+
+
+def explain(model: Any, task: Any) -> Explanation:
+    """Why a task got the label of the method itself."""
+    number = find_task(model.annotations_, task)
+    is_gold = bool(model.gold_codes_[number] >= 0)
+    return module.explain(model, number, model.label_codes()[number], model.reported_[number], is_gold=is_gold)
 
 
 @pytest.mark.parametrize("row", WEIGHING, ids=lambda row: row.name)
@@ -34,7 +41,7 @@ def test_prior_and_votes_add_up_to_the_posterior(row: Any) -> None:
     model.fit(votes, truth) if row.needs_gold else model.fit(votes)
     probabilities, labels = model.probas_, model.labels_
     for task in labels.index:
-        found = explain(model, task, gold=truth if row.needs_gold else None)
+        found = explain(model, task)
         assert found.classes[found.label] == labels[task]
         if found.is_gold:
             assert found.weighed is None
@@ -103,7 +110,7 @@ def test_a_vote_counts_what_the_other_methods_say() -> None:
         right = sigmoid(easy.alphas_[worker] * exp(easy.betas_[5]))
         sign = {own: 1, rival: -1}.get(found.classes[code], 0)
         assert found.weighed.votes[number] == pytest.approx(sign * log(right / ((1 - right) / 2)))
-    known = explain(GoldDawidSkene().fit(votes, truth), 3, gold=truth)
+    known = explain(GoldDawidSkene().fit(votes, truth), 3)
     assert known.is_gold
     assert known.weighed is None
 
@@ -134,17 +141,38 @@ def test_the_rival_is_what_the_majority_says() -> None:
     assert alone.weighed is None, "one class has no rival"
 
 
-def test_calibrated_probabilities_stand_beside() -> None:
+def test_the_one_probability_stands_beside_the_posterior() -> None:
     votes, _, _ = crowds(2)
-    model = MajorityVote().fit(votes)
-    with shortened_chains():
-        calibration = calibrate_fit(model)
-    found = explain(model, 7, calibration=calibration)
-    assert found.calibrated is not None
-    assert np.array_equal(found.calibrated, calibration.posterior[model.labels_.index.get_loc(7)])
-    assert explain(model, 7).calibrated is None
-    with pytest.raises(ParameterError, match="there is no task 'x'"):
-        explain(model, "x")
+    fitted = Fitted.of(MajorityVote().fit(votes))
+    number = find_task(fitted.annotations, 7)
+    found = fitted.explain(7)
+    assert np.array_equal(found.p, fitted.probabilities[number])
+    assert np.array_equal(found.posterior, fitted.method.posterior_[number])
+    assert not np.array_equal(found.p, found.posterior)
+    with pytest.raises(InputError, match="there is no task 'x'"):
+        fitted.explain("x")
+
+
+def test_a_decision_explains_its_own_label_by_its_own_probability() -> None:
+    votes, _, _ = crowds(2)
+    fitted = Fitted.of(CCRasch().fit(votes))
+    names = fitted.annotations.classes.tolist()
+    result = fitted.decide(costs=[[0, 1], [9, 0]], prevalence=[0.7, 0.3])
+    for number, task in enumerate(fitted.annotations.tasks.tolist()[:20]):
+        found = result.explain(task)
+        assert names[found.label] == result.labels[number]
+        assert np.array_equal(found.p, result.probabilities.p[number])
+        assert found.rival == (found.majority if found.majority != found.label else 1 - found.label)
+
+
+def test_an_item_without_an_answer_is_explained_by_its_likeliest_class() -> None:
+    votes, _, _ = crowds(3)
+    fitted = Fitted.of(CCRasch().fit(votes))
+    result = fitted.decide(abstain_below=0.97)
+    number = int(np.flatnonzero(result.codes < 0)[0])
+    found = result.explain(result.tasks[number])
+    assert not found.has_answer
+    assert found.label == int(fitted.probabilities[number].argmax())
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -167,7 +195,7 @@ def test_a_person_sees_parts_that_add_up(labels: Path) -> None:
     end = next(n for n, line in enumerate(lines) if line.startswith("together"))
     parts = [float(line.split()[-1]) for line in lines[begin:end]]
     assert sum(parts) == pytest.approx(float(lines[end].split()[-1]), abs=0.005)
-    assert "calibrated probability" in done.stdout
+    assert "probability" in done.stdout
 
 
 def test_json_of_several_items(labels: Path) -> None:
@@ -180,7 +208,6 @@ def test_json_of_several_items(labels: Path) -> None:
         "t9",
         "--task",
         "t5",
-        "--no-calibrate",
         "--json",
         "-q",
         "-m",
@@ -192,7 +219,8 @@ def test_json_of_several_items(labels: Path) -> None:
         total = one["prior_log_odds"] + sum(vote["log_odds"] for vote in one["votes"]) + one["rest_log_odds"]
         odds = one["posterior"][one["label"]] / one["posterior"][one["rival"]]
         assert total == pytest.approx(log(odds), abs=1e-8)
-        assert one["calibrated"] is None
+        assert sum(one["p"].values()) == pytest.approx(1)
+        assert one["p"] != one["posterior"]
     assert done.stderr == ""
 
 
