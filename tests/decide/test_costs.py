@@ -38,7 +38,7 @@ def test_every_way_to_write_costs(tmp_path: Path) -> None:
         ([["a", 1], [1, 0]], "must hold numbers"),
         ([[0, -1], [1, 0]], "not negative, got -1"),
         ([[0, float("inf")], [1, 0]], "finite"),
-        ("sound:crack=1,defect:sound=20", "'crack' is no class; the classes are defect, sound"),
+        ("sound:crack=1,defect:sound=20", "'crack' is not a class; the classes are defect, sound"),
         ("sound:defect=1", "no cost for defect:sound"),
         ("sound:defect=1,sound:defect=2,defect:sound=3", "given twice"),
         ("sound:defect=cheap,defect:sound=20", "must be a number, got 'cheap'"),
@@ -59,7 +59,7 @@ def test_bad_costs(costs: Any, message: str) -> None:
         ("true,sound\nsound,0\n", "a header and 2 rows of 3 cells"),
         ("true,sound,defect\nsound,0,1\n", "a header and 2 rows"),
         ("", "0 rows"),
-        ("true,sound,crack\nsound,0,1\ndefect,2,0\n", "'crack' is no class"),
+        ("true,sound,crack\nsound,0,1\ndefect,2,0\n", "'crack' is not a class"),
         ("true,sound,defect\nsound,0,1\nsound,2,0\n", "given twice"),
     ],
 )
