@@ -171,7 +171,7 @@ def calibrated(
         >>> q = np.array([[0.9, 0.1], [0.001, 0.999]])
         >>> p, mean = calibrated(Tempered(np.array([0.4, 0.6]), np.array([0.5, 0.5])), q, np.array([1, 6]), np.empty(0))
         >>> p.round(3).tolist(), mean.round(3).tolist()
-        ([[0.837, 0.163], [0.042, 0.958]], [0.439, 0.561])
+        ([[0.836, 0.164], [0.042, 0.958]], [0.439, 0.561])
     """
     discounted = certain(calibrator.discounted(posterior, n_votes), gold)
     mean = column_sums(discounted) / max(len(discounted), 1)
