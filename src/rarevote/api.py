@@ -184,7 +184,13 @@ class Fitted:
 
     @classmethod
     def of(cls, estimator: Estimator, rare: Any = None) -> Fitted:
-        """An estimator that was fitted on its own."""
+        """An estimator that was fitted on its own.
+
+        Raises:
+            InputError: it was fitted to no votes, or loaded from a file.
+        """
+        if not estimator.annotations_.n_annotations:
+            raise InputError("no annotations: there is nothing to decide")
         crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
         votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
         gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))

@@ -259,14 +259,21 @@ def test_the_constants_are_those_that_were_learnt() -> None:
 
 def test_intervals_cover_on_crowds_that_had_no_part_in_them() -> None:
     assert COVERAGE == 0.9
-    sums = [row for row in rows_of("expectations") if row["dataset"] == "sum of 31"]
-    for row in sums:
-        # One curve serves five methods: of GLAD, which it fits least, 23 of 31 shares are within.
-        is_default = row["method"] == "anchored-rasch"
-        assert int(row["after_covers"]) >= (0.8 * 31 if is_default else 23), row
-        assert int(row["told"]) >= (26 if is_default else 22), row
-    others = [int(row["after_covers"]) for row in sums if row["method"] != "anchored-rasch"]
-    assert sum(others) >= 0.88 * 31 * len(others)
+    rows = [row for row in rows_of("expectations") if row["dataset"] == "sum of 31"]
+    default = [row for row in rows if row["method"] == "anchored-rasch"]
+    others = [row for row in rows if row["method"] != "anchored-rasch"]
+    assert len(default) == 4
+    for row in default:
+        assert int(row["after_covers"]) >= 0.8 * 31, row
+        assert int(row["told"]) >= 31 - 5, row
+    # The other methods share one curve: it covers for them together, and for none of them much less.
+    assert len({row["method"] for row in others}) == 5
+    for figure in ("recall", "precision", "prevalence", "accuracy"):
+        mine = [row for row in others if row["figure"] == figure]
+        assert sum(int(row["after_covers"]) for row in mine) >= 0.8 * 31 * 5, figure
+        for row in mine:
+            assert int(row["after_covers"]) >= 0.7 * 31, row
+            assert int(row["told"]) >= 31 - (9 if figure == "precision" else 5), row
 
 
 def test_promises_are_kept_in_their_nominal_share_on_every_dataset() -> None:

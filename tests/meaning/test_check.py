@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import rarevote as library
+from rarevote.crowd.rare import RareClass
 from rarevote.errors import InputError, RarevoteWarning
 from rarevote.meaning.check import QUESTIONS, VERDICTS, Check, _of_fit, reliability
 from rarevote.meaning.model_fit import Statistic
@@ -216,7 +217,7 @@ def test_nothing_to_check() -> None:
 
     estimator = library.MajorityVote().fit(([], [], []))
     with pytest.raises(InputError, match="there is nothing to check"):
-        check_fit(estimator, None, np.empty(0, dtype=np.int64), rare=0)  # type: ignore[arg-type]
+        check_fit(estimator, None, None, (), rare=RareClass((), None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["anchored-rasch", "cc-rasch", "dawid-skene", "majority-vote"])
@@ -235,6 +236,16 @@ def test_gold_and_another_decision_take_part() -> None:
     fitted = library.fit(crowd(), gold={"t0": "defect", "t1": "sound"}, rare="defect")
     with_costs = fitted.check(fitted.decide(costs="sound:defect=1,defect:sound=50"))
     assert with_costs.expected.recall.value >= fitted.check().expected.recall.value
+
+
+def test_most_items_with_a_single_vote_are_told_as_by_the_decision() -> None:
+    rows = [(f"t{i}", f"w{j}", "ab"[i % 3 == 0]) for i in range(40) for j in range(3)]
+    rows += [(f"s{i}", "w0", "ab"[i % 3 == 0]) for i in range(50)]
+    fitted = library.fit(rows)
+    with pytest.warns(RarevoteWarning, match="50 of 90 items have a single vote"):
+        (note,) = [note for note in fitted.decide().notes if note.kind == "single"]
+    assert any("50 of 90 items have a single vote" in one.words for one in fitted.check().findings)
+    assert note.words.startswith("50 of 90 items have a single vote")
 
 
 def test_progress_is_told() -> None:
@@ -293,9 +304,9 @@ def test_the_figures(tmp_path: Path) -> None:
     path = write(tmp_path / "votes.csv", crowd())
     figures = json.loads(rarevote("check", path, "--json", "-q", "--rare", "defect").stdout)
     assert set(figures) == {
-        "verdict", "words", "cannot_answer", "method", "rare_class", "n_tasks", "n_workers", "n_annotations",
-        "votes_per_task", "tasks_with_one_vote", "converged", "findings", "agreement", "fit", "errors_alike", "jury",
-        "expected",
+        "verdict", "words", "cannot_answer", "method", "rare_class", "n_tasks", "n_without_votes", "n_workers",
+        "n_annotations", "votes_per_task", "tasks_with_one_vote", "converged", "findings", "agreement", "fit",
+        "errors_alike", "jury", "expected",
     }  # fmt: skip
     assert figures["verdict"] in VERDICTS.values()
     assert figures["rare_class"] == "defect"
@@ -330,7 +341,7 @@ def test_the_how_to_shows_what_is_said() -> None:
 def test_bad_input(tmp_path: Path) -> None:
     path = write(tmp_path / "votes.csv", crowd(30))
     assert "no such file" in rarevote("check", tmp_path / "absent.csv", code=1).stderr
-    assert "no class is called" in rarevote("check", path, "--rare", "x", code=2).stderr
+    assert "'x' is not a class" in rarevote("check", path, "--rare", "x", code=2).stderr
     assert "unknown method" in rarevote("check", path, "-m", "x", code=2).stderr
     (tmp_path / "empty.csv").write_text("task,worker,label\n")
     done = rarevote("check", tmp_path / "empty.csv", code=1)

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import exp, isnan, log
+from typing import Any
 
 import numpy as np
 import pytest
-from rarevote.meaning.calibrate import calibrate_fit, calibrated
+from numpy.typing import NDArray
 
 from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch, simulate_crowd
+from rarevote.api import Fitted
 from rarevote.crowd.annotations import Annotations
+from rarevote.decide.decision import with_expectations
+from rarevote.decide.expectations import believed
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.diagnose import Diagnosis, diagnose
+from rarevote.meaning import diagnose as module
+from rarevote.meaning.diagnose import Diagnosis
 from rarevote.meaning.items import relative_entropy
 from rarevote.meaning.truth import calibration_groups, wilson
 from rarevote.meaning.workers import Profile, recognition
 from rarevote.methods.base import Estimator
+from tests.decide.made import made
 from tests.page.crowds import random_crowd
 
 CLASSES = [("no", "yes"), ("a", "b", "c")]
 
 
-# What is tested here is how the sampler's draws are used.
-pytestmark = pytest.mark.usefixtures("short_chains")
+def diagnose(model: Estimator, *, labels: Any = None, truth: Any = None, rare: Any = None) -> Diagnosis:
+    """What is known about a fit with the method's own labels, unless others are given."""
+    fitted = Fitted.of(model, rare)
+    codes = model.label_codes() if labels is None else labels
+    found, costs = fitted.reported, 1.0 - np.eye(len(model.classes_))
+    decision = with_expectations(found, codes, "as given", costs, fitted.rare)
+    return module.diagnose(model, found, decision, fitted.rare, truth=truth)
 
 
 def rows_of(crowd: Annotations) -> list[tuple[int, int, int]]:
@@ -32,7 +42,7 @@ def rows_of(crowd: Annotations) -> list[tuple[int, int, int]]:
 
 
 @pytest.fixture(scope="module", params=[(CCRasch, 0), (CCRasch, 1), (MajorityVote, 0), (DawidSkene, 1)], ids=str)
-def found(request: pytest.FixtureRequest, short_chains: None) -> Diagnosis:
+def found(request: pytest.FixtureRequest) -> Diagnosis:
     method, number = request.param
     crowd, truth = random_crowd(number, classes=CLASSES[number])
     return diagnose(method().fit(crowd), truth=truth)
@@ -65,23 +75,20 @@ def test_profiles_follow_from_the_accuracies(found: Diagnosis) -> None:
 
 
 def test_accuracies_with_certain_classes_are_counted() -> None:
-    """With every class known, the draws are the truth: hits and misses, and four votes of the average person."""
+    """With every class known: hits and misses, and four votes of the average person."""
     crowd, truth = random_crowd(2)
     code = {name: k for k, name in enumerate(crowd.classes.tolist())}
     known = np.array([code[truth[name]] for name in crowd.tasks.tolist()], dtype=np.int32)
-    certain = np.eye(2)[known]
-    for draws in (np.tile(known.astype(np.uint8), (50, 1)), np.empty((0, 0), dtype=np.uint8)):
-        calibration = replace(calibrated(certain), posterior=certain, draws=draws, drawn_tasks=np.arange(crowd.n_tasks))
-        accuracy, low, high = recognition(crowd, calibration)
-        for k in range(2):
-            own = [(r, label == k) for i, r, label in rows_of(crowd) if known[i] == k]
-            average = (sum(hit for _, hit in own) + 1) / (len(own) + 2)
-            for r in range(crowd.n_workers):
-                hits = [hit for worker, hit in own if worker == r]
-                right, wrong = sum(hits) + 4 * average, len(hits) - sum(hits) + 4 * (1 - average)
-                assert accuracy[r, k] == pytest.approx(right / (right + wrong))
-                assert low[r, k] == pytest.approx(beta_quantile(0.025, right, wrong), abs=0.06)
-                assert high[r, k] == pytest.approx(beta_quantile(0.975, right, wrong), abs=0.06)
+    accuracy, low, high = recognition(crowd, np.eye(2)[known])
+    for k in range(2):
+        own = [(r, label == k) for i, r, label in rows_of(crowd) if known[i] == k]
+        average = (sum(hit for _, hit in own) + 1) / (len(own) + 2)
+        for r in range(crowd.n_workers):
+            hits = [hit for worker, hit in own if worker == r]
+            right, wrong = sum(hits) + 4 * average, len(hits) - sum(hits) + 4 * (1 - average)
+            assert accuracy[r, k] == pytest.approx(right / (right + wrong))
+            assert low[r, k] == pytest.approx(beta_quantile(0.025, right, wrong), abs=0.06)
+            assert high[r, k] == pytest.approx(beta_quantile(0.975, right, wrong), abs=0.06)
 
 
 def beta_quantile(share: float, right: float, wrong: float) -> float:
@@ -90,50 +97,60 @@ def beta_quantile(share: float, right: float, wrong: float) -> float:
     return float(beta.ppf(share, right, wrong))
 
 
-def test_draws_of_some_tasks_only() -> None:
+def test_expected_hits_stand_for_hits_where_classes_are_not_certain() -> None:
     crowd, _ = random_crowd(2)
-    whole = calibrated(MajorityVote().fit(crowd).posterior_, annotations=crowd, n_sweeps=100)
-    part = replace(whole, draws=whole.draws[:, :30], drawn_tasks=np.arange(30))
-    smaller = Annotations(
-        crowd.task_ptr[:31], crowd.worker[: crowd.task_ptr[30]], crowd.label[: crowd.task_ptr[30]],
-        crowd.tasks[:30], crowd.workers, crowd.classes,
-    )  # fmt: skip
-    alone = replace(part, posterior=whole.posterior[:30])
-    assert recognition(crowd, part)[0] == pytest.approx(recognition(smaller, alone)[0])
+    p = np.random.default_rng(1).dirichlet([1, 2], crowd.n_tasks)
+    accuracy = recognition(crowd, p)[0]
+    for k in range(2):
+        own = [(r, float(p[i, k]), label == k) for i, r, label in rows_of(crowd)]
+        average = (sum(w for _, w, hit in own if hit) + 1) / (sum(w for _, w, _ in own) + 2)
+        for r in range(crowd.n_workers):
+            right = sum(w for worker, w, hit in own if worker == r and hit) + 4 * average
+            total = sum(w for worker, w, _ in own if worker == r) + 4
+            assert accuracy[r, k] == pytest.approx(right / total)
 
 
-def test_intervals_of_accuracies_cover_the_truth() -> None:
+def covered(method: type[Estimator] | None) -> NDArray[np.float64]:
+    """Share of the workers whose interval covers what they would reach over all items of a class, (2).
+
+    The classes are as the method reports them, or known where there is none.
+    """
     inside = []
     for seed in range(2):
         crowd = simulate_crowd(1200, 30, votes_per_task=6, random_state=seed)
-        votes = (crowd.task, crowd.worker, crowd.label)
-        workers = diagnose(CCRasch().fit(votes)).workers
-        # What a worker would reach over all items of a class, easy and hard as they come.
+        model = (method or MajorityVote)().fit((crowd.task, crowd.worker, crowd.label))
+        p = model.reported_ if method else np.eye(2)[crowd.truth]
+        _, low, high = recognition(model.annotations_, p)
+        # Items are easy and hard as they come.
         chance = np.clip(crowd.accuracy, 0.01, 0.99) - 0.3 * 0.15
-        inside.append((workers.low <= chance) & (chance <= workers.high))
-    assert np.mean(inside) > 0.88
+        inside.append((low <= chance) & (chance <= high))
+    return np.mean(inside, axis=(0, 1))
 
 
-def test_expectations_come_from_the_calibration_and_not_from_the_uniform_prior() -> None:
+def test_intervals_of_accuracies_cover_the_truth_where_classes_are_known() -> None:
+    assert (covered(None) > 0.9).all()
+
+
+def test_intervals_of_accuracies_cover_the_truth_of_the_common_class() -> None:
+    assert covered(CCRasch)[0] > 0.9
+
+
+@pytest.mark.xfail(reason="probabilities of the rare class are too high where errors are independent", strict=True)
+def test_intervals_of_accuracies_cover_the_truth_of_the_rare_class() -> None:
+    assert covered(CCRasch)[1] > 0.85
+
+
+def test_expectations_are_those_of_the_decision() -> None:
     crowd = simulate_crowd(2000, 30, imbalance=15, p_bad=0.1, p_good=0.4, votes_per_task=6, random_state=3)
     model = CCRasch().fit((crowd.task, crowd.worker, crowd.label))
-    found = diagnose(model)
-    true_count = int((crowd.truth == 1).sum())
-    assert abs(model.posterior_[:, 1].sum() - true_count) > 3 * abs(found.classes.n_expected[1] - true_count)
-    assert found.classes.expected_low[1] < found.classes.n_expected[1] < found.classes.expected_high[1]
-    recall, label = found.expected[1].recall, model.label_codes() == 1
-    # This crowd does not err together as real ones do: its recall is at the upper end, or a little above it.
-    assert recall.low <= (label & (crowd.truth == 1)).sum() / true_count <= recall.high + 0.05
-
-
-def test_many_workers_and_classes_are_calibrated_without_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd, _ = random_crowd(1)
-    model = MajorityVote().fit(crowd)
-    assert calibrate_fit(model).draws.size
-    monkeypatch.setattr("rarevote.meaning.calibrate._MAX_CELLS", 10)
-    held = calibrate_fit(model)
-    assert not held.draws.size
-    assert diagnose(model).workers.accuracy.shape == (crowd.n_workers, 2)
+    fitted = Fitted.of(model)
+    found, decision = diagnose(model), fitted.decide().decision
+    assert found.expected == dict(enumerate(decision.expected))
+    assert found.expected_accuracy == decision.accuracy
+    for k in range(2):
+        shares = decision.expected[k].prevalence
+        ends = (found.classes.expected_low[k], found.classes.n_expected[k], found.classes.expected_high[k])
+        assert ends == pytest.approx([2000 * share for share in (shares.low, shares.value, shares.high)])
 
 
 def test_items(found: Diagnosis) -> None:
@@ -184,7 +201,7 @@ def test_difficulties_of_rasch_stand_against_their_mean() -> None:
     crowd, truth = random_crowd(0)
     gold = dict(list(truth.items())[::2])
     model = Rasch().fit(crowd, gold)
-    found = diagnose(model, gold=gold)
+    found = diagnose(model)
     beta = model.difficulties_.to_dict()
     # Tasks without gold have the mean difficulty: they are neither hard nor easy.
     mean = next(beta[name] for name in crowd.tasks.tolist() if name not in gold)
@@ -244,17 +261,34 @@ def test_classes_and_moves(found: Diagnosis) -> None:
 
 def test_the_rare_class_is_the_one_with_the_fewest_votes_or_the_one_named(found: Diagnosis) -> None:
     items, n_votes = found.items, found.classes.n_votes.tolist()
-    enough = [k for k, n in enumerate(n_votes) if min((items.label == k).sum(), (items.votes[:, k] > 0).sum()) >= 10]
-    assert found.rare == min(enough if len(n_votes) > 2 and enough else range(len(n_votes)), key=n_votes.__getitem__)
+    assert found.rare == n_votes.index(min(n_votes))
     mass = items.probabilities.sum(axis=0)
     assert found.common == max((k for k in range(len(mass)) if k != found.rare), key=mass.__getitem__)
     crowd, _ = random_crowd(0)
     model = MajorityVote().fit(crowd)
     assert diagnose(model, rare="no").rare == 0
-    with pytest.raises(ParameterError, match="no class is called 'maybe'; the classes are no, yes"):
+    with pytest.raises(ParameterError, match="'maybe' is not a class; the classes are no, yes"):
         diagnose(model, rare="maybe")
     numbers = MajorityVote().fit(([1, 2], ["a", "b"], [0, 1]))
     assert diagnose(numbers, rare="1").rare == 1
+
+
+def test_a_headline_names_a_class_that_a_person_named_or_a_clear_one_of_few() -> None:
+    rows = [(i, f"w{j}", "abc"[0 if i < 3 else 1 if i < 20 else 2]) for i in range(60) for j in range(3)]
+    model = MajorityVote().fit(rows)
+    assert diagnose(model).leading is None  # three items of a, the rarest: too few to speak of
+    assert diagnose(model).rare == 0
+    assert diagnose(model, rare="a").leading == 0
+    assert diagnose(model, rare="b").leading == 1
+    clear = MajorityVote().fit([(i, w, "a" if i < 12 else y) for i, w, y in rows])
+    assert clear.annotations_.class_votes.tolist() == [36, 24, 120]
+    assert diagnose(clear, rare=None).leading is None  # eight items of b
+    enough = MajorityVote().fit([(i, w, "a" if i < 10 else y) for i, w, y in rows])
+    assert diagnose(enough).leading == 0
+    two = MajorityVote().fit([(1, "x", "a"), (2, "x", "b"), (3, "y", "b")])
+    assert diagnose(two).leading == 0
+    many = MajorityVote().fit([(i, f"w{j}", i % 13) for i in range(260) for j in range(2)])
+    assert diagnose(many).leading is None
 
 
 def test_a_class_without_votes_is_not_the_rare_one() -> None:
@@ -274,10 +308,15 @@ def test_expected_trade_off(found: Diagnosis) -> None:
         assert 0 <= precision <= 1
     assert (np.diff(curve.recall) >= 0).all()
     assert curve.recall[-1] == pytest.approx(1)
+    mass = believed(made(items.probabilities), found.rare)
+    for threshold, recall, precision in zip(curve.threshold, curve.recall, curve.precision, strict=True):
+        taken = probability >= threshold
+        assert recall == pytest.approx(mass[taken].sum() / mass.sum())
+        assert precision == pytest.approx(mass[taken].mean())
     one, labelled = found.expected[found.rare], items.label == found.rare
     assert curve.chosen.n_flagged == labelled.sum()
     assert curve.chosen.recall == one.recall.value
-    assert curve.majority.recall == one.majority_recall.value
+    assert curve.majority.recall == found.majority_recall[found.rare].value
     if labelled.any():
         assert curve.chosen.precision == one.precision.value
 
@@ -315,13 +354,13 @@ def test_gold_is_left_out_of_the_check() -> None:
     crowd, truth = random_crowd(6)
     gold = {task: truth[task] for task in crowd.tasks[:20].tolist()}
     model = CCRasch().fit(crowd, gold)
-    found = diagnose(model, truth=truth, gold=gold)
+    found = diagnose(model, truth=truth)
     assert found.truth is not None
     assert found.truth.n_given == 20
     assert len(found.truth.items) == crowd.n_tasks - 20
     assert found.items.is_known.sum() == 20
     with pytest.raises(InputError, match="also given as gold"):
-        diagnose(model, truth=gold, gold=gold)
+        diagnose(model, truth=gold)
 
 
 def test_truth_that_does_not_fit() -> None:
@@ -351,8 +390,11 @@ def test_abstentions_are_counted() -> None:
 
 
 def test_no_votes_and_a_single_class() -> None:
-    with pytest.raises(InputError, match="no annotations"):
-        diagnose(MajorityVote().fit(([], [], [])))
+    empty = MajorityVote().fit(([], [], []))
+    with pytest.raises(InputError, match="no annotations: there is nothing to decide"):
+        Fitted.of(empty)
+    with pytest.raises(InputError, match="no annotations: there is nothing to describe"):
+        module.diagnose(empty, None, None, None)  # type: ignore[arg-type]
     found = diagnose(CCRasch().fit(([1, 1, 2], ["a", "b", "a"], ["x", "x", "x"])))
     assert (found.rare, found.common) == (0, 0)
     assert found.items.entropy.tolist() == [0, 0]

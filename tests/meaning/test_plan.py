@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rarevote.meaning.decide import Balanced, parse_rule
 
 import rarevote as library
+from rarevote.decide.rules import Balanced, parse_rule
 from rarevote.errors import ParameterError
 from rarevote.meaning.review import shared_load
 from rarevote.meaning.workers import recognition
 from rarevote.simulate.files import example_files
 from tests.command import rarevote
 from tests.meaning.test_check import Rows, crowd, write
-
-pytestmark = pytest.mark.usefixtures("short_chains")
 
 FILES = example_files()
 
@@ -79,7 +77,7 @@ def test_nobody_is_asked_twice_and_nobody_gets_everything(result: Any) -> None:
 def test_the_best_who_are_free_are_asked(result: Any) -> None:
     """Greedy by hand: by the lower ends of what they recognise of both classes, until somebody has a fifth."""
     crowd_ = result.fitted.annotations
-    low = recognition(crowd_, result.fitted.calibrate())[1]
+    low = recognition(crowd_, result.fitted.probabilities)[1]
     order = sorted(range(crowd_.n_workers), key=lambda r: -low[r].clip(0.001, 0.999).sum())
     asked: Counter[int] = Counter()
     for item in result.plan(40).items:
@@ -108,7 +106,7 @@ def test_what_mistakes_cost_is_what_the_rule_trades() -> None:
 def test_costs_and_abstentions_take_part() -> None:
     fitted = library.fit(crowd(60, accuracy=0.75))
     costly = fitted.decide(costs="sound:defect=1,defect:sound=20").plan(3)
-    p = fitted.calibrate().posterior
+    p = fitted.probabilities
     codes = fitted.decide(costs="sound:defect=1,defect:sound=20").codes
     gains = [p[i, 0] * 20 if code else p[i, 1] for i, code in enumerate(codes)]
     np.testing.assert_allclose([item.gain for item in costly.items], sorted(gains, reverse=True)[:3])

@@ -14,8 +14,8 @@ from rarevote.meaning import soft_labels
 from tests.command import rarevote as command
 
 VOTES = [("b", "ann", "yes"), ("b", "bob", "yes"), ("a", "ann", "no"), ("a", "bob", "no"), ("a", "cy", "yes")]
-# Shares of the votes, counted by hand; tasks a, b and classes no, yes in sorted order.
-EXPECTED = np.array([[2 / 3, 1 / 3], [0, 1]])
+# By hand: votes 2:1 and 0:2, and one more vote split as all votes are, 2/5 : 3/5; tasks a, b and classes no, yes.
+EXPECTED = np.array([[(2 + 2 / 5) / 4, (1 + 3 / 5) / 4], [(2 / 5) / 3, (2 + 3 / 5) / 3]])
 
 
 def test_arrays_and_files(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_arrays_and_files(tmp_path: Path) -> None:
 
 
 def test_numbers_stay_numbers(tmp_path: Path) -> None:
-    soft = rarevote.fit(([7, 7, 3], ["a", "b", "a"], [1, 0, 1]), "majority-vote").decide().soft_labels()
+    soft = rarevote.fit(([7, 7, 3, 3], ["a", "b", "a", "b"], [0, 0, 1, 1]), "majority-vote").decide().soft_labels()
     soft.write(tmp_path / "soft.npz")
     with np.load(tmp_path / "soft.npz", allow_pickle=False) as found:
         assert found["task"].tolist() == [3, 7]
@@ -54,3 +54,11 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
     soft = soft_labels.SoftLabels(["a"], ["x"], np.ones((1, 1)))
     with pytest.raises(InputError, match=r"soft labels are written as .npz or .parquet"):
         soft.write(tmp_path / "soft.pkl")
+
+
+def test_items_without_votes_have_no_soft_label() -> None:
+    fitted = rarevote.fit([*VOTES, ("c", "ann", "?")], "majority-vote", abstain=["?"])
+    soft = fitted.decide().soft_labels()
+    assert list(soft.tasks) == ["a", "b"]
+    np.testing.assert_allclose(soft.probabilities, EXPECTED)
+    np.testing.assert_allclose(fitted.probabilities[2], EXPECTED.mean(axis=0))

@@ -89,8 +89,8 @@ def test_every_iteration_is_the_one_written_out(n_classes: int, gold: dict[int, 
         np.testing.assert_allclose(model.reported_, wanted, rtol=1e-11)
         votes = crowd.votes().astype(int).tolist()
         labels = [
-            gold[task] if task in gold else balanced_by_hand(p, f, said, 10.0)
-            for task, (p, said) in enumerate(zip(wanted, votes, strict=True))
+            gold[i] if i in gold else balanced_by_hand(p, f, said, 10.0)
+            for i, (p, said) in enumerate(zip(wanted, votes, strict=True))
         ]
         assert model.label_codes().tolist() == labels
         by_hand.update()

@@ -20,6 +20,7 @@ import rarevote
 from rarevote import AnchoredRasch, CCRasch, simulate_crowd
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
+from rarevote.meaning.explain import explain
 from rarevote.meaning.replicate import SomeVotes, vote_model
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.capabilities import Capabilities
@@ -91,7 +92,7 @@ def explains(row: MethodRow, folder: Path) -> None:
     evidence = model.evidence(number)
     votes_on_task = np.diff(model.annotations_.task_ptr)[number]
     assert evidence.of_votes.shape == (votes_on_task, len(model.classes_))
-    found = rarevote.Fitted.of(model).explain(model.annotations_.tasks[number])
+    found = explain(model, number, model.label_codes()[number], model.reported_[number])
     assert found.weighed is not None
     odds = np.log(model.posterior_[number, found.label] / model.posterior_[number, found.rival])
     assert found.weighed.prior + found.weighed.votes.sum() + found.weighed.rest == pytest.approx(odds, abs=1e-6)
@@ -144,7 +145,6 @@ def replicates(row: MethodRow, folder: Path) -> None:
     model = fit(row)
     votes = SomeVotes.of(model.annotations_)
     found = vote_model(model, votes)
-    gold = VOTES.truth if row.needs_gold else None
     checked = rarevote.Fitted.of(model).check()
     if found is None:
         (words,) = [one.words for one in checked.answers("fit") if "cannot" in one.words]
