@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rarevote.errors import ParameterError
 from tests.command import rarevote
 
 
-def crowd(labels: list[object], **options: object) -> Annotations:
+def crowd(labels: Sequence[object], **options: object) -> Annotations:
     return Annotations.from_arrays(list(range(len(labels))), ["ann"] * len(labels), labels, **options)  # type: ignore[arg-type]
 
 

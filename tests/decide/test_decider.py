@@ -376,7 +376,7 @@ def test_the_kth_largest_of_numbers_elsewhere_is_that_of_sorting(numbers: list[f
     def count(thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
         nonlocal n_questions
         n_questions += 1
-        return (held >= thresholds[:, None]).sum(axis=1)
+        return np.asarray((held >= thresholds[:, None]).sum(axis=1))
 
     k = data.draw(st.integers(1, len(numbers)))
     assert kth_largest(count, k) == sorted(numbers, reverse=True)[k - 1]

@@ -46,7 +46,7 @@ def batch(p: Any, votes: Any, own: Any = None, gold: Any = None) -> ItemBatch:
 def codes_of(rule: Rule, part: ItemBatch, shares: Any = None, *, only_voted: bool = True) -> list[int]:
     """Labels of some items; classes have the mean of their probabilities as shares, unless given."""
     f = part.p.mean(axis=0) if shares is None else np.asarray(shares)
-    return Decider(rule, f, only_voted).codes(part)[0].tolist()
+    return list(map(int, Decider(rule, f, only_voted).codes(part)[0]))
 
 
 # -- balanced ---------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def covered(method: type[Estimator] | None) -> NDArray[np.float64]:
         # Items are easy and hard as they come.
         chance = np.clip(crowd.accuracy, 0.01, 0.99) - 0.3 * 0.15
         inside.append((low <= chance) & (chance <= high))
-    return np.mean(inside, axis=(0, 1))
+    return np.asarray(np.mean(inside, axis=(0, 1)))
 
 
 def test_intervals_of_accuracies_cover_the_truth_where_classes_are_known() -> None:

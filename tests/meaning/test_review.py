@@ -156,7 +156,9 @@ def test_things_about_other_tasks() -> None:
 
 
 def test_items_without_votes_are_worth_what_is_known_of_their_kind() -> None:
-    rows = [(task, worker, "yes" if task % 4 == 0 else "no") for task in range(40) for worker in "abc"]
+    rows: list[tuple[Any, str, str]] = [
+        (task, worker, "yes" if task % 4 == 0 else "no") for task in range(40) for worker in "abc"
+    ]
     rows += [(0, "d", "no"), *((task, "a", "skipped") for task in ("u1", "u2"))]
     result = rarevote.fit(rows, "majority-vote", abstain=["skipped"]).decide()
     mean = result.probabilities.mean
