@@ -296,7 +296,7 @@ def test_a_recall_target_that_is_not_promised_is_told() -> None:
 
 def test_unknown_classes_are_refused() -> None:
     fitted = Fitted.of(MajorityVote().fit(little_crowd()))
-    with pytest.raises(ParameterError, match="'crack' is no class"):
+    with pytest.raises(ParameterError, match="'crack' is not a class"):
         fitted.decide(costs="sound:crack=1,crack:sound=2")
     with pytest.raises(ParameterError, match="'crack' is not a class"):
         fitted.decide(min_recall={"crack": 0.9})
