@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import typer
 from rarevote.errors import InputError
 from rarevote.page.report import check_page_path
 from rarevote.simulate.files import example_files
-from tests.command import rarevote
+from tests.command import rarevote, rows
 
 ROWS = "task,worker,label,text\n1,a,yes,one <b>\n1,b,no,\n1,c,no,\n2,a,yes,two\n2,b,yes,\n3,a,no,three\n3,c,no,\n"
 
@@ -150,6 +151,38 @@ def test_items_without_an_answer(labels: Path, tmp_path: Path) -> None:
     assert "<dt>No answer</dt><dd>3 items" in text
     assert text.count('"no answer"') == 3
     assert '<th scope="col">no answer</th>' in text
+
+
+def test_the_truth_of_items_without_votes_is_missed_as_in_a_score(tmp_path: Path) -> None:
+    """Every third item of the rare class has no votes: no figure by the truth may leave it out."""
+    truth = {f"t{n:02d}": "yes" if n % 4 == 0 else "no" for n in range(60)}
+    unvoted = [task for task, label in truth.items() if label == "yes"][::3]
+    votes = [
+        (task, f"w{w}", truth[task] if (n + w) % 5 else "no")
+        for n, task in enumerate(truth)
+        for w in range(3)
+        if task not in unvoted
+    ]
+    (tmp_path / "votes.csv").write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in votes))
+    (tmp_path / "items.txt").write_text("\n".join(truth))
+    (tmp_path / "truth.csv").write_text("task,label\n" + "".join(f"{t},{y}\n" for t, y in truth.items()))
+    given = (tmp_path / "votes.csv", "--items", tmp_path / "items.txt", "--truth", tmp_path / "truth.csv")
+    scores = json.loads(rarevote("aggregate", *given, "-o", tmp_path / "r.csv", "--json").stdout)["scores"]
+    said = json.loads(rarevote("report", *given, "-o", tmp_path / "page.html", "--json").stdout)
+    labels = {row["task"]: row["label"] for row in rows((tmp_path / "r.csv").read_text())}
+    recall = sum(labels[task] == "yes" for task in truth if truth[task] == "yes") / 15
+    assert recall <= 10 / 15
+    assert scores["recall"]["yes"] == pytest.approx(recall)
+    assert f"by the truth, this finds {100 * recall:.0f}% of all that are" in said["headline"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "By the truth of 60 items" in page
+    assert "Against 60 true labels" in page
+    shown = {words: f"{scores[name]:.3f}" for words, name in (("balanced accuracy", "balanced_accuracy"),
+             ("macro-F1", "macro_f1"), ("accuracy", "accuracy"))}  # fmt: skip
+    for words, figure in shown.items():
+        assert re.search(rf">{words}</t[dh]>\s*<td[^>]*>{re.escape(figure)}<", page), words
+    assert '<th scope="col">no answer</th>' in page
+    assert "<dt>Without votes</dt><dd>5 items have no votes and no label</dd>" in page
 
 
 def test_decisions_share_their_options_with_aggregate() -> None:

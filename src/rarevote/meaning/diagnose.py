@@ -165,7 +165,14 @@ def diagnose(
     )
     check = None
     if truth is not None:
-        check = check_truth(items, crowd.classes, truth, rare=rare.code, posterior=estimator.posterior_)
+        check = check_truth(
+            items,
+            crowd.classes,
+            truth,
+            rare=rare.code,
+            posterior=estimator.posterior_,
+            unvoted=crowd.unanswered.tolist(),
+        )
     of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
     return Diagnosis(
         crowd=crowd,
@@ -208,7 +215,8 @@ def _true_trade_offs(
     if check is None:
         return ()
     place = {name: code for code, name in enumerate(check.classes)}
-    has_class = (check.truth == place[name] for name in crowd.classes[list(drawn)].tolist())
+    codes = [place[name] for name in crowd.classes[list(drawn)].tolist()]
     return tuple(
-        trade_off(items, k, own.astype(np.float64), check.items) for k, own in zip(drawn, has_class, strict=True)
+        trade_off(items, k, (check.truth == code).astype(np.float64), check.items, int((check.unvoted == code).sum()))
+        for k, code in zip(drawn, codes, strict=True)
     )

@@ -293,17 +293,18 @@ def expected_trade_off(
     return replace(curve, chosen=chosen, majority=majority, from_truth=False)
 
 
-def trade_off(items: Items, class_code: int, is_class: FloatArray, known: IntArray) -> TradeOff:
+def trade_off(items: Items, class_code: int, is_class: FloatArray, known: IntArray, n_unvoted: int = 0) -> TradeOff:
     """The trade-off of one class, counted on the truth.
 
     Args:
         is_class: 1 for items that have the class and 0 for the others, (n_known).
         known: numbers of the items that ``is_class`` speaks of.
+        n_unvoted: items without votes that have the class: no decision finds them.
     """
     probability = items.probabilities[known, class_code]
     mass = is_class
     order = np.argsort(-probability, kind="stable")
-    found, total = np.cumsum(mass[order]), float(mass.sum())
+    found, total = np.cumsum(mass[order]), float(mass.sum()) + n_unvoted
     count = np.arange(1, len(order) + 1)
     # Items of equal probability stand or fall together: only the last of them is a point of the curve.
     threshold = probability[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,12 +48,15 @@ class Calibration:
 class TruthCheck:
     """The result against the truth, labels that the fit was given as gold left out.
 
+    An item without votes has no answer: it is a miss of its class for the result and for a majority vote.
+
     Attributes:
-        items: numbers of the items with a true label.
+        items: numbers of the items with votes and a true label.
         n_given: true labels left out because the fit was given them as gold.
-        n_unseen: true labels of items without votes.
+        n_unseen: true labels of what is not an item.
         classes: names of all classes that were known or decided, sorted.
         truth: number of the true class in ``classes``, per item.
+        unvoted: the same of items without votes and with a true label.
         label: number of the label in ``classes``, or -1 for no answer, per item.
         majority: number of the majority vote in ``classes``, per item.
         scores: figures of the result.
@@ -67,6 +70,7 @@ class TruthCheck:
     n_unseen: int
     classes: list[Hashable]
     truth: IntArray
+    unvoted: IntArray
     label: IntArray
     majority: IntArray
     scores: Scores
@@ -74,20 +78,43 @@ class TruthCheck:
     calibration: Calibration
     posterior_calibration: Calibration
 
+    @property
+    def n_checked(self) -> int:
+        """Items that are compared with the truth."""
+        return len(self.items) + len(self.unvoted)
+
+    @property
+    def n_true(self) -> IntArray:
+        """Items of every class, (n_classes)."""
+        return np.bincount(np.concatenate([self.truth, self.unvoted]), minlength=len(self.classes))
+
     def confusion(self) -> list[tuple[int, int, int]]:
-        """Triples (true class, label, items), the largest count first; numbers refer to ``classes``."""
-        pairs, count = np.unique(np.column_stack([self.truth, self.label]), axis=0, return_counts=True)
+        """Triples (true class, label, items), the largest count first; numbers of ``classes``, -1 for no answer."""
+        silent = np.full(len(self.unvoted), ABSTAINED)
+        both = np.concatenate([self.truth, self.unvoted]), np.concatenate([self.label, silent])
+        pairs, count = np.unique(np.column_stack(both), axis=0, return_counts=True)
         order = np.argsort(-count, kind="stable")
         return [(int(pairs[i, 0]), int(pairs[i, 1]), int(count[i])) for i in order]
 
 
 def check_truth(
-    items: Items, names: NDArray[Any], truth: Mapping[Any, Any], *, rare: int, posterior: FloatArray
+    items: Items,
+    names: NDArray[Any],
+    truth: Mapping[Any, Any],
+    *,
+    rare: int,
+    posterior: FloatArray,
+    unvoted: Iterable[Any] = (),
 ) -> TruthCheck:
     """Compare the result with the truth.
 
     Args:
+        items: those with votes.
+        names: of the classes, (n_classes).
+        truth: the true label by name of the item.
+        rare: number of the class that matters.
         posterior: what the method itself calls its posterior, (n_tasks, n_classes).
+        unvoted: names of the items without votes.
 
     Raises:
         InputError: no item with votes has a true label, or all of these were given to the fit.
@@ -103,23 +130,26 @@ def check_truth(
     majority_names = names[items.majority[numbers]].tolist()
     by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
     label_names = [by_code[code] for code in items.label[numbers].tolist()]
-    classes = sort_labels({*true_names, *names.tolist()})
+    missed = [truth[name] for name in unvoted if truth.get(name) is not None]
+    classes = sort_labels({*true_names, *missed, *names.tolist()})
     place = {name: code for code, name in enumerate(classes)}
 
     def codes(values: list[Any]) -> IntArray:
         return np.array([place[value] for value in values], dtype=np.int64)
 
+    silence = [_SILENT] * len(missed)
     is_rare = np.array([name == names[rare] for name in true_names], dtype=np.float64)
     return TruthCheck(
         items=numbers,
         n_given=int((has_answer & items.is_known).sum()),
-        n_unseen=len(truth) - int(has_answer.sum()),
+        n_unseen=len(truth) - int(has_answer.sum()) - len(missed),
         classes=classes,
         truth=codes(true_names),
+        unvoted=codes(missed),
         label=np.array([place.get(name, ABSTAINED) for name in label_names], dtype=np.int64),
         majority=codes(majority_names),
-        scores=score(true_names, label_names, unanswered=_SILENT),
-        majority_scores=score(true_names, majority_names),
+        scores=score([*true_names, *missed], [*label_names, *silence], unanswered=_SILENT),
+        majority_scores=score([*true_names, *missed], [*majority_names, *silence], unanswered=_SILENT),
         calibration=calibration_groups(items.probabilities[numbers, rare], is_rare),
         posterior_calibration=calibration_groups(posterior[numbers, rare], is_rare),
     )

@@ -7,8 +7,9 @@ The classes of the items are not certain, so each vote counts as far as its item
     a_rk ~ Beta(hits_rk + s m_k, misses_rk + s (1 - m_k)),    s = 4
 
 with the expected hits and misses, and ``m_k`` the share that all annotators together recognise: as if everybody had
-answered four more items like the average person, so that one vote makes nobody perfect. Simulated crowds of both
-kinds of :mod:`rarevote.simulate.crowds` had 92 to 100% of the true accuracies inside the 95% interval.
+answered four more items like the average person, so that one vote makes nobody perfect. The probabilities are tempered,
+which draws recalls of a rare class towards the average: on the shipped rail example 25 of 40 intervals cover the recall
+of defects that the truth shows (33 of 40 with Dawid–Skene's probabilities).
 """
 
 from __future__ import annotations

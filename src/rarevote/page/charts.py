@@ -57,10 +57,10 @@ def class_counts(found: Diagnosis) -> Chart:
     shown = [*first, *others][:_MAX_CLASSES]
     keys = [_VOTE, _RESULT, _EXPECTED]
     columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
-    if found.truth is not None and len(found.truth.items) == len(found.items.label):
+    if found.truth is not None and found.truth.n_checked == found.n_items:
         # Only where every answer is known do the counts compare.
         keys.append(_TRUE)
-        numbers = np.bincount(found.truth.truth, minlength=len(found.truth.classes))
+        numbers = found.truth.n_true
         columns.append({k: numbers[found.truth.classes.index(classes.names[k])] for k in shown})
     rows = [
         {

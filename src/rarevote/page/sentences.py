@@ -118,7 +118,7 @@ def lead(found: Diagnosis) -> str:
             f"{_ends(expected)})."
         )
     assert found.truth is not None
-    checked = counted(len(found.truth.items), "item")
+    checked = counted(found.truth.n_checked, "item")
     return f"By the truth of {checked}, {count(right)} of these labels are right and {alarms} (precision {precision})."
 
 
@@ -229,7 +229,7 @@ def losses(found: Diagnosis) -> list[str]:
     if found.truth is not None:
         best = leading_trade_off(found)
         name = found.classes.names[found.rare]
-        true_items = int((found.truth.truth == found.truth.classes.index(name)).sum())
+        true_items = int(found.truth.n_true[found.truth.classes.index(name)])
         if true_items:
             theirs, ours = (count(point.recall * true_items) for point in (best.majority, best.chosen))
             said.append(

@@ -164,7 +164,7 @@ def class_list(found: Diagnosis) -> ListTable:
     cells += [column[order].tolist() for column, _ in counts.values()]
     if found.truth is not None:
         check, names = found.truth, classes.names[order].tolist()
-        n_true = dict(zip(check.classes, np.bincount(check.truth, minlength=len(check.classes)).tolist(), strict=True))
+        n_true = dict(zip(check.classes, check.n_true.tolist(), strict=True))
         columns.append(_column("Truth", "count", "items that have the class, by the truth"))
         cells.append([n_true[name] for name in names])
         for title, shares in (("Recall", check.scores.recall), ("Precision", check.scores.precision)):
@@ -332,15 +332,14 @@ def proportion_table(found: Diagnosis) -> SmallTable | None:
     counts: dict[Any, int] = {}
     if found.truth is not None:
         header.append("truth")
-        numbers = np.bincount(found.truth.truth, minlength=len(found.truth.classes))
-        counts = {name: int(number) for name, number in zip(found.truth.classes, numbers, strict=True)}
+        counts = dict(zip(found.truth.classes, found.truth.n_true.tolist(), strict=True))
     rows = []
     for k in np.argsort(classes.n_votes, kind="stable").tolist():
         expected = found.expected.get(k)
         row = [str(classes.names[k]), percent(classes.n_labelled[k] / total), percent(classes.n_majority[k] / total)]
         row += [in_words(expected.prevalence) if expected else _UNKNOWN, percent(classes.n_votes[k] / votes)]
         if found.truth is not None:
-            row.append(percent(counts[classes.names[k]] / len(found.truth.items)))
+            row.append(percent(counts[classes.names[k]] / found.truth.n_checked))
         rows.append(row)
     return SmallTable("Share of each class", header, rows)
 
@@ -368,7 +367,7 @@ def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
         return None
     names, cells = [str(name) for name in found.truth.classes], found.truth.confusion()
     # Last, where an index of -1 finds it.
-    across = [*names, NO_ANSWER] if (found.truth.label == ABSTAINED).any() else names
+    across = [*names, NO_ANSWER] if any(b == ABSTAINED for _, b, _ in cells) else names
     if len(names) > _MAX_MATRIX:
         wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:MAX_ROWS]
         rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
