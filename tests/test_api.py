@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import rarevote
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.example import example_files
 from rarevote.io.read.results import read_result
 from rarevote.io.write.columns import write_columns
@@ -206,3 +206,13 @@ def test_gold_that_vouches_has_not_taught() -> None:
     ranks = np.sort(blind[[i for i in gold if gold[i] == 1], 1])
     allowed = next(r for r in range(ranks.size) if scipy.stats.binom.cdf(r, ranks.size, 0.1) > 0.2) - 1
     assert result.target.threshold == ranks[allowed]
+
+
+def test_a_promise_says_that_items_without_votes_are_outside_it() -> None:
+    crowd = rarevote.simulate_crowd(600, 60, imbalance=5, random_state=4)
+    gold = {int(i): int(crowd.truth[i]) for i in np.random.default_rng(1).choice(600, 250, replace=False)}
+    deciding: dict[str, Any] = {"min_recall": {1: 0.9}, "random_gold": True}
+    assert not rarevote.fit(crowd.arrays, gold=gold).decide(**deciding).warnings
+    fitted = rarevote.fit(crowd.arrays, gold=gold, items=range(607))
+    with pytest.warns(RarevoteWarning, match="7 items without votes are not flagged: the promise is about items with"):
+        assert (fitted.decide(**deciding).codes[600:] == -1).all()

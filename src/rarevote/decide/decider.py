@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
 from rarevote.crowd.rare import RareClass
+from rarevote.crowd.words import counted
 from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
 from rarevote.decide.guards import (
     CrowdSize,
@@ -289,6 +290,9 @@ class Deciding:
             if found.n_unvoted and target is not None:
                 unvoted = f"{found.n_unvoted:,} of the items flagged for the recall of {target.name}"
                 notes.append(Note("target", f"{unvoted} have no vote for it: the promise needs them"))
+            if target is not None and target.promised and self.n_items > survey.n_voted:
+                without = counted(self.n_items - survey.n_voted, "item without votes is", "items without votes are")
+                notes.append(Note("target", f"{without} not flagged: the promise is about items with votes"))
             if (words := single_vote_note(survey.n_single, survey.n_voted)) is not None:
                 notes.append(Note("single", words))
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
