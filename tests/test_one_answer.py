@@ -308,8 +308,7 @@ OUTPUT_ONLY: dict[str, Callable[[Path], list[str]]] = {
     "--json": lambda _: ["--json"],
     "--with-posterior": lambda _: ["--with-posterior"],
     "--truth": lambda folder: ["--truth", str(folder / "truth.csv")],
-    "--verbose": lambda _: ["--verbose"],
-    "--strict": lambda _: ["--strict"],
+    "--strict": lambda _: ["--strict", "--verbose"],
 }
 
 

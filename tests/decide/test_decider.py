@@ -233,9 +233,13 @@ def test_the_target_says_what_was_flagged(name: str) -> None:
                 i for i, k in enumerate(found.codes) if k == number and not votes[i][k] and items.found.gold[i] < 0
             ]
             said = [note.words for note in found.notes if note.kind == "target"]
-            assert len(said) == bool(unvoted)
+            n_without = sum(not any(row) for row in votes)
+            assert len(said) == bool(unvoted) + bool(promised and n_without)
             if unvoted:
                 assert said[0].startswith(f"{len(unvoted)} of the items flagged for the recall of {number}")
+            if promised and n_without:
+                assert said[-1].startswith(f"{n_without} item")
+                assert said[-1].endswith("not flagged: the promise is about items with votes")
     assert seen == ({False, True} if rule.random_gold else {False})
 
 
