@@ -18,8 +18,8 @@ from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, loaded, translated
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 
-#: what columns of probabilities begin with, and what they are
-PROBABILITIES = {"p:": "the method's", "calibrated:": "calibrated"}
+#: what columns of probabilities begin with; version 0.2 wrote the second, too
+PROBABILITIES = ("p:", "calibrated:")
 _ROUNDING = 0.001  # how far rows of probabilities may be from one: text formats keep six digits of each
 _SAMPLED_ROWS = 1000
 
