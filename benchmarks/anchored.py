@@ -27,9 +27,9 @@ from rarevote.em.local import LocalEngine
 from rarevote.errors import ConvergenceWarning
 from rarevote.io.read.crowd import read
 from rarevote.io.read.frames import read_truth
-from rarevote.meaning.metrics import score
-from rarevote.meaning.ranking import average_precision, calibration_error, log_loss_of, mean_average_precision
 from rarevote.methods.anchored_rasch.model import AnchorCount, AnchorSmoothing, anchors_from
+from rarevote.scoring.metrics import score
+from rarevote.scoring.ranking import average_precision, calibration_error, log_loss_of, mean_average_precision
 
 NO_GOLD = np.empty(0, dtype=np.int32)
 METHODS = {"anchored-rasch": AnchoredRasch, "cc-rasch": CCRasch}

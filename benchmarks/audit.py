@@ -35,10 +35,10 @@ from scipy.stats import binom
 
 from benchmarks import evidence
 from benchmarks.audit_sets import SCORES, SIMULATED, Bools, Ranked, Score, crowds_of, real_sets
+from rarevote.audit.audit import Audit
+from rarevote.audit.planning import estimate_phase
+from rarevote.audit.strata import cuts
 from rarevote.decide.floor import exact_share
-from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.planning import estimate_phase
-from rarevote.meaning.audit.strata import cuts
 
 TARGET, ALPHA = exact_share(0.9, "target"), 0.05
 Row = dict[str, Any]

@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks import evidence
 from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import Ranked
+from rarevote.audit.audit import Audit
+from rarevote.audit.strata import cuts
 from rarevote.decide.floor import positives_that_break
-from rarevote.meaning.audit.audit import Audit
-from rarevote.meaning.audit.strata import cuts
 
 
 class Case(NamedTuple):

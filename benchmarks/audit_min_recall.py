@@ -26,7 +26,8 @@ from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import rarest, real_sets, real_votes
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import certain
-from rarevote.decide.rules import OwnLabels, rule_of
+from rarevote.decide.rules import OwnLabels
+from rarevote.decide.selection import rule_of
 
 
 def runs(slug: str, n_gold: int, n_runs: int) -> list[Row]:

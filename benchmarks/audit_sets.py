@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import rarevote
 from benchmarks.peers import DATASETS
+from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.sampled import sample_crowd
 from rarevote.simulate.crowds import simulate_crowd
 
 Score = Literal["sampled", "posterior", "reported"]

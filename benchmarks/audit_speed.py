@@ -20,8 +20,8 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
+from rarevote.audit.audit import Audit
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.audit.audit import Audit
 from rarevote.simulate.crowds import simulate_crowd
 
 

@@ -22,8 +22,8 @@ import rarevote
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.model_fit import model_fit
-from rarevote.meaning.replicate import SomeVotes, vote_model
+from rarevote.diagnose.model_fit import model_fit
+from rarevote.diagnose.replicate import SomeVotes, vote_model
 from rarevote.simulate.crowds import simulate_crowd
 
 METHODS = ("anchored-rasch", "cc-rasch", "dawid-skene", "one-coin")

@@ -29,7 +29,7 @@ from benchmarks import evidence
 from benchmarks.expectations import opened, rarest
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
-from rarevote.meaning.review import review_gains
+from rarevote.decide.review import review_gains
 from rarevote.simulate.crowds import simulate_crowd
 
 KINDS = [(7, 3000), (30, 6000), (30, 12_000)]  # imbalance and tasks

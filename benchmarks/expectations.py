@@ -31,6 +31,7 @@ from scipy.special import expit
 import rarevote
 from benchmarks import evidence
 from benchmarks.peers import DATASETS
+from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide.expectations import (
     Curve,
@@ -44,7 +45,6 @@ from rarevote.decide.expectations import (
 )
 from rarevote.decide.probabilities import Probabilities
 from rarevote.io.read.frames import read_truth
-from rarevote.meaning.sampled import sample_crowd
 from rarevote.study.datasets import find_dataset
 
 TARGET, GOLD_SHARE = 0.9, 0.05

@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks import evidence
 from benchmarks.fault_process import run
+from rarevote.audit import Audit
 from rarevote.cli.show import complain
 from rarevote.errors import RarevoteError
-from rarevote.meaning.audit import Audit
 from rarevote.simulate.crowds import simulate_crowd
 
 FIXTURES = evidence.REPOSITORY / "tests" / "io" / "platforms" / "fixtures"

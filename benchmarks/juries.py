@@ -19,7 +19,7 @@ import numpy as np
 import rarevote
 from benchmarks import evidence
 from rarevote import Annotations, simulate_jury
-from rarevote.meaning.errors_alike import ErrorsAlike, errors_alike
+from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 from rarevote.simulate.juries import SimulatedJury
 
 N_TASKS, N_GOLD = 2000, 150

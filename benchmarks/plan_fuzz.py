@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import evidence
+from rarevote.audit import Audit, verify
+from rarevote.audit.plan_file import parse_plan, to_text
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.audit import Audit, verify
-from rarevote.meaning.audit.plan_file import parse_plan, to_text
 
 Record = dict[str, Any]
 

@@ -21,8 +21,8 @@ from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
-from rarevote.meaning.ranking import calibration_error, log_loss_of
 from rarevote.methods.registry import METHODS
+from rarevote.scoring.ranking import calibration_error, log_loss_of
 
 NAMES = [name for name, entry in METHODS.items() if not entry.capabilities.needs_gold and name != "crowdfm"]
 Row = dict[str, Any]

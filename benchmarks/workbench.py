@@ -1,4 +1,4 @@
-"""The workbench under kills, with a million items, and over a long sitting.
+"""The workbench under kills, with a million items, and over a long session.
 
     python -m benchmarks.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
 
@@ -10,7 +10,7 @@ Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 sta
 - items: what an answer takes in a plan of so many items: the server's own time on a processor, which must stay below
   50 ms for every one, and the whole way from the form to the redirect, disk and other jobs of the machine included, of
   which the median must;
-- answers: resident memory after a tenth of so many answers and after all of them, in one sitting.
+- answers: resident memory after a tenth of so many answers and after all of them, in one session.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import numpy as np
 from tests.workbench.processes import Process, answers_until_killed
 
 from benchmarks import evidence
-from rarevote.meaning.audit import Audit, verify
-from rarevote.meaning.audit.journal import read_journal
+from rarevote.audit import Audit, verify
+from rarevote.audit.journal import read_journal
 
 CLASSES = ["defect", "sound"]
 PARTS = ("kills", "items", "answers")
@@ -105,7 +105,7 @@ def timed_answers(one: Process, right: list[int], n: int, times: list[tuple[floa
     while n:
         shown = one.item()
         if shown is None:
-            if not one.go_on():
+            if not one.resume():
                 return
             continue
         fields, name = shown
@@ -156,7 +156,7 @@ def answers_row(folder: Path, n: int) -> dict[str, Any]:
         after = memory(one)
     growth = after / before - 1
     return {
-        "figure": f"resident memory after {n // 10:,} and {n:,} answers in one sitting",
+        "figure": f"resident memory after {n // 10:,} and {n:,} answers in one session",
         "answers": len(times),
         "value": f"{before:.1f} MB, {after:.1f} MB ({100 * growth:+.1f}%)",
         "seconds": f"{sum(way for _, way in times):.1f}",

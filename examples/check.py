@@ -6,7 +6,7 @@ How-to: docs/howto/check.md
 from __future__ import annotations
 
 import rarevote
-from rarevote.example import example_files
+from rarevote import example_files
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     print(found.verdict)
     for finding in found.findings:
         if finding.weight != "note":
-            print(finding.words)
+            print(finding.description)
 
 
 if __name__ == "__main__":

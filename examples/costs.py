@@ -6,7 +6,7 @@ How-to: docs/howto/costs.md
 from __future__ import annotations
 
 import rarevote
-from rarevote.example import example_files
+from rarevote import example_files
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import rarevote
-from rarevote.example import example_files
+from rarevote import example_files
 
 
 def main() -> None:

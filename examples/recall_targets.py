@@ -6,7 +6,7 @@ How-to: docs/howto/recall-targets.md
 from __future__ import annotations
 
 import rarevote
-from rarevote.example import example_files
+from rarevote import example_files
 
 
 def main() -> None:

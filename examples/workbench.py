@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 import rarevote
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import Entry, writing
+from rarevote.audit import Audit
+from rarevote.audit.journal import Entry, writing
 
 
 def main() -> None:

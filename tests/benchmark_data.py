@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rarevote.meaning.metrics import score
+from rarevote.scoring.metrics import score
 
 # The paper prints three decimals.
 PRINTED = 6e-4

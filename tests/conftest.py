@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import rarevote.audit.sampler as sampler_module
+from rarevote.audit.sampler import Drawn, VoteSampler
 from rarevote.kernels import plain
-from rarevote.meaning import vote_sampler
-from rarevote.meaning.vote_sampler import Drawn, VoteSampler
 from tests.browser import WITHOUT, started_browser
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def browser() -> Iterator[Browser]:
 def shortened_chains() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for limit in ("_MIN_SWEEPS", "_MAX_SWEEPS"):
-            patch.setattr(vote_sampler, limit, 300)
+            patch.setattr(sampler_module, limit, 300)
         yield
 
 
@@ -113,7 +113,7 @@ def _bytes_of(value: Any) -> bytes:
 
 
 def _run_once(sampler: VoteSampler, *plan: int) -> Drawn:
-    length = vote_sampler._MIN_SWEEPS, sampler.max_sweeps()
+    length = sampler_module._MIN_SWEEPS, sampler.max_sweeps()
     key = hashlib.blake2b(b"".join(_bytes_of(value) for value in (plan, length, *vars(sampler).values()))).digest()
     if key not in _DRAWN:
         drawn = _RUN(sampler, *plan)
@@ -136,7 +136,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 LONG_FILES = (
     "methods/test_cc_rasch.py", "docs/test_docs.py", "page/test_parts.py", "cluster/test_dask.py",
     "workbench/test_browser.py", "page/test_page.py", "methods/test_anchored_rasch.py", "test_names_contract.py",
-    "methods/test_dawid_skene.py", "meaning/test_diagnose.py", "study/test_paper_study.py", "methods/test_glad.py",
+    "methods/test_dawid_skene.py", "diagnose/test_diagnose.py", "study/test_paper_study.py", "methods/test_glad.py",
     "io/test_large_files.py", "io/test_fuzz.py", "page/test_report_cli.py",
 )  # fmt: skip
 

@@ -12,11 +12,11 @@ import pytest
 import scipy.stats
 
 import rarevote
+from rarevote import example_files
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
-from rarevote.example import example_files
 from rarevote.io.read.results import read_result
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.compare import score_result
+from rarevote.scoring.compare import score_result
 from tests.command import rarevote as command
 
 FIXTURES = Path(__file__).parent / "io" / "platforms" / "fixtures"

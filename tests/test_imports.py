@@ -16,16 +16,12 @@ from rarevote.methods.registry import METHODS
 
 PACKAGE = Path(rarevote.__file__).parent
 
-# The folders, from the bottom up: a module may import its own floor and those below. Nothing else is said here.
-FLOORS = [
-    "errors", "kernels", "crowd", "io", "em", "decide", "methods", "meaning", "simulate", "charts", "page", "cluster",
-    "result", "api", "deprecated", "workbench", "study", "cli",
+# The folders, from the bottom up: a module imports its own layer and those below. Names side by side are one layer.
+LAYERS = [
+    "errors", "kernels", "crowd", "io", "em", "decide", "methods", "scoring", "diagnose", "audit", "simulate", "charts",
+    "page", "cluster", "api result", "compat", "metrics postprocessing", "workbench", "study", "cli",
 ]  # fmt: skip
-# Names that docs show, two lines each; they may stand for any floor and nobody inside uses them.
-FACADES = {
-    "calibrate", "example", "explain", "metrics", "metrics.data", "metrics.workers", "postprocessing",
-    "report", "review",
-}  # fmt: skip
+LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ONLY_NUMPY = {"errors", "crowd", "em"}
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer",
          "starlette", "uvicorn"}  # fmt: skip
@@ -45,8 +41,8 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def floor_of(module: str) -> int:
-    return FLOORS.index(module.split(".")[0])
+def layer_of(module: str) -> int:
+    return LAYER_OF[module.split(".")[0]]
 
 
 def imports_of(path: Path, *, for_types: bool = False) -> set[str]:
@@ -73,22 +69,15 @@ def own(names: set[str]) -> set[str]:
     return {name.removeprefix("rarevote.") for name in names if name.startswith("rarevote.")} & set(known)
 
 
-def test_the_floors_are_the_folders() -> None:
+def test_the_layers_are_the_folders() -> None:
     listed = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert listed - FACADES - {"__init__", "__main__"} == set(FLOORS)
+    assert listed - {"__init__", "__main__"} == set(LAYER_OF)
 
 
-@pytest.mark.parametrize("module", sorted(set(modules()) - FACADES - {"__init__", "__main__"}))
-def test_no_module_imports_a_higher_floor(module: str) -> None:
+@pytest.mark.parametrize("module", sorted(set(modules()) - {"__init__", "__main__"}))
+def test_no_module_imports_a_higher_layer(module: str) -> None:
     imported = own(imports_of(modules()[module]))
-    assert not imported & FACADES
-    assert not {name for name in imported if floor_of(name) > floor_of(module)}
-
-
-@pytest.mark.parametrize("name", sorted(FACADES))
-def test_facades_only_pass_names_on(name: str) -> None:
-    tree = parsed(modules()[name])
-    assert {type(node).__name__ for node in tree.body} == {"Expr", "ImportFrom", "Assign"}
+    assert not {name for name in imported if layer_of(name) > layer_of(module)}
 
 
 @pytest.mark.parametrize("module", modules())
@@ -131,8 +120,8 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     assert not loaded & {
         f"rarevote.{name}"
         for name in (
-            "meaning.vote_sampler", "meaning.metrics", "io.platforms.questions", "meaning.check", "meaning.model_fit",
-            "meaning.replicate", "meaning.review",
+            "audit.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
+            "diagnose.replicate", "decide.review",
         )
     }  # fmt: skip
 

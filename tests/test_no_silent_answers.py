@@ -26,7 +26,7 @@ from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
 from rarevote.io.read.votes import read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.metrics import confusion_matrix, log_loss, score
+from rarevote.scoring.metrics import confusion_matrix, log_loss, score
 from tests.command import rarevote as command
 
 FORMATS = ["csv", "tsv", "json", "ndjson", "parquet", "xlsx", "arrow"]

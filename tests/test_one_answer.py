@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 import rarevote as rv
 from rarevote.api import Fitted, Result
+from rarevote.diagnose import check as check_module
+from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.errors import RarevoteWarning
-from rarevote.meaning import check as check_module
-from rarevote.meaning.diagnose import Diagnosis
 from tests.command import rarevote
 
 pytestmark = pytest.mark.filterwarnings("ignore::rarevote.errors.RarevoteWarning")
@@ -422,7 +422,7 @@ def test_check(case: Case) -> None:
     for note in case.result.notes:
         if note.kind != "target":
             # How to do better is said in Python's words here, and in the command line's there.
-            assert note.words.lower().partition(" compare with the default")[0].rstrip(".") in said
+            assert note.description.lower().partition(" compare with the default")[0].rstrip(".") in said
 
 
 def test_explain(case: Case) -> None:
@@ -633,10 +633,8 @@ def test_of_two_classes_p_ranks_items_as_the_method_does_but_for_the_number_of_v
 
 
 def test_names_of_0_2_warn_and_give_the_guarded_answer() -> None:
-    from rarevote.calibrate import calibrated
+    from rarevote.compat.version_0_2 import calibrated, explain, plan_review
     from rarevote.decide import decide
-    from rarevote.explain import explain
-    from rarevote.review import plan_review
 
     fitted = rv.fit(simulated(120, 4, 2, 17), "dawid-skene")
     wanted = fitted.decide()

@@ -26,15 +26,15 @@ from benchmarks import evidence
 from benchmarks.fuzz.folders import Folders, some_crowds
 from benchmarks.fuzz.mutate import zipped
 from rarevote import DawidSkene
+from rarevote.audit import Audit
+from rarevote.audit.journal import journal_path
+from rarevote.audit.verify import verify_files
 from rarevote.decide.costs import cost_matrix
 from rarevote.io.read.answers import read_answers, read_review_list
 from rarevote.io.read.crowd import read_each
 from rarevote.io.read.results import read_result
 from rarevote.io.read.votes import read_truth_file
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import journal_path
-from rarevote.meaning.audit.verify import verify_files
 from rarevote.methods.crowdfm.estimator import load_weights
 from rarevote.methods.crowdfm.network import _expected_shapes
 from rarevote.methods.crowdfm.weights import read_tensors

@@ -13,16 +13,16 @@ from urllib.parse import unquote, urlencode
 
 import numpy as np
 
+from rarevote.audit import Audit
+from rarevote.audit.journal import writing
 from rarevote.errors import InputError
 from rarevote.io.read.answers import read_review_list
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import writing
 from rarevote.workbench.app import build_app
-from rarevote.workbench.audits import AuditSitting
+from rarevote.workbench.audits import AuditSession
+from rarevote.workbench.content import Pictures
 from rarevote.workbench.guard import Guard
-from rarevote.workbench.lists import ListSitting
-from rarevote.workbench.shelf import Pictures
+from rarevote.workbench.lists import ListSession
 
 _HOST = "127.0.0.1:8123"
 # What stands for the secrets of a run.
@@ -86,8 +86,8 @@ class Visitor:
         names = np.array([f"item {i}" for i in range(30)], dtype=object)
         write_columns({"task": names, "decided": np.array(["defect", "sound"] * 15, dtype=object)}, listed)
         sittings = [
-            AuditSitting(plan, pictures=Pictures(), journal=self._open.enter_context(writing(plan)), who="anna"),
-            ListSitting(
+            AuditSession(plan, pictures=Pictures(), journal=self._open.enter_context(writing(plan)), who="anna"),
+            ListSession(
                 listed,
                 read_review_list(listed),
                 out=self._folder / "answers.csv",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rarevote.compat.moved import forward
 from rarevote.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
     from rarevote.api import fit as fit
     from rarevote.api import read as read
     from rarevote.api import read_each as read_each
+    from rarevote.compat.crowdkit import accuracy_on_aggregates as accuracy_on_aggregates
+    from rarevote.compat.crowdkit import alpha_krippendorff as alpha_krippendorff
+    from rarevote.compat.crowdkit import consistency as consistency
+    from rarevote.compat.crowdkit import entropy_threshold as entropy_threshold
+    from rarevote.compat.crowdkit import uncertainty as uncertainty
     from rarevote.crowd.annotations import Annotations as Annotations
-    from rarevote.meaning.agreement import agreement as agreement
-    from rarevote.meaning.crowdkit_metrics import accuracy_on_aggregates as accuracy_on_aggregates
-    from rarevote.meaning.crowdkit_metrics import alpha_krippendorff as alpha_krippendorff
-    from rarevote.meaning.crowdkit_metrics import consistency as consistency
-    from rarevote.meaning.crowdkit_metrics import entropy_threshold as entropy_threshold
-    from rarevote.meaning.crowdkit_metrics import uncertainty as uncertainty
-    from rarevote.meaning.metrics import score as score
+    from rarevote.diagnose.agreement import agreement as agreement
     from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
     from rarevote.methods.cc_rasch import CCRasch as CCRasch
     from rarevote.methods.class_conditional import ClassConditional as ClassConditional
@@ -46,30 +46,35 @@ if TYPE_CHECKING:
     from rarevote.methods.rasch import Rasch as Rasch
     from rarevote.methods.weighted import Wawa as Wawa
     from rarevote.methods.weighted import ZeroBasedSkill as ZeroBasedSkill
+    from rarevote.scoring.metrics import score as score
     from rarevote.simulate.crowds import simulate_cc_rasch as simulate_cc_rasch
     from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
+    from rarevote.simulate.files import example_files as example_files
     from rarevote.simulate.juries import simulate_jury as simulate_jury
     from rarevote.study.datasets import load_dataset as load_dataset
 
 __version__ = "0.3.0"
+
+forward()
 
 _HOME = {entry.class_name: f"methods.{entry.module}" for entry in METHODS.values()} | {
     "Annotations": "crowd.annotations",
     "Crowd": "api",
     "Fitted": "api",
     "Result": "api",
-    "accuracy_on_aggregates": "meaning.crowdkit_metrics",
-    "agreement": "meaning.agreement",
-    "alpha_krippendorff": "meaning.crowdkit_metrics",
-    "consistency": "meaning.crowdkit_metrics",
-    "entropy_threshold": "meaning.crowdkit_metrics",
-    "uncertainty": "meaning.crowdkit_metrics",
+    "accuracy_on_aggregates": "compat.crowdkit",
+    "agreement": "diagnose.agreement",
+    "alpha_krippendorff": "compat.crowdkit",
+    "consistency": "compat.crowdkit",
+    "entropy_threshold": "compat.crowdkit",
+    "uncertainty": "compat.crowdkit",
+    "example_files": "simulate.files",
     "fit": "api",
     "read": "api",
     "read_each": "api",
     "load": "methods.new_tasks",
     "load_dataset": "study.datasets",
-    "score": "meaning.metrics",
+    "score": "scoring.metrics",
     "simulate_cc_rasch": "simulate.crowds",
     "simulate_crowd": "simulate.crowds",
     "simulate_jury": "simulate.juries",

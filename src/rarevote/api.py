@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import add_classes
+from rarevote.crowd.gold import add_classes
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import MinRecall, OwnLabels, Rule, parse_rule, rule_of
+from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -39,16 +40,16 @@ from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capab
 from rarevote.result import Result
 
 if TYPE_CHECKING:
+    from rarevote.audit import Aim, Audit, Share
+    from rarevote.compat.version_0_2 import CalibratedPosterior
     from rarevote.crowd.annotations import Annotations
     from rarevote.decide.costs import Costs
     from rarevote.decide.probabilities import Shares
-    from rarevote.deprecated import CalibratedPosterior
+    from rarevote.diagnose.check import Check
+    from rarevote.diagnose.diagnosis import Diagnosis
+    from rarevote.diagnose.explain import Explanation
     from rarevote.em.loop import Callback
-    from rarevote.meaning.audit import Aim, Audit, Share
-    from rarevote.meaning.check import Check
-    from rarevote.meaning.compare import Comparison
-    from rarevote.meaning.diagnose import Diagnosis
-    from rarevote.meaning.explain import Explanation
+    from rarevote.scoring.compare import Comparison
 
 __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read", "read_each"]
 
@@ -131,7 +132,7 @@ def compare(
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
-    from rarevote.meaning.compare import Comparison, MethodFit
+    from rarevote.scoring.compare import Comparison, MethodFit
 
     crowd = read(data, **reading)
     known = crowd.known(crowd.gold if gold is None else gold)
@@ -225,7 +226,7 @@ class Fitted:
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
         # By name: what is deprecated stands above this module, and leaves with version 0.4.
-        deprecated = import_module("rarevote.deprecated")
+        deprecated = import_module("rarevote.compat.version_0_2")
         return deprecated.calibrate(self, prevalence, sampled=sampled)  # type: ignore[no-any-return]
 
     def _blind(self) -> NDArray[np.float64]:
@@ -297,12 +298,12 @@ class Fitted:
             allow_unvoted=allow_unvoted,
         )
         for note in decided.notes:
-            warn_user(note.words)
+            warn_user(note.description)
         return Result(self, rule, probabilities, is_own=rule == own, **decided._asdict())
 
     def diagnose(self, result: Result | None = None, truth: Any = None) -> Diagnosis:
         """What the fit says about annotators, items and classes."""
-        from rarevote.meaning.diagnose import diagnose
+        from rarevote.diagnose.diagnosis import diagnose
 
         decided = self._quietly_decided() if result is None else result
         return diagnose(
@@ -326,7 +327,7 @@ class Fitted:
             result: the decision to check; the method's own if not given.
             progress: called with how many of the 200 replicates are done so far.
         """
-        from rarevote.meaning.check import check_fit
+        from rarevote.diagnose.check import check_fit
 
         decided = self._quietly_decided() if result is None else result  # its warnings are among the findings
         return check_fit(
@@ -348,7 +349,7 @@ class Fitted:
         """
         if label is None:
             return self._quietly_decided().explain(task)
-        from rarevote.meaning.explain import explain, find_task
+        from rarevote.diagnose.explain import explain, find_task
 
         number = find_task(self.annotations, task, self.crowd.title)
         return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
@@ -357,8 +358,8 @@ class Fitted:
         self, name: Any, target: Share = 0.9, *, confidence: Share = 0.95, flag_cost: float = 1.0,
         aim: Aim = "certificate", budget: int | None = None, seed: int | None = None, only_voted_items: bool = False,
     ) -> Audit:  # fmt: skip
-        """Prove a recall of a class with few expert reviews; see :meth:`rarevote.meaning.audit.Audit.start`."""
-        from rarevote.meaning.audit.of_fit import audit_of_fit as start
+        """Prove a recall of a class with few expert reviews; see :meth:`rarevote.audit.Audit.start`."""
+        from rarevote.audit.of_fit import audit_of_fit as start
 
         return start(
             self, name, target, confidence=confidence, flag_cost=flag_cost, aim=aim, budget=budget, seed=seed,

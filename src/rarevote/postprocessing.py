@@ -1,5 +1,5 @@
 """crowd-kit's filter of workers."""
 
-from rarevote.meaning.crowdkit_metrics import entropy_threshold
+from rarevote.compat.crowdkit import entropy_threshold
 
 __all__ = ["entropy_threshold"]

@@ -18,7 +18,8 @@ from rarevote.decide.decider import Decider, Note
 from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
 from rarevote.decide.expectations import Expectations
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule, parse_rule
+from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
+from rarevote.decide.selection import parse_rule
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -26,11 +27,11 @@ from rarevote.methods.new_tasks import NewTasks
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
+    from rarevote.audit import Audit
     from rarevote.decide.recall_target import RecallTarget
-    from rarevote.meaning.audit import Audit
-    from rarevote.meaning.explain import Explanation
-    from rarevote.meaning.review import ReviewPlan
-    from rarevote.meaning.soft_labels import SoftLabels
+    from rarevote.decide.review import ReviewPlan
+    from rarevote.diagnose.explain import Explanation
+    from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
 _NO_ANSWER: Any = object()  # in place of a class of any type
@@ -47,7 +48,7 @@ class Result:
         rule: how it was decided.
         probabilities: what it was decided by.
         codes: class number of each item, -1 for no answer, (n).
-        words: how it was decided, in words.
+        description: how it was decided, in words.
         target: what came of a recall target.
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
@@ -59,7 +60,7 @@ class Result:
     rule: Rule
     probabilities: Probabilities
     codes: NDArray[np.int64]
-    words: str
+    description: str
     target: RecallTarget | None = None
     n_guarded: int = 0
     notes: tuple[Note, ...] = ()
@@ -69,7 +70,7 @@ class Result:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before acting on it, in sentences."""
-        return tuple(note.words for note in self.notes)
+        return tuple(note.description for note in self.notes)
 
     @property
     def tasks(self) -> Any:
@@ -104,7 +105,7 @@ class Result:
     def decision(self) -> Decision:
         """The decision with the recall and precision that it expects."""
         costs = self.rule.costs(self.fitted.annotations.classes)
-        return with_expectations(self.probabilities, self.codes, self.words, costs, self.fitted.rare, self.target)
+        return with_expectations(self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target)
 
     def expect(self, name: Any = None) -> Expectations:
         """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
@@ -176,7 +177,7 @@ class Result:
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
-        from rarevote.meaning.soft_labels import SoftLabels
+        from rarevote.io.write.soft_labels import SoftLabels
 
         votes = self.fitted.annotations
         return SoftLabels(votes.tasks, votes.classes, self.probabilities.p[: votes.n_tasks], self.fitted.crowd.files)
@@ -189,7 +190,7 @@ class Result:
             path: where to write the list.
             form: "table", "label-studio" or "argilla".
         """
-        from rarevote.meaning.review import plan_review, write_review
+        from rarevote.decide.review import plan_review, write_review
 
         self._refuse_overwriting(path)
         plan = plan_review(
@@ -211,7 +212,7 @@ class Result:
 
         The lower end of the interval: nobody is asked because of three lucky votes.
         """
-        from rarevote.meaning.workers import logit, recognition
+        from rarevote.diagnose.workers import logit, recognition
 
         votes = self.fitted.annotations
         return logit(recognition(votes, self.probabilities.p[: votes.n_tasks])[1])
@@ -234,7 +235,7 @@ class Result:
         Raises:
             ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
         """
-        from rarevote.meaning.review import check_budget, plan_review, shared_load, write_review
+        from rarevote.decide.review import check_budget, plan_review, shared_load, write_review
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
@@ -257,7 +258,7 @@ class Result:
 
     def explain(self, task: Any) -> Explanation:
         """Why a task got its label, vote by vote."""
-        from rarevote.meaning.explain import explain, find_task
+        from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
         number = find_task(fitted.annotations, task, fitted.crowd.title)
@@ -292,8 +293,8 @@ class Result:
 
         self._refuse_overwriting(path, truth)
         self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
-        caution = [] if self.target is None or self.target.promised else [capital(self.target.words)]
-        promised = "" if self.target is None or caution else f"; {self.target.words}"
+        caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
+        promised = "" if self.target is None or caution else f"; {self.target.description}"
         fitted = self.fitted
         return write_report(
             fitted.diagnose(self, None if truth is None else self._known(truth)),
@@ -302,7 +303,7 @@ class Result:
             source=source or fitted.crowd.title,
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
-            decision=f"{self.words}{promised}",
+            decision=f"{self.description}{promised}",
             cautions=[*caution, *map(capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
@@ -342,7 +343,7 @@ class Result:
             "n_workers": crowd.n_workers,
             "n_annotations": crowd.n_annotations,
             "classes": classes,
-            "decided_by": self.words,
+            "decided_by": self.description,
             "n_guarded": self.n_guarded,
             "cannot_answer": self.cannot_answer,
             "warnings": list(self.warnings),
@@ -407,7 +408,7 @@ def scores_of(
     Raises:
         InputError: the truth names none of the tasks.
     """
-    from rarevote.meaning.metrics import score
+    from rarevote.scoring.metrics import score
 
     place = positions_of(tasks, list(known))
     if not (place >= 0).any():

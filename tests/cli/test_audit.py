@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rarevote import simulate_crowd
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.source import labels_sha256, source_record
+from rarevote.audit import Audit
+from rarevote.audit.source import labels_sha256, source_record
 from tests.command import rarevote, rows
 
 CLASSES = ("sound", "defect")
@@ -22,8 +22,8 @@ CLASSES = ("sound", "defect")
 @pytest.fixture(autouse=True)
 def _one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of tests the operating system rolls the dice; what the method reports is quicker than sampling."""
-    monkeypatch.setattr("rarevote.meaning.audit.of_fit.MAX_SAMPLED", 0)
-    monkeypatch.setattr("rarevote.meaning.audit.opening.secrets.randbits", lambda _bits: 1)
+    monkeypatch.setattr("rarevote.audit.of_fit.MAX_SAMPLED", 0)
+    monkeypatch.setattr("rarevote.audit.opening.secrets.randbits", lambda _bits: 1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rarevote.example import example_files
+from rarevote import example_files
 from tests.command import rarevote
 
 

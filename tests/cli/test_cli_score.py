@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from rarevote.meaning.ranking import calibration_error
+from rarevote.scoring.ranking import calibration_error
 from tests.command import rarevote
 
 CLASSES = ["a", "b", "c"]

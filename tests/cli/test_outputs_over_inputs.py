@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 import pytest
 
-from rarevote.example import example_files
+from rarevote import example_files
 from tests.cli.test_cli_help import COMMANDS
 from tests.command import rarevote, run_command
 

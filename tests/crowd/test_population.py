@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import add_classes, with_gold
+from rarevote.crowd.gold import add_classes, with_gold
 from rarevote.crowd.population import population, unvoted_note, with_items
 from rarevote.errors import MissingValuesError
 

@@ -12,7 +12,8 @@ from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import Decided, decide_crowd
 from rarevote.decide.decision import Decision, with_expectations
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.rules import Argmax, Rule, rule_of
+from rarevote.decide.rules import Argmax, Rule
+from rarevote.decide.selection import rule_of
 
 NAMES = np.array(["defect", "sound"])
 
@@ -61,4 +62,4 @@ def decide(found: Probabilities, votes: Any = None, **how: Any) -> Decision:
     rule.check(found.classes)
     answer = decided(found, rule, votes)
     rare = RareClass((0,), found.classes[0], named=True)
-    return with_expectations(found, answer.codes, answer.words, rule.costs(found.classes), rare, answer.target)
+    return with_expectations(found, answer.codes, answer.description, rule.costs(found.classes), rare, answer.target)

@@ -18,22 +18,14 @@ import rarevote
 from rarevote.cluster.labelling import kth_largest
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import RareClass
+from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decided, Deciding, decide_crowd
 from rarevote.decide.decision import DecisionCounts, expected_decision, with_expectations
 from rarevote.decide.expectations import N_BINS, Belief, bin_of
 from rarevote.decide.guards import CrowdSize
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import flags_needed, gold_threshold
-from rarevote.decide.rules import (
-    AbstainBelow,
-    Argmax,
-    Balanced,
-    ItemBatch,
-    LeastCost,
-    MinRecall,
-    OwnLabels,
-    Rule,
-)
+from rarevote.decide.rules import AbstainBelow, Argmax, ItemBatch, LeastCost, MinRecall, OwnLabels, Rule
 
 K = 3
 COSTS = np.array([[0.0, 6.0, 9.0], [1.0, 0.0, 2.0], [1.0, 3.0, 0.0]])
@@ -191,7 +183,7 @@ def test_every_item_is_decided_as_by_hand(name: str, allow_unvoted: bool) -> Non
             found = decided(items, rule, allow_unvoted=allow_unvoted)
             assert found.codes.tolist() == codes_by_hand(items, rule, allow_unvoted)
             assert not found.cannot_answer
-            assert found.words == rule.words
+            assert found.description == rule.description
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -232,7 +224,7 @@ def test_the_target_says_what_was_flagged(name: str) -> None:
             unvoted = [
                 i for i, k in enumerate(found.codes) if k == number and not votes[i][k] and items.found.gold[i] < 0
             ]
-            said = [note.words for note in found.notes if note.kind == "target"]
+            said = [note.description for note in found.notes if note.kind == "target"]
             n_without = sum(not any(row) for row in votes)
             assert len(said) == bool(unvoted) + bool(promised and n_without)
             if unvoted:
@@ -249,7 +241,7 @@ def test_one_annotator_is_taken_at_their_word(name: str) -> None:
         items = drawn(1, gold=gold, n_unvoted=n_unvoted, n_workers=1)
         found = decided(items, RULES[name])
         assert found.cannot_answer
-        assert found.words == "the votes themselves"
+        assert found.description == "the votes themselves"
         assert found.target is None
         assert found.notes[0].kind == "no answer"
         for i, votes in enumerate(items.votes):
@@ -359,7 +351,7 @@ def test_parts_add_up_to_the_whole(name: str, n_workers: int) -> None:
     assert codes == whole.codes.tolist()
     assert answer._replace(codes=whole.codes) == whole
     assert total.labels.tolist() == [codes.count(k) for k in range(K)]
-    given_to_both: dict[str, Any] = {"rule": answer.words, "costs": costs, "rare": rare, "target": answer.target}
+    given_to_both: dict[str, Any] = {"rule": answer.description, "costs": costs, "rare": rare, "target": answer.target}
     expected = expected_decision(crowd.classes, added(counts), belief, shares_from=found.how, **given_to_both)
     wanted = with_expectations(found, whole.codes, **given_to_both)
     assert str(expected.expected) == str(wanted.expected)  # NaN is not equal to itself

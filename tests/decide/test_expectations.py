@@ -127,7 +127,7 @@ def test_known_tasks_count_as_they_are() -> None:
 def test_a_class_that_nobody_got_has_no_precision() -> None:
     found = expectations(binary(probabilities(50)), np.zeros(50, dtype=np.int64), 1)
     assert np.isnan(found.precision.value)
-    assert found.precision.words == "-"
+    assert found.precision.description == "-"
     assert found.recall == Expected(0.0, 0.0, 0.0)
 
 
@@ -220,7 +220,7 @@ def test_a_given_share_is_believed() -> None:
 
 
 def test_a_wide_interval_is_not_told() -> None:
-    assert Expected(0.5, 0.1, 0.9).words == UNKNOWN == "unknown without an audit"
+    assert Expected(0.5, 0.1, 0.9).description == UNKNOWN == "unknown without an audit"
     assert Expected(0.5, 0.45, 0.6).is_told
     assert not Expected(0.5, 0.1, 0.9).is_told
     assert not Expected(np.nan, np.nan, np.nan).is_told

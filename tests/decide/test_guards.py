@@ -130,7 +130,7 @@ def test_a_crowd_that_cannot_answer_is_told() -> None:
     with pytest.warns(RarevoteWarning, match="no method can learn who is right"):
         result = rarevote.fit([(1, "ann", "x"), (2, "bob", "y")]).decide()
     assert result.summary()["cannot_answer"]
-    assert result.words == "the votes themselves"
+    assert result.description == "the votes themselves"
 
 
 def test_gold_may_be_a_label_without_votes() -> None:
@@ -163,7 +163,7 @@ def test_where_most_items_have_a_single_vote_that_is_told(n_single: int, is_told
     votes = [(task, 0, "x") for task in range(n_single)]
     votes += [(task, worker, "xy"[task % 2]) for task in range(n_single, 100) for worker in (1, 2, 3)]
     result = decided(votes, "majority-vote")
-    said = [note.words for note in result.notes if note.kind == "single"]
+    said = [note.description for note in result.notes if note.kind == "single"]
     assert bool(said) == is_told
     assert not result.cannot_answer
     if is_told:

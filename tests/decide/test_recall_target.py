@@ -35,9 +35,9 @@ def test_votes_alone_promise_nothing_however_sure_they_look() -> None:
         target = decide(found, min_recall={"defect": 0.9}).target
         assert target is not None
         assert not target.promised
-        assert "no promise on the recall of defect: expected is 0." in target.words
-        assert "16 known tasks of class defect" in target.words  # the smallest g with 0.9^g <= 0.2
-        assert "rarevote audit" in target.words
+        assert "no promise on the recall of defect: expected is 0." in target.description
+        assert "16 known tasks of class defect" in target.description  # the smallest g with 0.9^g <= 0.2
+        assert "rarevote audit" in target.description
 
 
 @pytest.mark.parametrize("wanted", [0.5, 0.8, 0.9, 0.97])
@@ -65,14 +65,14 @@ def test_the_floor_of_an_audit_is_told_with_every_target() -> None:
         chance *= (unflagged - misses - reviews) / (unflagged - reviews)
         reviews += 1
     assert target.floor == reviews
-    assert f"fewer than {reviews} reviews" in target.words
+    assert f"fewer than {reviews} reviews" in target.description
 
 
 def test_a_target_of_one_is_never_promised_by_a_sample() -> None:
     posterior = np.column_stack([np.linspace(0.01, 0.99, 50), np.linspace(0.99, 0.01, 50)])
     decision = decide(made(posterior, names=NAMES), min_recall={"defect": 1.0})
     assert decision.target is not None
-    assert "lower the target" in decision.target.words
+    assert "lower the target" in decision.target.description
 
 
 @pytest.mark.parametrize("n", [10, 16, 40, 200])
@@ -95,7 +95,7 @@ def test_random_gold_promises_where_the_votes_cannot() -> None:
     decision = decide(found, min_recall={"defect": 0.9}, random_gold=True)
     assert decision.target is not None
     assert decision.target.promised
-    assert "rarevote audit" in decision.target.words
+    assert "rarevote audit" in decision.target.description
     assert decision.target.threshold == gold_threshold(
         positive[[row for row, number in gold.items() if number == 0]], 0.9, 0.8
     )
@@ -109,7 +109,7 @@ def test_too_little_random_gold_promises_nothing() -> None:
     target = decide(made(sharp(), gold=gold, names=NAMES), min_recall={"defect": 0.9}, random_gold=True).target
     assert target is not None
     assert not target.promised
-    assert "16 known tasks of class defect (15 are known)" in target.words
+    assert "16 known tasks of class defect (15 are known)" in target.description
 
 
 def test_a_target_for_one_class_that_exists() -> None:
@@ -200,7 +200,7 @@ def test_what_may_not_be_flagged_counts_as_missed_where_nothing_is_promised() ->
     assert promised.target.promised
     flagged = promised.codes == 0
     assert (flagged[unknown] == (positive >= promised.target.threshold)[unknown]).all()
-    assert promised.notes[0].words.startswith(f"{(flagged & unknown & ~few).sum():,} of the items flagged")
+    assert promised.notes[0].description.startswith(f"{(flagged & unknown & ~few).sum():,} of the items flagged")
     expected = decided(found, MinRecall({"defect": 0.9}), votes)
     assert expected.target is not None
     assert not expected.target.promised

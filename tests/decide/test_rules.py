@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import rarevote
 from rarevote.decide import decider
+from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
 from rarevote.decide.rules import (
     ABSTAINED,
     AbstainBelow,
     Argmax,
-    Balanced,
     FlagAbove,
     ItemBatch,
     LeastCost,
@@ -26,9 +26,8 @@ from rarevote.decide.rules import (
     Rule,
     TheVotes,
     best_class,
-    parse_rule,
-    rule_of,
 )
+from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.errors import ParameterError
 from rarevote.simulate.files import example_files
 from tests.decide.made import NAMES, decide, made
@@ -339,4 +338,4 @@ def test_argmax_is_the_most_probable_class_whatever_the_method_decides_itself() 
     result, own = fitted.decide("argmax", allow_unvoted=True), fitted.decide()
     assert result.codes.tolist() == fitted.probabilities.argmax(axis=1).tolist()
     assert (own.codes == fitted.rare.code).sum() > (result.codes == fitted.rare.code).sum()
-    assert result.words == "the most probable class"
+    assert result.description == "the most probable class"

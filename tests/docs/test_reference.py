@@ -22,7 +22,7 @@ NAMED = {
 }
 # Packages whose `__all__` is for users, beside the package itself.
 PUBLIC = [
-    "api", "cluster", "deprecated", "example", "io.platforms", "meaning.audit", "meaning.diagnose", "simulate",
+    "api", "audit", "cluster", "compat.version_0_2", "diagnose.diagnosis", "io.platforms", "simulate",
 ]  # fmt: skip
 
 

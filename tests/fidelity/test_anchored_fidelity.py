@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rarevote import AnchoredRasch
-from rarevote.meaning.metrics import log_loss, score
-from rarevote.meaning.ranking import average_precision
+from rarevote.scoring.metrics import log_loss, score
+from rarevote.scoring.ranking import average_precision
 from rarevote.simulate.files import example_files
 from tests.benchmark_data import load
 

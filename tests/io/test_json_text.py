@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rarevote import read
+from rarevote.audit import Audit
 from rarevote.errors import RarevoteError
 from rarevote.io.json_text import parse_json
 from rarevote.io.read.results import read_result
-from rarevote.meaning.audit import Audit
 
 DEEP = "[" * 100_000 + "]" * 100_000
 DIGITS = "9" * 5_000

@@ -18,10 +18,10 @@ import pytest
 
 import rarevote
 from rarevote import AnchoredRasch, CCRasch, simulate_crowd
+from rarevote.diagnose.explain import explain
+from rarevote.diagnose.replicate import SomeVotes, vote_model
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.explain import explain
-from rarevote.meaning.replicate import SomeVotes, vote_model
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.dawid_skene.estimator import ConfusionEstimator
@@ -147,7 +147,7 @@ def replicates(row: MethodRow, folder: Path) -> None:
     found = vote_model(model, votes)
     checked = rarevote.Fitted.of(model).check()
     if found is None:
-        (words,) = [one.words for one in checked.answers("fit") if "cannot" in one.words]
+        (words,) = [one.description for one in checked.answers("fit") if "cannot" in one.description]
         raise ParameterError(words)
     drawn = found.draw(np.random.default_rng(0))
     assert drawn.shape == votes.label.shape

@@ -282,8 +282,8 @@ gold = {task: task % 2 for task in range(200)}
 for name, method in METHODS.items():
     if name != "crowdfm":
         method.load()().fit(data, *([gold] if "gold" in name or name == "rasch" else []))
-from rarevote.meaning.agreement import agreement
-from rarevote.meaning.errors_alike import errors_alike
+from rarevote.diagnose.agreement import agreement
+from rarevote.diagnose.shared_errors import errors_alike
 crowd = rarevote.Annotations.from_arrays(*data)
 agreement(crowd)
 errors_alike(crowd)

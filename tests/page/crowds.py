@@ -10,8 +10,8 @@ import numpy as np
 
 from rarevote.api import Fitted, Result
 from rarevote.crowd.annotations import Annotations
+from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.errors import RarevoteWarning
-from rarevote.meaning.diagnose import Diagnosis
 from rarevote.methods.base import Estimator
 
 SCRIPT = "<script>alert(1)</script>"

@@ -15,9 +15,9 @@ from rarevote import GLAD, CCRasch, DawidSkene, MajorityVote, Rasch
 from rarevote.charts.svg import COLOURS, inline_svg, style_variables
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
+from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.jury import jury_sentences
 from rarevote.errors import RarevoteError
-from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.jury import jury_sentences
 from rarevote.page import report as page
 from rarevote.page import sentences, tables
 from rarevote.page.report import page_sections

@@ -11,11 +11,11 @@ import pytest
 
 import rarevote
 from rarevote import simulate_crowd
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.source import files_sha256
+from rarevote.audit import Audit
+from rarevote.audit.source import files_sha256
 from rarevote.page.proved import proved_section, write_proved_page
+from tests.audit.worlds import finished, started
 from tests.command import rarevote as command
-from tests.meaning.audit.worlds import finished, started
 from tests.page.conftest import Watched
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rarevote.meaning.metrics import score
+from rarevote.scoring.metrics import score
 from rarevote.study import cells
 from rarevote.study.cells import Cell, CellOutcome, Problem, StudyProgress, Variant, fit_cell, run_cells, unavailable
 from tests.study.small_data import register_fakes, small_problem

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarevote.meaning.jury import jury_condition
+from rarevote.diagnose.jury import jury_condition
 from rarevote.study.theory import (
     JURIES,
     RARE_SHARE,

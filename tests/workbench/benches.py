@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx
 
+from rarevote.audit import Audit
+from rarevote.audit.journal import writing
 from rarevote.io.read.answers import read_review_list
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import writing
 from rarevote.workbench.app import build_app
-from rarevote.workbench.audits import AuditSitting
+from rarevote.workbench.audits import AuditSession
+from rarevote.workbench.content import Pictures
 from rarevote.workbench.guard import Guard
-from rarevote.workbench.lists import ListSitting
-from rarevote.workbench.shelf import Pictures
-from rarevote.workbench.sitting import Sitting
-from tests.meaning.audit.worlds import world
+from rarevote.workbench.lists import ListSession
+from rarevote.workbench.session import ReviewSession
+from tests.audit.worlds import world
 
 ADDRESS = "http://127.0.0.1:8123"
 CLASSES = ["defect", "sound"]
@@ -40,27 +40,27 @@ def plan_file(folder: Path, n: int = 400, *, rate: float = 0.2, **options: Any) 
 
 
 @contextmanager
-def audit_sitting(path: Path, pictures: Pictures | None = None, who: str | None = "anna") -> Iterator[AuditSitting]:
+def audit_session(path: Path, pictures: Pictures | None = None, who: str | None = "anna") -> Iterator[AuditSession]:
     with writing(path) as journal:
-        yield AuditSitting(path, pictures=pictures or Pictures(), journal=journal, who=who)
+        yield AuditSession(path, pictures=pictures or Pictures(), journal=journal, who=who)
 
 
 @contextmanager
-def list_sitting(
+def list_session(
     path: Path, *, pictures: Pictures | None = None, classes: list[str] | None = None, reasons: bool = False
-) -> Iterator[ListSitting]:
+) -> Iterator[ListSession]:
     with writing(path) as journal:
-        yield ListSitting(
+        yield ListSession(
             path, read_review_list(path), out=path.with_name("answers.csv"), classes=classes or [], reasons=reasons,
             pictures=pictures or Pictures(), journal=journal,
         )  # fmt: skip
 
 
-def answer_round(sitting: Sitting, right: Mapping[Any, int] | list[int]) -> int:
+def answer_round(session: ReviewSession, right: Mapping[Any, int] | list[int]) -> int:
     """Answer everything that is open; returns how many that were."""
     n = 0
-    while (number := sitting.next_open()) is not None:
-        sitting.answer(number, right[sitting.task_of(number)], seen=None)
+    while (number := session.next_open()) is not None:
+        session.answer(number, right[session.task_of(number)], seen=None)
         n += 1
     return n
 
@@ -70,11 +70,11 @@ _ELSEWHERE = ThreadPoolExecutor(1)
 
 
 class Bench:
-    """A client of the pages about a sitting."""
+    """A client of the pages about a session."""
 
-    def __init__(self, sitting: Sitting, *, enter: bool = True) -> None:
+    def __init__(self, session: ReviewSession, *, enter: bool = True) -> None:
         self.guard = Guard()
-        transport = httpx.ASGITransport(build_app(sitting, self.guard))
+        transport = httpx.ASGITransport(build_app(session, self.guard))
         self.client = httpx.AsyncClient(transport=transport, base_url=ADDRESS)
         if enter:
             assert self.get("/", params={"token": self.guard.address_token}).status_code == 200

@@ -73,7 +73,7 @@ class Process:
         assert sent.status_code == 303, sent.text
         return task, right[task]
 
-    def go_on(self) -> bool:
+    def resume(self) -> bool:
         """Ask for the next round; False if there is none."""
         page = self.client.get("/").text
         if 'action="/go-on"' not in page:
@@ -103,7 +103,7 @@ def answers_until_killed(
         n = 0
         for n in range(dice.randint(0, most - 1)):
             while (said := one.answer(right)) is None:
-                if not one.go_on():
+                if not one.resume():
                     return n, True
             assert said[0] not in kept, "asked again"
             kept[said[0]] = said[1]
@@ -113,7 +113,7 @@ def answers_until_killed(
             while True:
                 said = one.answer(right)
                 if said is None:
-                    if not one.go_on():
+                    if not one.resume():
                         break
                     continue
                 assert said[0] not in kept, "asked again"

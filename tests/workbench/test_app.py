@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rarevote.meaning.audit.journal import journal_path, read_journal
-from rarevote.workbench.shelf import Pictures
+from rarevote.audit.journal import journal_path, read_journal
+from rarevote.workbench.content import Pictures
 from tests.page.crowds import BREAKOUT, FORMULA, HOSTILE_CLASS, SCRIPT, SEPARATORS
 from tests.workbench.benches import (
     ADDRESS,
@@ -18,9 +18,9 @@ from tests.workbench.benches import (
     SOUND,
     Bench,
     answer_round,
-    audit_sitting,
+    audit_session,
     fields_of,
-    list_sitting,
+    list_session,
     plan_file,
 )
 
@@ -32,8 +32,8 @@ def plan(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bench(plan: Path) -> Iterator[Bench]:
-    with audit_sitting(plan) as sitting:
-        yield Bench(sitting)
+    with audit_session(plan) as session:
+        yield Bench(session)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_a_full_disk_is_said_and_the_item_stays(bench: Bench, plan: Path, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("rarevote.meaning.audit.journal.os.fsync", full)
+        patch.setattr("rarevote.audit.journal.os.fsync", full)
         answered = bench.post("/answer", item=1, seen="", choice=DEFECT)
     assert answered.status_code == 503
     assert "Not saved" in answered.text
@@ -101,11 +101,11 @@ def test_a_full_disk_is_said_and_the_item_stays(bench: Bench, plan: Path, monkey
 
 def test_through_a_round_a_pause_and_the_unsure_ones(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
-        bench = Bench(sitting)
-        n = len(sitting.tasks)
+    with audit_session(path) as session:
+        bench = Bench(session)
+        n = len(session.tasks)
         for number in range(1, n + 1):
-            choice: Any = "unsure" if number in (2, 4) else right[sitting.task_of(number)]
+            choice: Any = "unsure" if number in (2, 4) else right[session.task_of(number)]
             bench.post("/answer", item=number, seen="", choice=choice)
         page = bench.get("/").text
         assert "2 items are still unsure" in page
@@ -117,8 +117,8 @@ def test_through_a_round_a_pause_and_the_unsure_ones(tmp_path: Path) -> None:
         assert fields_of(bench.get("/").text, "/answer")["item"] == str(n + 1)
         # A tab that was left open means an item of the first round.
         assert bench.post("/answer", item=1, seen="", choice=DEFECT).status_code == 409
-        while not sitting.is_over:
-            answer_round(sitting, right)
+        while not session.is_over:
+            answer_round(session, right)
             bench.post("/go-on")
         page = bench.get("/").text
         assert "All done" in page
@@ -135,15 +135,15 @@ def test_through_a_round_a_pause_and_the_unsure_ones(tmp_path: Path) -> None:
 def test_nothing_says_what_the_crowd_or_the_method_thinks(tmp_path: Path) -> None:
     """Neither score, stratum nor votes of an item: two plans that differ in nothing else show the same pages."""
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
-        bench = Bench(sitting)
-        stratum = {task: b for b, tasks in enumerate(sitting.audit.plan.strata.tasks) for task in tasks}
-        numbers = range(1, len(sitting.tasks) + 1)
-        assert len({stratum[task] for task in sitting.tasks}) > 2
+    with audit_session(path) as session:
+        bench = Bench(session)
+        stratum = {task: b for b, tasks in enumerate(session.audit.plan.strata.tasks) for task in tasks}
+        numbers = range(1, len(session.tasks) + 1)
+        assert len({stratum[task] for task in session.tasks}) > 2
         pages = set()
         for number in numbers[1:]:
             page = bench.get(f"/item/{number}").text
-            own = str(sitting.task_of(number))
+            own = str(session.task_of(number))
             for seen in (f"<b>{own}</b>", f": {own}\"", f">{own}</p>", f'value="{number}"', f"Item {number}",
                          f'href="/item/{number - 1}"'):  # fmt: skip
                 assert seen in page
@@ -167,8 +167,8 @@ PAGES = ["/", "/item/1", "/picture/1/0", "/claims", "/end", "/made/certificate"]
 
 @pytest.mark.parametrize("path", PAGES)
 def test_nobody_without_the_cookie(plan: Path, path: str) -> None:
-    with audit_sitting(plan) as sitting:
-        stranger = Bench(sitting, enter=False)
+    with audit_session(plan) as session:
+        stranger = Bench(session, enter=False)
         refused = stranger.get(path)
         assert refused.status_code == 403
         assert "Open the address that the command printed" in refused.text
@@ -178,8 +178,8 @@ def test_nobody_without_the_cookie(plan: Path, path: str) -> None:
 
 
 def test_the_token_is_exchanged_for_a_strict_cookie(plan: Path) -> None:
-    with audit_sitting(plan) as sitting:
-        bench = Bench(sitting, enter=False)
+    with audit_session(plan) as session:
+        bench = Bench(session, enter=False)
         answer = bench.get("/", params={"token": bench.guard.address_token})
         cookie = answer.headers["set-cookie"].lower()
         assert "samesite=strict" in cookie
@@ -290,8 +290,8 @@ def test_hostile_texts_ids_and_classes_are_text(tmp_path: Path) -> None:
         table = csv.writer(handle)
         table.writerow(["task", "text & <i>more</i>", "two"])
         table.writerows([[name, f"what {name} shows", "x"] for name in names])
-    with list_sitting(tmp_path / "list.csv", classes=[HOSTILE_CLASS, SCRIPT]) as sitting:
-        bench = Bench(sitting)
+    with list_session(tmp_path / "list.csv", classes=[HOSTILE_CLASS, SCRIPT]) as session:
+        bench = Bench(session)
         for number, name in enumerate(names, 1):
             page = bench.get(f"/item/{number}").text
             assert (
@@ -311,8 +311,8 @@ def test_hostile_texts_ids_and_classes_are_text(tmp_path: Path) -> None:
 def test_keys_and_thirty_classes(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("task\na\n")
     classes = [f"class {i}" for i in range(30)]
-    with list_sitting(tmp_path / "list.csv", classes=classes) as sitting:
-        page = Bench(sitting).get("/").text
+    with list_session(tmp_path / "list.csv", classes=classes) as session:
+        page = Bench(session).get("/").text
     keys = [part.split('"')[0] for part in page.split('data-key="')[1:]]
     assert len(keys) == len(set(keys)) == 31  # the unsure one with them
 
@@ -323,8 +323,8 @@ def test_pictures_of_named_hosts_are_in_the_policy(tmp_path: Path) -> None:
         "d,https://img.example.org@evil.example/d.png\ne,https://img.example.org\\@evil.example/e.png\n"
     )
     pictures = Pictures(hosts=["img.example.org"])
-    with list_sitting(tmp_path / "list.csv", classes=["x", "y"], pictures=pictures) as sitting:
-        bench = Bench(sitting)
+    with list_session(tmp_path / "list.csv", classes=["x", "y"], pictures=pictures) as session:
+        bench = Bench(session)
         pages = [bench.get(f"/item/{number}") for number in range(1, 6)]
     assert '<img src="https://img.example.org/a.png"' in pages[0].text
     assert all("<img" not in page.text for page in pages[1:])
@@ -334,9 +334,9 @@ def test_pictures_of_named_hosts_are_in_the_policy(tmp_path: Path) -> None:
 def test_pace_and_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "list.csv").write_text("task\n" + "\n".join(f"t{i}" for i in range(40)) + "\n")
     clock = [100.0]
-    monkeypatch.setattr("rarevote.workbench.sitting.monotonic", lambda: clock[0])
-    with list_sitting(tmp_path / "list.csv", classes=["x", "y"]) as sitting:
-        bench = Bench(sitting)
+    monkeypatch.setattr("rarevote.workbench.session.monotonic", lambda: clock[0])
+    with list_session(tmp_path / "list.csv", classes=["x", "y"]) as session:
+        bench = Bench(session)
         for number in range(1, 11):
             clock[0] += 3000.0 if number == 5 else 12.0  # a cup of tea is no pace
             bench.post("/answer", item=number, seen="", choice=0)

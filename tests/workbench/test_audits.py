@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from rarevote.audit import Audit, verify_files
+from rarevote.audit.journal import journal_path, read_journal, writing
 from rarevote.errors import InputError
-from rarevote.meaning.audit import Audit, verify_files
-from rarevote.meaning.audit.journal import journal_path, read_journal, writing
-from rarevote.workbench.sitting import UNSURE, OvertakenError
+from rarevote.workbench.session import UNSURE, OvertakenError
+from tests.audit.worlds import independent_replay
 from tests.command import rarevote, rows
-from tests.meaning.audit.worlds import independent_replay
-from tests.workbench.benches import CLASSES, DEFECT, SOUND, answer_round, audit_sitting, plan_file
+from tests.workbench.benches import CLASSES, DEFECT, SOUND, answer_round, audit_session, plan_file
 
 
 def labels_in(plan: Path) -> list[list[tuple[Any, Any]]]:
@@ -38,13 +38,13 @@ def test_to_a_certificate_as_in_the_terminal(tmp_path: Path) -> None:
         terminal.answer({task: CLASSES[right[task]] for task in review}, who="anna")
     terminal.save(other)
 
-    with audit_sitting(path) as sitting:
+    with audit_session(path) as session:
         asked = 0
-        while not sitting.is_over:
-            asked += answer_round(sitting, right)
-            if not sitting.is_over:
-                sitting.go_on()
-        made = sitting.make("certificate")
+        while not session.is_over:
+            asked += answer_round(session, right)
+            if not session.is_over:
+                session.resume()
+        made = session.make("certificate")
     assert labels_in(path) == labels_in(other)
     assert asked == terminal.n_reviewed == len(read_journal(path))
     assert verify_files(path, made.path) == ()
@@ -61,43 +61,43 @@ def test_to_a_certificate_as_in_the_terminal(tmp_path: Path) -> None:
 def test_items_come_in_drawn_order_and_every_answer_counts_at_once(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
     drawn = json.loads(path.read_text(encoding="utf-8"))["rounds"][0]["tasks"]
-    with audit_sitting(path) as sitting:
-        assert sitting.tasks == drawn
+    with audit_session(path) as session:
+        assert session.tasks == drawn
         for i, task in enumerate(drawn[:10]):
-            assert sitting.next_open() == i + 1
-            sitting.answer(i + 1, right[task], seen=None)
-            assert sitting.audit.n_reviewed == i + 1
-            assert sitting.claims()[0].startswith(f"After {i + 1} review")
+            assert session.next_open() == i + 1
+            session.answer(i + 1, right[task], seen=None)
+            assert session.audit.n_reviewed == i + 1
+            assert session.claims()[0].startswith(f"After {i + 1} review")
         # Other verbs see the same, whoever asks.
         assert json.loads(rarevote("audit", "status", path, "--json").stdout)["reviewed"] == 10
 
 
 def test_undo_and_changed_answers(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
+    with audit_session(path) as session:
         for number in range(1, 6):
-            sitting.answer(number, right[sitting.task_of(number)], seen=None)
-        expected = independent_state(sitting.audit)
-        sitting.answer(6, DEFECT, seen=None)
-        sitting.answer(2, 1 - right[sitting.task_of(2)], seen=right[sitting.task_of(2)])
-        assert independent_state(sitting.audit) != expected
-        assert sitting.last == 2
-        sitting.undo(2)
-        assert sitting.choice_at(2) is None
-        assert sitting.next_open() == 2
-        assert sitting.audit.n_reviewed == 1
-        sitting.answer(2, right[sitting.task_of(2)], seen=None)
+            session.answer(number, right[session.task_of(number)], seen=None)
+        expected = independent_state(session.audit)
+        session.answer(6, DEFECT, seen=None)
+        session.answer(2, 1 - right[session.task_of(2)], seen=right[session.task_of(2)])
+        assert independent_state(session.audit) != expected
+        assert session.last == 2
+        session.undo(2)
+        assert session.choice_at(2) is None
+        assert session.next_open() == 2
+        assert session.audit.n_reviewed == 1
+        session.answer(2, right[session.task_of(2)], seen=None)
         with pytest.raises(OvertakenError, match="last answer only"):
-            sitting.undo(6)
-        sitting.undo(2)
-        assert sitting.last == 6
-        sitting.undo(6)
-        sitting.answer(2, right[sitting.task_of(2)], seen=None)
-        assert independent_state(sitting.audit) == expected
+            session.undo(6)
+        session.undo(2)
+        assert session.last == 6
+        session.undo(6)
+        session.answer(2, right[session.task_of(2)], seen=None)
+        assert independent_state(session.audit) == expected
         before = len(read_journal(path))
-        sitting.answer(2, right[sitting.task_of(2)], seen=None)  # sent twice
+        session.answer(2, right[session.task_of(2)], seen=None)  # sent twice
         assert len(read_journal(path)) == before
-    with audit_sitting(path) as again:
+    with audit_session(path) as again:
         assert independent_state(again.audit) == expected
         assert again.last == 2
         assert again.next_open() == 6
@@ -109,63 +109,63 @@ def independent_state(audit: Audit) -> list[float]:
 
 def test_answers_are_final_once_the_next_round_is_drawn(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
+    with audit_session(path) as session:
         with pytest.raises(OvertakenError, match="open items"):
-            sitting.go_on()
-        n = answer_round(sitting, right)
-        assert sitting.last == n
-        sitting.go_on()
-        can_be_undone: int | None = sitting.last
+            session.resume()
+        n = answer_round(session, right)
+        assert session.last == n
+        session.resume()
+        can_be_undone: int | None = session.last
         assert can_be_undone is None
-        assert sitting.first == n + 1
+        assert session.first == n + 1
         with pytest.raises(OvertakenError, match="its answer stands"):
-            sitting.answer(n, DEFECT, seen=right[0])
+            session.answer(n, DEFECT, seen=right[0])
         with pytest.raises(OvertakenError, match="its answer stands"):
-            sitting.undo(n)
-        first = sitting.task_of(n + 1)
-        sitting.answer(n + 1, right[first], seen=None)
-        sitting.make("certificate")
+            session.undo(n)
+        first = session.task_of(n + 1)
+        session.answer(n + 1, right[first], seen=None)
+        session.make("certificate")
         with pytest.raises(OvertakenError, match="part of the plan and stands"):
-            sitting.undo(n + 1)
+            session.undo(n + 1)
     assert Audit.from_json(path.read_text(encoding="utf-8")).n_reviewed == n + 1
-    with audit_sitting(path) as again:
+    with audit_session(path) as again:
         assert again.is_fixed(n + 1)
         assert again.next_open() == n + 2
 
 
 def test_what_is_unsure_stays_open_until_it_is_answered_or_the_worst_case(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
+    with audit_session(path) as session:
         for number in (1, 3):
-            sitting.answer(number, UNSURE, seen=None)
-        answer_round(sitting, right)
-        assert (sitting.next_open(), sitting.next_unsure(), sitting.next_unsure(1)) == (None, 1, 3)
-        assert sitting.audit.n_reviewed == 0  # all wait behind the first
-        assert any("once the items before are answered" in words for words in sitting.claims())
-        assert not sitting.is_over
+            session.answer(number, UNSURE, seen=None)
+        answer_round(session, right)
+        assert (session.next_open(), session.next_unsure(), session.next_unsure(1)) == (None, 1, 3)
+        assert session.audit.n_reviewed == 0  # all wait behind the first
+        assert any("once the items before are answered" in words for words in session.claims())
+        assert not session.is_over
         with pytest.raises(OvertakenError, match="open items"):
-            sitting.go_on()
-    with audit_sitting(path) as sitting:
-        assert sitting.next_unsure() == 1
-        sitting.answer(1, right[sitting.task_of(1)], seen=UNSURE)
-        assert sitting.audit.n_reviewed == 2
-        n = len(sitting.tasks)
-        sitting.go_on(worst_case=True)
-        assert sitting.first == n + 1
-        assert int(sitting.audit.wealth.worst.sum()) == 1
-        assert sitting.audit.n_reviewed == n - 1
+            session.resume()
+    with audit_session(path) as session:
+        assert session.next_unsure() == 1
+        session.answer(1, right[session.task_of(1)], seen=UNSURE)
+        assert session.audit.n_reviewed == 2
+        n = len(session.tasks)
+        session.resume(worst_case=True)
+        assert session.first == n + 1
+        assert int(session.audit.wealth.worst.sum()) == 1
+        assert session.audit.n_reviewed == n - 1
 
 
 def test_two_tabs_lose_and_double_nothing(tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
-        sitting.answer(1, DEFECT, seen=None)
-        sitting.answer(1, DEFECT, seen=None)  # the other tab says the same
+    with audit_session(path) as session:
+        session.answer(1, DEFECT, seen=None)
+        session.answer(1, DEFECT, seen=None)  # the other tab says the same
         with pytest.raises(OvertakenError, match="meanwhile been answered: “defect”"):
-            sitting.answer(1, SOUND, seen=None)  # or something else, without having seen the first
-        sitting.answer(1, SOUND, seen=DEFECT)
-        sitting.undo(1)
-        sitting.undo(1)
+            session.answer(1, SOUND, seen=None)  # or something else, without having seen the first
+        session.answer(1, SOUND, seen=DEFECT)
+        session.undo(1)
+        session.undo(1)
         assert [(entry.label, entry.undo) for entry in read_journal(path)] == [
             ("defect", False), ("sound", False), (None, True),
         ]  # fmt: skip
@@ -173,9 +173,9 @@ def test_two_tabs_lose_and_double_nothing(tmp_path: Path) -> None:
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
-        answer_round(sitting, right)
-        with pytest.raises(InputError, match="another process is answering"), audit_sitting(path):
+    with audit_session(path) as session:
+        answer_round(session, right)
+        with pytest.raises(InputError, match="another process is answering"), audit_session(path):
             pass
         said = rarevote("audit", "review", path, "--no-browser", code=1)
         assert "another process is answering" in said.stderr
@@ -188,36 +188,36 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_said_and_nothing_goes_on(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path)
-    with audit_sitting(path) as sitting:
-        sitting.answer(1, DEFECT, seen=None)
+    with audit_session(path) as session:
+        session.answer(1, DEFECT, seen=None)
         size = journal_path(path).stat().st_size
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         # As a full disk does, this takes the beginning of a line and refuses its end.
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
         try:
             with pytest.raises(InputError, match="cannot be written"):
-                sitting.answer(2, DEFECT, seen=None)
+                session.answer(2, DEFECT, seen=None)
             with pytest.raises(InputError, match="cannot be written"):
-                sitting.undo(1)
+                session.undo(1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert journal_path(path).stat().st_size == size
-        assert (sitting.next_open(), sitting.last, sitting.audit.n_reviewed) == (2, 1, 1)
-        answer_round(sitting, right)
-        n = len(sitting.tasks)
+        assert (session.next_open(), session.last, session.audit.n_reviewed) == (2, 1, 1)
+        answer_round(session, right)
+        n = len(session.tasks)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         try:
             with pytest.raises(InputError, match="cannot be written"):
-                sitting.go_on()
-            assert sitting.next_open() is None
-            assert not sitting.is_over
+                session.resume()
+            assert session.next_open() is None
+            assert not session.is_over
             with pytest.raises(OvertakenError):  # the round is drawn and rests on it
-                sitting.undo(n)
+                session.undo(n)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert Audit.load(path).n_reviewed == n
-        sitting.go_on()
-        assert sitting.next_open() == n + 1
+        session.resume()
+        assert session.next_open() == n + 1
     assert len(Audit.load(path).plan.rounds) == 2
 
 
@@ -234,13 +234,13 @@ def test_a_journal_without_its_plan_is_not_taken_for_another_audit(tmp_path: Pat
 
 def test_without_classes_the_question_is_yes_or_no(tmp_path: Path) -> None:
     path, right = plan_file(tmp_path, classes=None)
-    with audit_sitting(path) as sitting:
-        assert sitting.choices == ["defect", "not defect"]
-        assert sitting.question == "Is it “defect”?"
-        answer_round(sitting, right)
-        positives = sum(right[task] == DEFECT for task in sitting.tasks)
-        assert (sitting.audit.n_reviewed, sitting.audit.n_positives) == (len(sitting.tasks), positives)
-    with audit_sitting(path) as again:
+    with audit_session(path) as session:
+        assert session.choices == ["defect", "not defect"]
+        assert session.question == "Is it “defect”?"
+        answer_round(session, right)
+        positives = sum(right[task] == DEFECT for task in session.tasks)
+        assert (session.audit.n_reviewed, session.audit.n_positives) == (len(session.tasks), positives)
+    with audit_session(path) as again:
         assert [again.choice_at(again.first + i) for i in range(5)] == [right[task] for task in again.tasks[:5]]
 
 
@@ -257,12 +257,12 @@ def test_files_of_an_audit_that_names_its_labels(tmp_path: Path) -> None:
         "audit", "start", "labels.csv", "--find", "1=0.9", "--flag-cost", "3", "--show", "text", "--plan", "audit.json",
         "--review-out", "round-1.csv", folder=tmp_path,
     )  # fmt: skip
-    with audit_sitting(tmp_path / "audit.json") as sitting:
-        card = sitting.card(1)
+    with audit_session(tmp_path / "audit.json") as session:
+        card = session.card(1)
         assert [(field.name, field.text) for field in card.fields] == [("text", f"text of {card.task}")]
-        answer_round(sitting, truth)
-        made = {name: sitting.make(name).path for name in sitting.files}
-        flagged = sitting.audit.final_list()
+        answer_round(session, truth)
+        made = {name: session.make(name).path for name in session.files}
+        flagged = session.audit.final_list()
     assert {path.name for path in made.values()} >= {
         "audit.final-list.csv",
         "audit.labels.csv",
@@ -281,20 +281,20 @@ def test_a_clock_that_goes_back_changes_no_answer(tmp_path: Path, monkeypatch: p
     """Lines count in the order in which they were written, whatever time they carry."""
     path, right = plan_file(tmp_path)
     days = iter(range(28, 0, -1))
-    monkeypatch.setattr("rarevote.workbench.sitting.now", lambda: f"2020-01-{next(days, 1):02d}T00:00:00+00:00")
-    with audit_sitting(path) as sitting:
-        first, second = sitting.next_open(), None
+    monkeypatch.setattr("rarevote.workbench.session.now", lambda: f"2020-01-{next(days, 1):02d}T00:00:00+00:00")
+    with audit_session(path) as session:
+        first, second = session.next_open(), None
         assert first is not None
-        task = sitting.task_of(first)
+        task = session.task_of(first)
         wrong = SOUND if right[task] == DEFECT else DEFECT
-        sitting.answer(first, wrong, seen=None)
-        sitting.answer(first, right[task], seen=wrong)
-        second = sitting.next_open()
+        session.answer(first, wrong, seen=None)
+        session.answer(first, right[task], seen=wrong)
+        second = session.next_open()
         assert second is not None
-        sitting.answer(second, right[sitting.task_of(second)], seen=None)
+        session.answer(second, right[session.task_of(second)], seen=None)
     lines = read_journal(path)
     assert [line.when for line in lines] == sorted((line.when for line in lines), reverse=True)
-    with audit_sitting(path) as again:
+    with audit_session(path) as again:
         answer_round(again, right)
         made = again.make("certificate")
     assert Audit.load(path).answers[task] == CLASSES[right[task]]
@@ -313,8 +313,8 @@ def test_votes_that_are_called_as_the_labels_are_kept(tmp_path: Path) -> None:
         "--review-out", "round-1.csv", folder=tmp_path,
     )  # fmt: skip
     before = votes.read_bytes()
-    with audit_sitting(tmp_path / "rails.json") as sitting:
+    with audit_session(tmp_path / "rails.json") as session:
         with pytest.raises(InputError, match=r"rails\.labels\.csv: is the input"):
-            sitting.make("labels")
-        sitting.make("final-list")
+            session.make("labels")
+        session.make("final-list")
     assert votes.read_bytes() == before

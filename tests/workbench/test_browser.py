@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rarevote.meaning.audit import Audit, verify_files
-from rarevote.meaning.audit.journal import read_journal
+from rarevote.audit import Audit, verify_files
+from rarevote.audit.journal import read_journal
 from rarevote.workbench.guard import Guard
 from rarevote.workbench.serve import forwarding_page, listen, make_server
-from rarevote.workbench.sitting import Sitting
+from rarevote.workbench.session import ReviewSession
 from tests.page.crowds import BREAKOUT, HOSTILE_CLASS, SCRIPT
-from tests.workbench.benches import CLASSES, audit_sitting, list_sitting, plan_file
+from tests.workbench.benches import CLASSES, audit_session, list_session, plan_file
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
@@ -31,10 +31,10 @@ PLACES = """() => Object.fromEntries(["header", ".progress", ".card", ".answers"
 
 
 @contextmanager
-def serving(sitting: Sitting) -> Iterator[str]:
+def serving(session: ReviewSession) -> Iterator[str]:
     """The address of a server in a thread of this process."""
     guard, opened = Guard(), listen(0)
-    server = make_server(sitting, guard)
+    server = make_server(session, guard)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     try:
@@ -92,7 +92,7 @@ def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
     terminal = Audit.load(path)
     while review := terminal.round():
         terminal.answer({task: CLASSES[right[task]] for task in review})
-    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+    with audit_session(path) as session, serving(session) as address, expert_at(browser, address) as expert:
         slips = 0
         while expert.heading != "All done, thank you":
             if expert.heading:
@@ -124,7 +124,7 @@ def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_file_leads_to_the_address(browser: Browser, tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serving(sitting) as address, forwarding_page(address) as way:
+    with audit_session(path) as session, serving(session) as address, forwarding_page(address) as way:
         page = browser.new_page()
         page.goto(way.as_uri())
         page.wait_for_selector('form[action="/answer"]')
@@ -135,7 +135,7 @@ def test_a_file_leads_to_the_address(browser: Browser, tmp_path: Path) -> None:
 
 def test_looking_back_unsure_and_the_panel(browser: Browser, tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+    with audit_session(path) as session, serving(session) as address, expert_at(browser, address) as expert:
         first = expert.task
         expert.press("1")
         expert.press("u")
@@ -165,7 +165,7 @@ def test_looking_back_unsure_and_the_panel(browser: Browser, tmp_path: Path) -> 
 
 def test_a_server_that_is_gone_is_said_and_nothing_is_forgotten(browser: Browser, tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+    with audit_session(path) as session, serving(session) as address, expert_at(browser, address) as expert:
         expert.press("1")
         task = expert.task
         expert.page.route("**/answer", lambda route: route.abort())
@@ -182,7 +182,7 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_forgotten(browser: Browser
 def test_a_form_on_another_site_changes_nothing(browser: Browser, tmp_path: Path) -> None:
     """In the very browser that has the cookie."""
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+    with audit_session(path) as session, serving(session) as address, expert_at(browser, address) as expert:
         ours = address.split("/?")[0]
         form = (
             f'<form method="post" action="{ours}/answer"><input name="item" value="1"><input name="seen" value="">'
@@ -210,13 +210,13 @@ def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: in
     texts = ["short", LONG, f"{SCRIPT}{BREAKOUT}", "wide.png", "", "a\nb\nc", "x" * 500, "end"]
     with (tmp_path / "list.csv").open("w", newline="", encoding="utf-8") as handle:
         csv.writer(handle).writerows([["task", "text"], *([f"t{i}", text] for i, text in enumerate(texts))])
-    from rarevote.workbench.shelf import Pictures
+    from rarevote.workbench.content import Pictures
 
     classes = [HOSTILE_CLASS, *(f"class {i}" for i in range(29))]
     seen = set()
     with (
-        list_sitting(tmp_path / "list.csv", classes=classes, pictures=Pictures([tmp_path])) as sitting,
-        serving(sitting) as address,
+        list_session(tmp_path / "list.csv", classes=classes, pictures=Pictures([tmp_path])) as session,
+        serving(session) as address,
         expert_at(browser, address, width, scheme) as expert,
     ):
         assert HOSTILE_CLASS in expert.page.locator(".answers").inner_text()
@@ -235,9 +235,9 @@ def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: in
 
 def test_names_for_those_who_hear_the_page(browser: Browser, tmp_path: Path) -> None:
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serving(sitting) as address, expert_at(browser, address) as expert:
+    with audit_session(path) as session, serving(session) as address, expert_at(browser, address) as expert:
         page = expert.page
-        total = len(sitting.tasks)
+        total = len(session.tasks)
         assert page.get_by_role("main", name=f"Item 1 of {total}").count() == 1
         assert page.get_by_role("group", name="Which class is it?").count() == 1
         assert page.get_by_role("button", name="defect", exact=True).get_attribute("aria-keyshortcuts") == "1"

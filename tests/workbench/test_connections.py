@@ -23,7 +23,7 @@ import pytest
 
 from rarevote.workbench import connections, serve
 from rarevote.workbench.guard import Guard
-from tests.workbench.benches import audit_sitting, plan_file
+from tests.workbench.benches import audit_session, plan_file
 
 SHORT = 0.4  # seconds for a request, in these tests
 LATE = 8.0  # by which a connection that should have been closed has failed the test
@@ -33,9 +33,9 @@ LATE = 8.0  # by which a connection that should have been closed has failed the 
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     monkeypatch.setattr(connections, "SECONDS_FOR_A_REQUEST", SHORT)
     path, _ = plan_file(tmp_path)
-    with audit_sitting(path) as sitting, serve.listen(0) as opened:
+    with audit_session(path) as session, serve.listen(0) as opened:
         opened.listen()
-        server = serve.make_server(sitting, Guard())
+        server = serve.make_server(session, Guard())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         yield opened.getsockname()

@@ -11,9 +11,9 @@ import pytest
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.answers import read_review_list
 from rarevote.simulate.files import example_files
-from rarevote.workbench.sitting import UNSURE
+from rarevote.workbench.session import UNSURE
 from tests.command import rarevote, rows
-from tests.workbench.benches import Bench, answer_round, list_sitting
+from tests.workbench.benches import Bench, answer_round, list_session
 
 ROWS = "task,text,decided,doubt,reason\na,one,sound,defect,r\nb,two,defect,sound,r\nc,,sound,defect,r\n"
 
@@ -26,47 +26,47 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_answers_become_a_file(path: Path) -> None:
-    with list_sitting(path) as sitting:
-        assert sitting.choices == ["defect", "sound"]
-        sitting.answer(1, 0, seen=None)
-        sitting.answer(2, UNSURE, seen=None)
-        sitting.answer(3, 1, seen=None)
-        assert sitting.is_over
-        assert rows(sitting.make("answers").path.read_text()) == [
+    with list_session(path) as session:
+        assert session.choices == ["defect", "sound"]
+        session.answer(1, 0, seen=None)
+        session.answer(2, UNSURE, seen=None)
+        session.answer(3, 1, seen=None)
+        assert session.is_over
+        assert rows(session.make("answers").path.read_text()) == [
             {"task": "a", "label": "defect"}, {"task": "c", "label": "sound"},
         ]  # fmt: skip
-    with list_sitting(path) as again:
+    with list_session(path) as again:
         assert again.said == [0, UNSURE, 1]
         assert again.last == 3
 
 
 def test_what_the_crowd_said_is_hidden_unless_asked_for(path: Path) -> None:
-    with list_sitting(path) as sitting:
-        page = Bench(sitting).get("/").text
-        assert [field.name for field in sitting.card(1).fields] == ["text"]
-        assert sitting.card(3).fields == ()
+    with list_session(path) as session:
+        page = Bench(session).get("/").text
+        assert [field.name for field in session.card(1).fields] == ["text"]
+        assert session.card(3).fields == ()
         assert "reason" not in page
         assert "What is proved" not in page
-        assert Bench(sitting).get("/claims").status_code == 404
-    with list_sitting(path, reasons=True) as sitting:
-        assert [field.name for field in sitting.card(1).fields] == ["text", "decided", "doubt", "reason"]
+        assert Bench(session).get("/claims").status_code == 404
+    with list_session(path, reasons=True) as session:
+        assert [field.name for field in session.card(1).fields] == ["text", "decided", "doubt", "reason"]
 
 
 def test_rows_with_a_label_are_answered_already(path: Path) -> None:
     path.write_text("task,label\na,yes\nb,\nc,no\n")
-    with list_sitting(path) as sitting:
-        assert sitting.tasks == ["b"]
-        answer_round(sitting, {"b": 0})
-        assert sitting.answers == {"a": "yes", "c": "no", "b": "no"}
+    with list_session(path) as session:
+        assert session.tasks == ["b"]
+        answer_round(session, {"b": 0})
+        assert session.answers == {"a": "yes", "c": "no", "b": "no"}
 
 
 def test_numbers_stay_numbers(tmp_path: Path) -> None:
     path = tmp_path / "list.ndjson"
     path.write_text("\n".join(json.dumps({"task": i, "decided": i % 2, "doubt": 1 - i % 2}) for i in range(4)))
-    with list_sitting(path) as sitting:
-        assert (sitting.tasks, sitting.labels) == ([0, 1, 2, 3], [0, 1])
-        answer_round(sitting, {0: 1, 1: 1, 2: 0, 3: 1})
-    with list_sitting(path) as again:
+    with list_session(path) as session:
+        assert (session.tasks, session.labels) == ([0, 1, 2, 3], [0, 1])
+        answer_round(session, {0: 1, 1: 1, 2: 0, 3: 1})
+    with list_session(path) as again:
         assert again.answers == {0: 1, 1: 1, 2: 0, 3: 1}
 
 
@@ -87,15 +87,15 @@ def test_lists_that_are_none(path: Path, text: str, words: str) -> None:
 
 def test_classes_must_be_known(path: Path) -> None:
     path.write_text("task\na\n")
-    with pytest.raises(ParameterError, match="--class"), list_sitting(path):
+    with pytest.raises(ParameterError, match="--class"), list_session(path):
         pass
-    with list_sitting(path, classes=["x", "y", "x"]) as sitting:
-        assert sitting.choices == ["x", "y"]
-        sitting.answer(1, 0, seen=None)
-    with pytest.raises(InputError, match="'x' is none of the classes"), list_sitting(path, classes=["v", "w"]):
+    with list_session(path, classes=["x", "y", "x"]) as session:
+        assert session.choices == ["x", "y"]
+        session.answer(1, 0, seen=None)
+    with pytest.raises(InputError, match="'x' is none of the classes"), list_session(path, classes=["v", "w"]):
         pass
     path.write_text("task\nb\n")
-    with pytest.raises(InputError, match="journal is of another"), list_sitting(path, classes=["x", "y"]):
+    with pytest.raises(InputError, match="journal is of another"), list_session(path, classes=["x", "y"]):
         pass
 
 
@@ -105,13 +105,13 @@ def test_from_a_review_list_of_ours_and_back_as_gold(tmp_path: Path) -> None:
         "aggregate", labels, "--max-review", "8", "--review-out", "review.csv", "--out", "result.csv", "--method",
         "dawid-skene", folder=tmp_path,
     )  # fmt: skip
-    with list_sitting(tmp_path / "review.csv") as sitting:
-        assert len(sitting.tasks) == 8
-        answer_round(sitting, dict.fromkeys(sitting.tasks, 0))
-        made = sitting.make("answers").path
+    with list_session(tmp_path / "review.csv") as session:
+        assert len(session.tasks) == 8
+        answer_round(session, dict.fromkeys(session.tasks, 0))
+        made = session.make("answers").path
     rarevote("aggregate", labels, "--gold", made, "--out", "again.csv", "--method", "dawid-skene", folder=tmp_path)
     label = {row["task"]: row["label"] for row in rows((tmp_path / "again.csv").read_text())}
-    assert {label[task] for task in sitting.tasks} == {sitting.choices[0]}
+    assert {label[task] for task in session.tasks} == {session.choices[0]}
 
 
 @pytest.mark.parametrize(

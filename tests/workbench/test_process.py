@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import read_journal
+from rarevote.audit import Audit
+from rarevote.audit.journal import read_journal
 from rarevote.workbench.serve import listen
 from tests.workbench.benches import CLASSES, plan_file
 from tests.workbench.processes import Process, answers_until_killed

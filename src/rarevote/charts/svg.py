@@ -128,14 +128,14 @@ class Key:
     """A series in the legend.
 
     Attributes:
-        words: what it is called.
+        description: what it is called.
         colour: its name in the palette.
         shape: "circle", "square", "diamond", "cross", "wedge", "triangle-" with "up", "down", "left" or "right", "line"
             or "dashes".
         dash: pixels on and off along the line of the series; empty for a solid line.
     """
 
-    words: str
+    description: str
     colour: str
     shape: str
     dash: tuple[int, ...] = ()
@@ -198,7 +198,7 @@ def shapes(field: str, keys: Sequence[Key]) -> Any:
 
 def scaled(field: str, keys: Sequence[Key], looks: Sequence[Any], channel: Any) -> Any:
     """A channel with one look per series."""
-    return channel(f"{field}:N", scale=alt.Scale(domain=[key.words for key in keys], range=list(looks)))
+    return channel(f"{field}:N", scale=alt.Scale(domain=[key.description for key in keys], range=list(looks)))
 
 
 def row_axis() -> alt.Axis:

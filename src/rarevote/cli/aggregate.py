@@ -223,7 +223,7 @@ def _check_further_files(
 ) -> None:
     """Refuse, before the fit, a model that there cannot be, and files that could not be written."""
     from rarevote.io.write.columns import check_place
-    from rarevote.meaning.soft_labels import check_soft_file
+    from rarevote.io.write.soft_labels import check_soft_file
 
     for option, path in (("--model-out", model_out), ("--soft-out", soft_out)):
         if path is not None and out is not None and out.resolve() == path.resolve():

@@ -16,7 +16,7 @@ from rarevote.errors import ParameterError, warn_user
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rarevote.meaning.diagnose import Diagnosis
+    from rarevote.diagnose.diagnosis import Diagnosis
 
 EXAMPLES = examples(
     "rarevote annotators labels.csv",
@@ -51,8 +51,8 @@ def annotators(
     as_json: Json = False,
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
+    from rarevote.diagnose.workers import SORTS, annotator_figures, annotator_order, annotator_rows
     from rarevote.io.write.columns import check_output, write_columns
-    from rarevote.meaning.workers import SORTS, annotator_figures, annotator_order, annotator_rows
 
     if sort not in SORTS:
         raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
@@ -80,8 +80,8 @@ def annotators(
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:
     from rarevote.crowd.words import short_names
-    from rarevote.meaning.jury import jury_sentences
-    from rarevote.meaning.workers import PROFILE_WORDS, Profile, profile_meanings, told_classes
+    from rarevote.diagnose.jury import jury_sentences
+    from rarevote.diagnose.workers import PROFILE_WORDS, Profile, profile_meanings, told_classes
 
     workers, names = found.workers, found.classes.names
     told = told_classes(found, _SHOWN_CLASSES)
@@ -130,7 +130,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
 
 
 def _tell_agreement(found: Diagnosis) -> None:
-    from rarevote.meaning.agreement import COEFFICIENTS
+    from rarevote.diagnose.agreement import COEFFICIENTS
 
     agreement = found.agreement
     tell()

@@ -14,10 +14,10 @@ from rarevote.cli.show import say, tell, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from rarevote.audit import Audit
+    from rarevote.audit.journal import Journal
     from rarevote.io.read.crowd import Crowd
-    from rarevote.meaning.audit import Audit
-    from rarevote.meaning.audit.journal import Journal
-    from rarevote.workbench.sitting import Sitting
+    from rarevote.workbench.session import ReviewSession
 
 
 app = typer.Typer(
@@ -63,14 +63,14 @@ def review(
     as_json: Json = False,
 ) -> None:
     """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
-    from rarevote.meaning.audit.journal import writing
-    from rarevote.workbench.audits import AuditSitting, check_plan
+    from rarevote.audit.journal import writing
+    from rarevote.workbench.audits import AuditSession, check_plan
 
     pictures = workbench.pictures()
     check_plan(plan)
 
-    def sit(journal: Journal) -> Sitting:
-        return AuditSitting(plan, pictures=pictures, journal=journal, who=workbench.who)
+    def sit(journal: Journal) -> ReviewSession:
+        return AuditSession(plan, pictures=pictures, journal=journal, who=workbench.who)
 
     workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
 
@@ -113,9 +113,9 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
-    from rarevote.meaning.audit.of_fit import audit_of_fit
-    from rarevote.meaning.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
-    from rarevote.meaning.audit.words import start_words
+    from rarevote.audit.of_fit import audit_of_fit
+    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
+    from rarevote.audit.words import start_words
 
     name, target = _parse_find(find)
     if aim not in _AIMS:
@@ -166,7 +166,7 @@ def start(
         "rarevote audit continue audit.json --answers project-7-export.json --question quality --review-out next.json",
     ),
 )
-def go_on(
+def resume(
     plan: PlanFile,
     review_out: ReviewList,
     answers: Annotated[
@@ -186,8 +186,8 @@ def go_on(
     as_json: Json = False,
 ) -> None:
     """Take in answers, say where the audit stands, and draw the next items if that pays."""
-    from rarevote.meaning.audit.source import read_again
-    from rarevote.meaning.audit.words import status_words
+    from rarevote.audit.source import read_again
+    from rarevote.audit.words import status_words
 
     audit = _load(plan)
     _check_list(review_out, _form(audit), plan)
@@ -207,8 +207,8 @@ def go_on(
 @app.command("status", epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
 def status(plan: PlanFile, as_json: Json = False) -> None:
     """Where the audit stands: what is certified, what is supported, what more reviews would bring."""
-    from rarevote.meaning.audit.of_fit import summary
-    from rarevote.meaning.audit.words import relative_to, status_words
+    from rarevote.audit.of_fit import summary
+    from rarevote.audit.words import relative_to, status_words
 
     audit = _load(plan)
     if as_json:
@@ -237,12 +237,12 @@ def finish(
     as_json: Json = False,
 ) -> None:
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
+    from rarevote.audit.of_fit import result_columns, summary
+    from rarevote.audit.plan_file import to_text
+    from rarevote.audit.source import read_again
+    from rarevote.audit.words import certified_words, relative_to
     from rarevote.io.write.atomic import replacing
     from rarevote.io.write.columns import check_output, check_place, write_columns
-    from rarevote.meaning.audit.of_fit import result_columns, summary
-    from rarevote.meaning.audit.plan_file import to_text
-    from rarevote.meaning.audit.source import read_again
-    from rarevote.meaning.audit.words import certified_words, relative_to
     from rarevote.page.proved import write_proved_page
     from rarevote.page.report import check_page_path
 
@@ -294,10 +294,10 @@ def repeat(
     as_json: Json = False,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
-    from rarevote.meaning.audit.answers import write_review_list
-    from rarevote.meaning.audit.of_fit import all_tasks
-    from rarevote.meaning.audit.source import read_again
-    from rarevote.meaning.audit.words import n_contradicted, relative_to
+    from rarevote.audit.answers import write_review_list
+    from rarevote.audit.of_fit import all_tasks
+    from rarevote.audit.source import read_again
+    from rarevote.audit.words import n_contradicted, relative_to
 
     if (review_out is None) == (answers is None):
         raise ParameterError("give --review-out to get the list, then --answers to hand it back")
@@ -347,8 +347,8 @@ def verify(
 
     No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
     """
-    from rarevote.meaning.audit import verify_files
-    from rarevote.meaning.audit.words import UNSEEN
+    from rarevote.audit import verify_files
+    from rarevote.audit.words import UNSEEN
 
     verdict = verify_files(plan, certificate, labels=labels)
     if as_json:
@@ -372,8 +372,8 @@ def _parse_find(text: str) -> tuple[str, str]:
 
 
 def _check_plan_file(plan: Path) -> None:
+    from rarevote.audit.journal import journal_path
     from rarevote.io.write.columns import check_place
-    from rarevote.meaning.audit.journal import journal_path
 
     check_place(plan)
     if plan.exists():
@@ -393,7 +393,7 @@ def _check_list(review_out: Path, form: str, plan: Path) -> None:
 
 def _load(plan: Path) -> Audit:
     """The audit, with the file named in what may be wrong with it."""
-    from rarevote.meaning.audit import Audit
+    from rarevote.audit import Audit
 
     try:
         return Audit.load(plan)
@@ -407,9 +407,9 @@ def _form(audit: Audit) -> str:
 
 def _answers(path: Path, who: str | None, question: str | None) -> dict[str | None, dict[Any, Any]]:
     """Labels by task for every expert; where experts disagree, the item stays open."""
+    from rarevote.audit.answers import adjudicated
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
-    from rarevote.meaning.audit.answers import adjudicated
 
     rows = read_answers(path, question=question)
     agreed = adjudicated((row.task, row.label) for row in rows)
@@ -438,8 +438,8 @@ def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None
 
 def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
-    from rarevote.meaning.audit.answers import write_review_list
-    from rarevote.meaning.audit.of_fit import all_tasks, summary
+    from rarevote.audit.answers import write_review_list
+    from rarevote.audit.of_fit import all_tasks, summary
 
     review = audit.round()
     audit.save(plan)

@@ -29,8 +29,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
-    from rarevote.meaning.check import QUESTIONS
-    from rarevote.meaning.model_fit import N_REPLICATES
+    from rarevote.diagnose.check import QUESTIONS
+    from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
     crowd = reading.read(quiet=quiet)
@@ -47,7 +47,7 @@ def check(
             if answers:
                 tell(title)
             for one in answers:
-                tell(f"{_SIGNS[one.weight]} {one.words}")
+                tell(f"{_SIGNS[one.weight]} {one.description}")
             if answers:
                 tell()
         tell(f"verdict: {found.verdict}")

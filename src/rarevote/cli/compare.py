@@ -26,7 +26,7 @@ from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
-    from rarevote.meaning.compare import Comparison, MethodScores
+    from rarevote.scoring.compare import Comparison, MethodScores
 
 EXAMPLES = examples(
     "rarevote compare labels.csv",
@@ -106,7 +106,7 @@ def compare(
 
 
 def _summary(crowd: Crowd, found: Comparison, rare: str) -> dict[str, Any]:
-    from rarevote.meaning.compare import agreements, proportions
+    from rarevote.scoring.compare import agreements, proportions
 
     votes = found.annotations
     shares = proportions(found.labels, [str(name) for name in votes.classes.tolist()])

@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """Four methods on simulated rail inspections, where defects are rare: what each finds, and at what price."""
     from rarevote.api import fit, read
-    from rarevote.meaning.ranking import flags_needed
+    from rarevote.scoring.ranking import flags_needed
     from rarevote.simulate.files import example_files
 
     files = example_files()

@@ -12,7 +12,7 @@ from rarevote.cli.options.fit import FitOptions
 from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
-    from rarevote.meaning.explain import Explanation
+    from rarevote.diagnose.explain import Explanation
 
 EXAMPLES = examples(
     "rarevote explain labels.csv --task rail-17",
@@ -30,7 +30,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
-    from rarevote.meaning.explain import find_task
+    from rarevote.diagnose.explain import find_task
 
     estimator = fit_options.make()
     crowd = reading.read(quiet=quiet)

@@ -15,7 +15,7 @@ from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
-    from rarevote.meaning.review import ReviewPlan
+    from rarevote.decide.review import ReviewPlan
 
 EXAMPLES = examples(
     "rarevote plan labels.csv --budget 100",
@@ -50,7 +50,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
-    from rarevote.meaning.review import check_budget, plan_figures
+    from rarevote.decide.review import check_budget, plan_figures
 
     if out_as not in REVIEW_FORMATS:
         raise ParameterError(f"--as must be {', '.join(REVIEW_FORMATS)}, got {out_as!r}")

@@ -43,7 +43,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
-    from rarevote.meaning.audit.source import audit_of_labels
+    from rarevote.audit.source import audit_of_labels
     from rarevote.page.report import check_page_path
 
     options = decisions.options(has_gold=fit_options.may_have_gold, out=out)

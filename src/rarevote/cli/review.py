@@ -11,8 +11,8 @@ from rarevote.cli.options.common import Json, Quiet, WorkbenchOptions, examples,
 from rarevote.cli.show import say
 
 if TYPE_CHECKING:
-    from rarevote.meaning.audit.journal import Journal
-    from rarevote.workbench.sitting import Sitting
+    from rarevote.audit.journal import Journal
+    from rarevote.workbench.session import ReviewSession
 
 EXAMPLES = examples(
     "rarevote review review.csv",
@@ -41,10 +41,10 @@ def review(
     as_json: Json = False,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
+    from rarevote.audit.journal import writing
     from rarevote.io.read.answers import read_review_list
     from rarevote.io.write.columns import check_output
     from rarevote.io.write.overwrite import refuse_overwriting
-    from rarevote.meaning.audit.journal import writing
 
     pictures = workbench.pictures()
     target = out or listed.with_name(f"{listed.stem}.answers.csv")
@@ -52,10 +52,10 @@ def review(
     refuse_overwriting(target, [listed])
     rows = read_review_list(listed)
 
-    def sit(journal: Journal) -> Sitting:
-        from rarevote.workbench.lists import ListSitting
+    def sit(journal: Journal) -> ReviewSession:
+        from rarevote.workbench.lists import ListSession
 
-        return ListSitting(
+        return ListSession(
             listed,
             rows,
             out=target,
@@ -66,8 +66,8 @@ def review(
             who=workbench.who,
         )
 
-    sitting = workbench.run(sit, writing(listed), quiet=quiet, as_json=as_json)
-    if sitting.progress.done:
-        sitting.make("answers")
+    session = workbench.run(sit, writing(listed), quiet=quiet, as_json=as_json)
+    if session.progress.done:
+        session.make("answers")
         if not quiet:
             say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")

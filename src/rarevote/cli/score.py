@@ -29,7 +29,7 @@ def score(
     as_json: Json = False,
 ) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
-    from rarevote.meaning.compare import score_result
+    from rarevote.scoring.compare import score_result
 
     summary = score_result(result, truth, rare=rare, columns=parse_columns(columns))
     if as_json:

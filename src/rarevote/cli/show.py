@@ -16,9 +16,9 @@ from rarevote.crowd.words import counted
 if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.decide.expectations import Expected
+    from rarevote.decide.review import ReviewPlan
     from rarevote.em.loop import Callback, Progress
     from rarevote.io.platforms import Export
-    from rarevote.meaning.review import ReviewPlan
 
 # Of more classes a table shows the largest and the rarest.
 _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
@@ -251,8 +251,8 @@ def decision_words(result: Result) -> list[str]:
     if result.rule.name == "cost":
         words.append(f"expected cost of these decisions: {decision.expected_cost:,.1f}")
     if decision.target is not None:
-        words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.words}")
-    words.append(f"accuracy of the labels: {decision.accuracy.words}")
+        words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
+    words.append(f"accuracy of the labels: {decision.accuracy.description}")
     words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")

@@ -37,7 +37,8 @@ from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
 from rarevote.decide.costs import Costs
 from rarevote.decide.probabilities import Shares, shares_wanted
-from rarevote.decide.rules import Rule, parse_rule, rule_of
+from rarevote.decide.rules import Rule
+from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError, how, warn_user

@@ -102,7 +102,7 @@ def label_tasks(
         counts,
         belief,
         rare,
-        rule=decided.words,
+        rule=decided.description,
         shares_from=shares_from or Probabilities.how,
         costs=costs,
         given=wanted,
@@ -112,10 +112,10 @@ def label_tasks(
     return model, {
         "rare": {"class": str(rare.name), "is_rare": rare.is_rare, "named": rare.named, **classes[str(rare.name)]},
         "classes": classes,
-        "decided_by": decided.words,
+        "decided_by": decided.description,
         "n_guarded": decided.n_guarded,
         "cannot_answer": decided.cannot_answer,
-        "warnings": [note.words for note in decided.notes] + _left_out(crowd),
+        "warnings": [note.description for note in decided.notes] + _left_out(crowd),
         "decision": decision_figures(decision),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import isfinite
@@ -9,6 +10,17 @@ from typing import Any
 
 #: what stands in place of a label where none is probable enough
 NO_ANSWER = "no answer"
+
+
+class Described:
+    """A record with a ``description``, which was called ``words`` in version 0.2."""
+
+    @property
+    def words(self) -> str:
+        """Deprecated: the ``description``."""
+        message = f"{type(self).__name__}.words is deprecated and goes with version 0.4: use description"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return str(self.description)  # type: ignore[attr-defined]
 
 
 def count(number: float) -> str:

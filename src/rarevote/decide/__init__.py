@@ -9,5 +9,5 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     # ``from rarevote.decide import decide`` was a road of version 0.2; it is deprecated and warns.
     if name in ("Decision", "decide"):
-        return getattr(import_module("rarevote.deprecated"), name)
+        return getattr(import_module("rarevote.compat.version_0_2"), name)
     raise AttributeError(f"module 'rarevote.decide' has no attribute {name!r}")

@@ -46,11 +46,11 @@ class Note(NamedTuple):
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
             single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), names ("silence").
-        words: a sentence.
+        description: a sentence.
     """
 
     kind: Literal["no answer", "target", "single", "doubt", "rare", "silence"]
-    words: str
+    description: str
 
 
 class Decided(NamedTuple):
@@ -58,7 +58,7 @@ class Decided(NamedTuple):
 
     Attributes:
         codes: class number of each item, -1 for no answer, (n).
-        words: how it was decided.
+        description: how it was decided.
         target: what came of a recall target.
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
@@ -66,7 +66,7 @@ class Decided(NamedTuple):
     """
 
     codes: IntArray
-    words: str
+    description: str
     target: RecallTarget | None
     n_guarded: int
     notes: tuple[Note, ...]
@@ -300,7 +300,7 @@ class Deciding:
                 notes.append(Note("rare", words))
         if (words := silence_note(self.crowd.classes)) is not None:
             notes.append(Note("silence", words))
-        decided_by = TheVotes().words if reason is not None else self.rule.words
+        decided_by = TheVotes().description if reason is not None else self.rule.description
         nothing = np.empty(0, dtype=np.int64)
         return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None)
 

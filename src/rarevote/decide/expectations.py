@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
+from rarevote.crowd.words import Described
 from rarevote.decide.probabilities import Probabilities
 
 BoolArray = NDArray[np.bool_]
@@ -94,7 +95,7 @@ class Belief(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expected:
+class Expected(Described):
     """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
 
     Attributes:
@@ -113,10 +114,10 @@ class Expected:
         return bool(self.high - self.low <= WIDEST)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The figure for a person.
 
-        >>> Expected(0.9, 0.8, 0.95).words, Expected(0.5, 0.1, 0.9).words
+        >>> Expected(0.9, 0.8, 0.95).description, Expected(0.5, 0.1, 0.9).description
         ('0.90 (0.80 to 0.95)', 'unknown without an audit')
         """
         if self.value != self.value:

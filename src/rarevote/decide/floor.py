@@ -85,7 +85,7 @@ def most_positives(chances: list[float], left: int, *, confidence: Fraction) -> 
     """How many positives there can be among the items left if no draw has shown one, with no assumption.
 
     With ``m`` of them left and every item drawn at step ``i`` with probability ``q_i`` at least, a draw shows none with
-    probability ``1 - m q_i`` at most; ``1 / prod (1 - m q_i)`` is a fortune as in :mod:`rarevote.meaning.audit.wealth`,
+    probability ``1 - m q_i`` at most; ``1 / prod (1 - m q_i)`` is a fortune as in :mod:`rarevote.audit.wealth`,
     so the bound holds at any number of looks.
 
     Args:

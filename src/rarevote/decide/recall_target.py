@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import find_name, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
-from rarevote.crowd.words import counted
+from rarevote.crowd.words import Described, counted
 from rarevote.decide.expectations import Curve, Expectations, drawn_rates, logit_of
 from rarevote.decide.floor import floor_reviews
 from rarevote.errors import ParameterError
@@ -29,7 +29,7 @@ CONFIDENCE = 0.8
 
 
 @dataclass(frozen=True)
-class RecallTarget:
+class RecallTarget(Described):
     """What came of a recall target.
 
     Attributes:
@@ -40,7 +40,7 @@ class RecallTarget:
         promised: whether the target is promised, by a random sample of known items.
         n_flagged: items flagged.
         floor: reviews of unflagged items below which no audit can certify the target for this list.
-        words: the promise, or what is expected, and where to go from there.
+        description: the promise, or what is expected, and where to go from there.
     """
 
     name: Any
@@ -50,7 +50,7 @@ class RecallTarget:
     promised: bool
     n_flagged: int
     floor: int
-    words: str
+    description: str
 
 
 def check_share(name: str, value: Any) -> None:
@@ -145,7 +145,7 @@ def target_reached(
         words = f"recall of {name} at least {target:g} with {sure}, gold included, by {n_gold} random known tasks"
     else:
         words = (
-            f"no promise on the recall of {name}: expected is {expected.recall.words}. "
+            f"no promise on the recall of {name}: expected is {expected.recall.description}. "
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"
         )
     words += (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
-from rarevote.decide.costs import Costs, cost_matrix
+from rarevote.decide.costs import cost_matrix
 from rarevote.decide.recall_target import CONFIDENCE, check_share, one_target
 from rarevote.errors import ParameterError
 
@@ -24,8 +24,6 @@ BoolArray = NDArray[np.bool_]
 
 #: the label of an item without an answer
 ABSTAINED = -1
-#: The cap of ``balanced`` where none is given: a miss counts at most as this many false alarms.
-DEFAULT_CAP = 10.0
 # Scores this near to each other, relative to the best, are equal.
 _TIE = 1e-12
 
@@ -81,12 +79,6 @@ def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowe
     return np.asarray(order[np.where(tied, votes[:, order], -1.0).argmax(axis=1)], dtype=np.int64)
 
 
-def balance_weights(shares: FloatArray, cap: float) -> FloatArray:
-    """How much a class counts under the balanced rule: ``min(max_l f_l / f_k, cap)``, (K)."""
-    with np.errstate(divide="ignore"):
-        return np.where(shares > 0, np.minimum(shares.max(initial=0.0) / shares, cap), cap)
-
-
 class Rule(ABC):
     """A way to decide."""
 
@@ -95,7 +87,7 @@ class Rule(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """How it decides and what it trades, in words."""
 
     @abstractmethod
@@ -138,7 +130,7 @@ class OwnLabels(Rule):
     name: ClassVar[str] = "method"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How it decides."""
         return "the method's own labels"
 
@@ -157,46 +149,13 @@ class Argmax(Rule):
     name: ClassVar[str] = "argmax"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How it decides."""
         return "the most probable class"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the largest probability."""
         return best_class(part.p, part.votes, shares, allowed)
-
-
-@dataclass(frozen=True)
-class Balanced(Rule):
-    """The probability divided by the share of its class, at most ``cap`` times: what is rare needs less.
-
-    ::
-
-        label_i = argmax_k  p_ik min(max_l f_l / f_k, cap),      f = mean_i p_i
-
-    The most probable class would hardly ever be a rare one; dividing by the shares alone would flag everything that a
-    single person once called rare.
-    """
-
-    name: ClassVar[str] = "balanced"
-    cap: float = DEFAULT_CAP
-
-    def __post_init__(self) -> None:
-        if isinstance(self.cap, bool) or not isinstance(self.cap, (int, float, np.number)) or not self.cap >= 1:
-            raise ParameterError(f"the cap of balanced must be a number of at least 1, got {self.cap!r}")
-
-    @property
-    def words(self) -> str:
-        """What it trades."""
-        return f"balanced: a miss is weighted by how rare the class is, up to {self.cap:g} false alarms"
-
-    def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
-        """The class whose probability most exceeds its share, weighed at most ``cap`` times."""
-        return best_class(part.p * balance_weights(shares, float(self.cap)), part.votes, shares, allowed)
-
-    def stakes(self, classes: NDArray[Any], shares: FloatArray) -> FloatArray:
-        """A miss of the class k costs ``min(max_l f_l / f_k, cap)``, as the rule weighs it."""
-        return np.asarray(balance_weights(shares, float(self.cap))[:, None] * self.costs(classes))
 
 
 @dataclass(frozen=True)
@@ -207,7 +166,7 @@ class LeastCost(Rule):
     given: Any
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What it trades."""
         return "least expected cost"
 
@@ -242,7 +201,7 @@ class MinRecall(Rule):
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What it trades."""
         ((name, target),) = self.wanted.items()
         return f"recall of {name} at least {target:g}"
@@ -272,7 +231,7 @@ class FlagAbove(Rule):
     promised: bool = False
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What it trades."""
         return f"a probability of at least {self.threshold:g}"
 
@@ -304,9 +263,9 @@ class AbstainBelow(Rule):
             raise ParameterError("a recall target leaves no item without an answer: choose it or abstain_below")
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What it trades."""
-        return f"{self.rule.words}, none below a probability of {self.below:g}"
+        return f"{self.rule.description}, none below a probability of {self.below:g}"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -345,7 +304,7 @@ class TheVotes(Rule):
     name: ClassVar[str] = "votes"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """How it decides."""
         return "the votes themselves"
 
@@ -353,56 +312,3 @@ class TheVotes(Rule):
         """The class with the most votes."""
         del shares, allowed
         return np.asarray(part.votes.argmax(axis=1), dtype=np.int64)
-
-
-def parse_rule(text: str) -> Rule:
-    """A rule by name: ``labels`` (the method's own), ``argmax``, ``balanced``, ``balanced:5``.
-
-    >>> parse_rule("balanced:5")
-    Balanced(cap=5.0)
-    """
-    name, colon, cap = text.strip().partition(":")
-    if name == "labels" and not colon:
-        return OwnLabels()
-    if name == "argmax" and not colon:
-        return Argmax()
-    if name == "balanced":
-        try:
-            return Balanced(float(cap)) if colon else Balanced()
-        except ValueError:
-            raise ParameterError(f"balanced takes a cap of at least 1, such as balanced:5, not {cap!r}") from None
-    raise ParameterError(f"{text!r} is not a decision: there are labels, argmax, balanced and balanced:CAP")
-
-
-def rule_of(
-    decide: Rule | str | None = None,
-    *,
-    costs: Costs | None = None,
-    min_recall: Mapping[Any, float] | None = None,
-    abstain_below: float | None = None,
-    cap: float | None = None,
-    confidence: float = CONFIDENCE,
-    random_gold: bool = False,
-    own: Rule | None = None,
-) -> Rule:
-    """The rule that these arguments mean; without any, ``own``, the method's.
-
-    Raises:
-        ParameterError: several ways to decide at once, or an argument out of range.
-    """
-    given = {"decide": decide, "costs": costs, "min_recall": min_recall, "cap": cap, "abstain_below": abstain_below}
-    chosen = [name for name, value in given.items() if value is not None]
-    if len(chosen) > 1:
-        raise ParameterError(f"{' and '.join(chosen)} contradict each other: each is a way to decide, choose one")
-    if isinstance(decide, Rule):
-        return decide
-    if decide is not None:
-        return parse_rule(decide)
-    if cap is not None:
-        return Balanced(cap)
-    if costs is not None:
-        return LeastCost(costs)
-    if min_recall is not None:
-        return MinRecall(min_recall, confidence, random_gold)
-    plain = own or OwnLabels()
-    return plain if abstain_below is None else AbstainBelow(abstain_below, plain)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
-from rarevote.crowd.numerics import Chooser, first_of_best, with_gold
+from rarevote.crowd.gold import with_gold
+from rarevote.crowd.numerics import Chooser, first_of_best
 from rarevote.crowd.words import facts_html
 from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
 from rarevote.em.checkpoint import Checkpoint, identity_of

@@ -17,7 +17,7 @@ The numbers are measured, at their least: who is refused would not have come thr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf, prod
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,22 +85,6 @@ def resolve_prior(prior: Any, classes: NDArray[Any], *, name: str = "prior") -> 
         raise ParameterError(f'{name} must be "uniform", "estimate" or one value per class, got {prior!r}')
     given = per_class(name, prior, classes)
     return np.log(given / given.sum()), False
-
-
-def check_count(name: str, value: Any, *, at_least: int = 1) -> None:
-    """Refuse anything but a whole number of at least so much."""
-    if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= at_least):
-        raise ParameterError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
-
-
-def check_number(name: str, value: Any, *, above: float = -inf, at_least: float = -inf, at_most: float = inf) -> None:
-    """Refuse anything but a finite number within the bounds."""
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if is_number and above < value < inf and at_least <= value <= at_most:
-        return
-    bounds = {"above": (above, -inf), "at least": (at_least, -inf), "at most": (at_most, inf)}
-    words = [f"{word} {bound:g}" for word, (bound, none) in bounds.items() if bound != none]
-    raise ParameterError(f"{name} must be a finite number {' and '.join(words)}, got {value!r}")
 
 
 _BYTES = 8

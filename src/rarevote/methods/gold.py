@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.arguments import check_number
 from rarevote.crowd.names import find_name
 from rarevote.crowd.numerics import FloatArray, normalise_rows
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import check_count
 from rarevote.crowd.numerics import FloatArray
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_count
 
 
 @dataclass(eq=False, repr=False)

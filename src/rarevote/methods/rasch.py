@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.arguments import check_number
 from rarevote.crowd.numerics import FloatArray
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
-from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.gold import impose_gold, require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores

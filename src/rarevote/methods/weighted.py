@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.arguments import check_count, check_number
 from rarevote.crowd.numerics import first_of_best, normalise_rows
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
-from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
 

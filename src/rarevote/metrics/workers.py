@@ -1,5 +1,5 @@
 """crowd-kit's metric of workers."""
 
-from rarevote.meaning.crowdkit_metrics import accuracy_on_aggregates
+from rarevote.compat.crowdkit import accuracy_on_aggregates
 
 __all__ = ["accuracy_on_aggregates"]

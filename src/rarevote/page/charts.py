@@ -28,10 +28,10 @@ from rarevote.charts.svg import (
     short,
 )
 from rarevote.crowd.words import count, percent, short_names
-from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.items import TradeOff
-from rarevote.meaning.truth import Calibration
-from rarevote.meaning.workers import PROFILE_WORDS, Profile, logit
+from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.trade_off import TradeOff
+from rarevote.diagnose.truth import Calibration
+from rarevote.diagnose.workers import PROFILE_WORDS, Profile, logit
 
 _MAX_CLASSES = 12
 # Beyond these the map is a cloud: intervals would hide the points, and more points would hide each other.
@@ -64,7 +64,8 @@ def class_counts(found: Diagnosis) -> Chart:
         columns.append({k: numbers[found.truth.classes.index(classes.names[k])] for k in shown})
     rows = [
         {
-            "class": str(classes.names[k]), "source": key.words, "items": float(column[k]), "words": count(column[k]),
+            "class": str(classes.names[k]), "source": key.description,
+            "items": float(column[k]), "words": count(column[k]),
             "low": or_none(classes.expected_low[k]) if key is _EXPECTED else None,
             "high": or_none(classes.expected_high[k]) if key is _EXPECTED else None,
             "end": float(max(column[k], classes.expected_high[k] if key is _EXPECTED else 0)),
@@ -77,7 +78,7 @@ def class_counts(found: Diagnosis) -> Chart:
     x = _count_axis("items", counts)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("class:N", sort=[str(classes.names[k]) for k in shown], title=None, axis=row_axis()),
-        yOffset=alt.YOffset("source:N", sort=[key.words for key in keys]),
+        yOffset=alt.YOffset("source:N", sort=[key.description for key in keys]),
     )
     colour, shape = colours("source", keys), shapes("source", keys)
     layers = alt.layer(
@@ -124,7 +125,7 @@ def rescued(found: Diagnosis) -> Chart | None:
     # A share of exactly 3/10 belongs to the step that begins there, whatever the rounding.
     step = np.minimum((share * 10 + 1e-9).astype(np.int64), 9)
     rows = [
-        {"from": start / 10, "to": (start + 1) / 10, "kind": key.words, "items": number,
+        {"from": start / 10, "to": (start + 1) / 10, "kind": key.description, "items": number,
          "words": f"{start * 10} to {start * 10 + 10}% of the votes: {number:,} items"}
         for key, of_kind in zip(keys, (lost, ~lost), strict=True)
         for start, number in enumerate(np.bincount(step[of_kind], minlength=10).tolist())
@@ -223,14 +224,14 @@ def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None)
     if not curves:
         return None
     lines = [
-        {"recall": float(recall), "precision": float(precision), "curve": key.words}
+        {"recall": float(recall), "precision": float(precision), "curve": key.description}
         for key, curve in curves
         for recall, precision in zip(curve.recall, curve.precision, strict=True)
     ]
     leading = curves[0][1]
     points = [
-        {"recall": point.recall, "precision": point.precision, "who": key.words,
-         "words": f"{key.words}: {point.n_flagged:,} items labelled {name}, recall {percent(point.recall)}, "
+        {"recall": point.recall, "precision": point.precision, "who": key.description,
+         "words": f"{key.description}: {point.n_flagged:,} items labelled {name}, recall {percent(point.recall)}, "
          f"precision {percent(point.precision)}"}
         for key, point in ((_RESULT, leading.chosen), (_VOTE, leading.majority))
         if isfinite(point.recall) and isfinite(point.precision)
@@ -267,8 +268,8 @@ def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterio
     keys = (Key("probability on this page", "rare", "circle"), Key("posterior of the method", "vote", "square"))
     rows = [
         {"predicted": float(groups.predicted[g]), "observed": float(groups.observed[g]), "low": float(groups.low[g]),
-         "high": float(groups.high[g]), "kind": key.words,
-         "words": f"{key.words} about {percent(groups.predicted[g])}: so are {percent(groups.observed[g])} of "
+         "high": float(groups.high[g]), "kind": key.description,
+         "words": f"{key.description} about {percent(groups.predicted[g])}: so are {percent(groups.observed[g])} of "
          f"{groups.count[g]:,} items"}
         for key, groups in zip(keys, (by_probability, by_posterior), strict=True)
         for g in range(len(groups.count))

@@ -1,6 +1,6 @@
 """The section "What was proved": the certificate of an audit, what more reviews would have bought, and the estimates.
 
->>> from rarevote.meaning.audit import Audit
+>>> from rarevote.audit import Audit
 >>> audit = Audit.start(range(90), [0.9 - 0.009 * i for i in range(90)], name="defect", target=0.9, seed=1)
 >>> proved_section(audit).values["claims"].header
 ['', 'certified', 'supported']
@@ -16,18 +16,18 @@ from pathlib import Path
 import altair as alt
 
 from rarevote import __version__
-from rarevote.charts.svg import Chart, Key, dressed, light, scaled
-from rarevote.crowd.words import capital, count, counted, percent, quoted
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.estimates import Estimate, Interval
-from rarevote.meaning.audit.planning import Step
-from rarevote.meaning.audit.words import (
+from rarevote.audit import Audit
+from rarevote.audit.estimates import Estimate, Interval
+from rarevote.audit.planning import Step
+from rarevote.audit.words import (
     UNSEEN,
     certified_words,
     contradiction_words,
     population_words,
     relative_to,
 )
+from rarevote.charts.svg import Chart, Key, dressed, light, scaled
+from rarevote.crowd.words import capital, count, counted, percent, quoted
 from rarevote.page.report import Section, check_page_path, plain_page, write_page
 from rarevote.page.sentences import About
 from rarevote.page.tables import SmallTable
@@ -163,7 +163,7 @@ def _curve(audit: Audit) -> Chart:
     keys = (_SO_FAR, _AHEAD, _HERE) if len(ahead) > 1 else (_SO_FAR, _HERE)
     series = [(_SO_FAR, [*steps, ahead[0]]), (_AHEAD, ahead)]
     rows = [
-        {"reviews": step.reviews, "flagged": step.flagged, "series": key.words, "words": _point_words(key, step)}
+        {"reviews": step.reviews, "flagged": step.flagged, "series": key.description, "words": _point_words(key, step)}
         for key, points in series
         if len(points) > 1
         for step in points
@@ -176,17 +176,17 @@ def _curve(audit: Audit) -> Chart:
     here = {
         "reviews": ahead[0].reviews,
         "flagged": ahead[0].flagged,
-        "series": _HERE.words,
+        "series": _HERE.description,
         "words": _point_words(_HERE, ahead[0]),
     }
     mark = alt.Chart(alt.InlineData(values=[here])).encode(x=x, y=y, description=alt.Description("words:N"))
     layers = alt.layer(
         lines.mark_line(interpolate="step-after", strokeWidth=2)
         .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
-        .transform_filter(f"datum.series == '{_SO_FAR.words}'"),
+        .transform_filter(f"datum.series == '{_SO_FAR.description}'"),
         lines.mark_line(strokeWidth=2)
         .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
-        .transform_filter(f"datum.series == '{_AHEAD.words}'"),
+        .transform_filter(f"datum.series == '{_AHEAD.description}'"),
         mark.mark_point(filled=True, size=95, opacity=1, color=light("rare")),
     )
     words = "What the reviews bought: how many flagged items of the certified set nobody has looked at."
@@ -196,4 +196,6 @@ def _curve(audit: Audit) -> Chart:
 
 
 def _point_words(key: Key, step: Step) -> str:
-    return f"{key.words}: {counted(step.reviews, 'review')}, {counted(step.flagged, 'flagged item')} not looked at"
+    return (
+        f"{key.description}: {counted(step.reviews, 'review')}, {counted(step.flagged, 'flagged item')} not looked at"
+    )

@@ -37,12 +37,12 @@ from markupsafe import Markup
 from rarevote import __version__
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
 from rarevote.crowd.words import percent
+from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.jury import jury_sentences
+from rarevote.diagnose.piles import MISSED, SURE
 from rarevote.errors import InputError
 from rarevote.io.read.detect import refuse_address
 from rarevote.io.write.atomic import replacing
-from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.items import MISSED, SURE
-from rarevote.meaning.jury import jury_sentences
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page import charts, sentences, tables

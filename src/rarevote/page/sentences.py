@@ -10,8 +10,9 @@ import numpy as np
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.decide.expectations import UNKNOWN, Expected
 from rarevote.decide.rules import ABSTAINED
-from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.items import Pile, TradeOff
+from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.piles import Pile
+from rarevote.diagnose.trade_off import TradeOff
 
 _MAX_TILES = 6
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
 from rarevote.decide.rules import ABSTAINED
-from rarevote.meaning.agreement import COEFFICIENTS
-from rarevote.meaning.diagnose import Diagnosis
-from rarevote.meaning.items import Pile
-from rarevote.meaning.workers import PROFILE_WORDS, Profile, profile_meanings
+from rarevote.diagnose.agreement import COEFFICIENTS
+from rarevote.diagnose.diagnosis import Diagnosis
+from rarevote.diagnose.piles import Pile
+from rarevote.diagnose.workers import PROFILE_WORDS, Profile, profile_meanings
 from rarevote.page.sentences import in_words, leading_trade_off
 
 #: columns that say what an item shows, each with one value per item in the order of the crowd

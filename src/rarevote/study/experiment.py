@@ -27,9 +27,9 @@ from rarevote import __version__
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables
 from rarevote.errors import InputError, RarevoteError
 from rarevote.io.json_text import parse_json
-from rarevote.meaning.metrics import Scores, score
 from rarevote.methods.base import Estimator
 from rarevote.page.report import template
+from rarevote.scoring.metrics import Scores, score
 from rarevote.simulate.crowds import SimulatedCrowd
 from rarevote.study.cells import Variant
 from rarevote.study.pool import Report, run_jobs

@@ -35,7 +35,7 @@ _LOOKS = (
 
 def look(words: str, colour: str) -> Key:
     """The look of that colour for a series of that name."""
-    return next(replace(key, words=words) for key in _LOOKS if key.colour == colour)
+    return next(replace(key, description=words) for key in _LOOKS if key.colour == colour)
 
 
 #: looks of the methods, by their titles
@@ -113,15 +113,15 @@ class Reference:
     """A level that all panels show, with words beside it."""
 
     y: float
-    words: str
+    description: str
 
 
 def keys_for(series: Sequence[str], given: Sequence[Key] = ()) -> list[Key]:
     """The looks of all series: their own where they have one, else one that nobody else uses."""
-    known = {**METHOD_KEYS, **{key.words: key for key in given}}
+    known = {**METHOD_KEYS, **{key.description: key for key in given}}
     taken = {known[name].colour for name in series if name in known}
     free = [key for key in _LOOKS if key.colour not in taken]
-    return [known[name] if name in known else replace(free.pop(0), words=name) for name in series]
+    return [known[name] if name in known else replace(free.pop(0), description=name) for name in series]
 
 
 def line_chart(
@@ -166,9 +166,9 @@ def line_chart(
     for place, key in enumerate(chosen):
         # Series stand a little apart, so that the error bars of one x do not hide each other.
         shift = _SHIFT * (place - (len(chosen) - 1) / 2)
-        own = base.transform_filter(alt.FieldEqualPredicate(key.words, "series"))
+        own = base.transform_filter(alt.FieldEqualPredicate(key.description, "series"))
         layers.append(own.mark_line(strokeWidth=1.8, strokeDash=list(key.dash), xOffset=shift).encode(y=line))
-        if key.words not in without_marks:
+        if key.description not in without_marks:
             layers += [
                 own.mark_rule(strokeWidth=1.4, xOffset=shift).encode(y=alt.Y("low:Q", scale=y_scale), y2="high:Q"),
                 own.mark_point(filled=True, size=46, opacity=1, xOffset=shift).encode(
@@ -239,7 +239,7 @@ def track_chart(
     )
     layers: list[Any] = []
     for key in chosen:
-        own = base.transform_filter(alt.FieldEqualPredicate(key.words, "series"))
+        own = base.transform_filter(alt.FieldEqualPredicate(key.description, "series"))
         line = own.transform_filter("!datum.is_own")
         layers.append(line.mark_line(strokeWidth=1.6, strokeDash=list(key.dash), clip=True))
     # Marks above all lines.
@@ -258,7 +258,7 @@ def _reference_layers(blank: Any, reference: Reference, scale: alt.Scale) -> lis
     )
     rule = level.mark_rule(strokeWidth=1, strokeDash=[1, 2])
     words = level.mark_text(align="left", baseline="bottom", dx=3, dy=-2, fontSize=10)
-    return [rule, words.encode(x="x:Q", text=alt.value(reference.words))]
+    return [rule, words.encode(x="x:Q", text=alt.value(reference.description))]
 
 
 def _scale(axis: Axis, *, padding: int = 0) -> alt.Scale:

@@ -22,7 +22,7 @@ from rarevote.charts.svg import Chart
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.words import percent
 from rarevote.errors import InputError, ParameterError
-from rarevote.meaning.metrics import minority_class, score
+from rarevote.scoring.metrics import minority_class, score
 from rarevote.study.datasets import DatasetInfo, find_dataset, list_datasets, load_annotations, locate
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_quietly
 from rarevote.study.figures import Axis, Mark, line_chart, look, marks_with_intervals

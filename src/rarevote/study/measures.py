@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
-from rarevote.decide.rules import Balanced, ItemBatch
-from rarevote.meaning import ranking
-from rarevote.meaning.metrics import score
-from rarevote.meaning.truth import wilson
+from rarevote.decide.balanced import Balanced
+from rarevote.decide.rules import ItemBatch
+from rarevote.diagnose.truth import wilson
 from rarevote.methods.base import Estimator
+from rarevote.scoring import ranking
+from rarevote.scoring.metrics import score
 
 
 class Measure(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rarevote.meaning.ranking import FlagCurve
+from rarevote.scoring.ranking import FlagCurve
 from rarevote.study.cells import CellOutcome
 from rarevote.study.measures import RANKS, SCORES
 

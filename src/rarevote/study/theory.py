@@ -1,7 +1,7 @@
 """The jury condition against simulation: when a majority vote recovers the rare class, and when it cannot.
 
 Two experiments. *Growing crowds*: three crowds that are equally good at the frequent class and differ on the rare
-one. In the first the condition of :mod:`rarevote.meaning.jury` holds; in the second it fails though the mean accuracy
+one. In the first the condition of :mod:`rarevote.diagnose.jury` holds; in the second it fails though the mean accuracy
 is above 1/2, so the vote still succeeds, since the condition is sufficient and not necessary; in the third the mean
 accuracy is below 1/2. The error of the vote per class is simulated and also computed exactly, and so is the share of
 the rare class among the answers (the corollary). *Specialists*: every worker knows one class only, and the recall of
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rarevote.charts.svg import Chart
 from rarevote.crowd.words import percent
-from rarevote.meaning.jury import jury_condition
+from rarevote.diagnose.jury import jury_condition
 from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study.experiment import Account, Experiment, fit_quietly, fit_simulated

@@ -33,9 +33,9 @@ from starlette.routing import Route
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.page.report import asset, page_style, template
+from rarevote.workbench.content import PICTURE_TYPES
 from rarevote.workbench.guard import HOSTS, Guard, Headers
-from rarevote.workbench.shelf import PICTURE_TYPES
-from rarevote.workbench.sitting import UNSURE, OvertakenError, Sitting, SittingProgress
+from rarevote.workbench.session import UNSURE, OvertakenError, ReviewSession, SessionProgress
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
@@ -45,10 +45,10 @@ _REPORT_POLICY = "sandbox allow-scripts allow-downloads"
 
 
 class Pages:
-    """Answers requests about one sitting. Requests are answered one after the other, as answers are given."""
+    """Answers requests about one session. Requests are answered one after the other, as answers are given."""
 
-    def __init__(self, sitting: Sitting, guard: Guard) -> None:
-        self._sitting, self._guard = sitting, guard
+    def __init__(self, session: ReviewSession, guard: Guard) -> None:
+        self._session, self._guard = session, guard
         self._templates = {
             name: template("rarevote.workbench", f"{name}.html.j2")
             for name in ("item", "pause", "end", "claims", "word")
@@ -75,54 +75,54 @@ class Pages:
         return response
 
     def _current(self, *, note: str = "", status: int = 200, item: int | None = None) -> Response:
-        sitting = self._sitting
-        number = item if item is not None else sitting.next_open()
+        session = self._session
+        number = item if item is not None else session.next_open()
         if number is not None:
             return self._item(number, note=note, status=status)
-        return self._end(note=note, status=status) if sitting.is_over else self._pause(note=note, status=status)
+        return self._end(note=note, status=status) if session.is_over else self._pause(note=note, status=status)
 
     async def item(self, request: Request) -> Response:
         """An item that is asked now."""
         self._check_cookie(request)
         number = request.path_params["number"]
-        if self._sitting.task_of(number) is None:
+        if self._session.task_of(number) is None:
             return self._current(note="That item is no longer asked; its answer stands.", status=404)
         return self._item(number)
 
     def _item(self, number: int, *, note: str = "", status: int = 200) -> Response:
-        sitting = self._sitting
-        first, total = sitting.first, len(sitting.tasks)
-        standing = sitting.choice_at(number)
+        session = self._session
+        first, total = session.first, len(session.tasks)
+        standing = session.choice_at(number)
         return self._page(
             "item",
             status=status,
             note=note,
             number=number,
             place=number - first + 1,
-            card=sitting.card(number),
-            question=sitting.question,
-            choices=list(enumerate(zip(sitting.choices, class_keys(sitting.choices), strict=True))),
+            card=session.card(number),
+            question=session.question,
+            choices=list(enumerate(zip(session.choices, class_keys(session.choices), strict=True))),
             standing=standing,
             seen=_sent(standing),
-            fixed=sitting.is_fixed(number),
+            fixed=session.is_fixed(number),
             back=number - 1 if number > first else None,
             forward=number + 1 if number + 1 < first + total and standing is not None else None,
         )
 
     def _pause(self, *, note: str = "", status: int = 200) -> Response:
-        return self._page("pause", status=status, note=note, unsure=self._sitting.next_unsure())
+        return self._page("pause", status=status, note=note, unsure=self._session.next_unsure())
 
     def _end(self, *, note: str = "", status: int = 200) -> Response:
-        sitting = self._sitting
+        session = self._session
         return self._page(
             "end",
             status=status,
             note=note,
-            over=sitting.is_over,
-            claims=sitting.claims(),
-            files=sitting.files,
-            unsure=sitting.next_unsure(),
-            unanswered=sum(said is None for said in sitting.said),
+            over=session.is_over,
+            claims=session.claims(),
+            files=session.files,
+            unsure=session.next_unsure(),
+            unanswered=sum(said is None for said in session.said),
         )
 
     async def end(self, request: Request) -> Response:
@@ -133,7 +133,7 @@ class Pages:
     async def claims(self, request: Request) -> Response:
         """What is proved so far."""
         self._check_cookie(request)
-        claims = self._sitting.claims()
+        claims = self._session.claims()
         if claims is None:
             raise HTTPException(404, "A review list proves nothing.")
         return self._page("claims", claims=claims)
@@ -141,8 +141,8 @@ class Pages:
     async def picture(self, request: Request) -> Response:
         """A picture of an item that is asked now."""
         self._check_cookie(request)
-        task = self._sitting.task_of(request.path_params["number"])
-        path = None if task is None else self._sitting.shelf.picture(task, request.path_params["column"])
+        task = self._session.task_of(request.path_params["number"])
+        path = None if task is None else self._session.content.picture(task, request.path_params["column"])
         if path is None:
             raise HTTPException(404, "There is no such picture.")
         return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
@@ -150,7 +150,7 @@ class Pages:
     async def made(self, request: Request) -> Response:
         """A file that was made."""
         self._check_cookie(request)
-        made = self._sitting.files.get(request.path_params["name"])
+        made = self._session.files.get(request.path_params["name"])
         if made is None or not made.path.is_file():
             raise HTTPException(404, "There is no such file.")
         if made.path.suffix == ".html":
@@ -171,15 +171,15 @@ class Pages:
     async def answer(self, request: Request) -> Response:
         """Keep an answer, then show what comes next."""
         form = await self._form(request)
-        number, choice = _whole(form, "item"), _choice(form, "choice", len(self._sitting.labels))
+        number, choice = _whole(form, "item"), _choice(form, "choice", len(self._session.labels))
         if choice is None:
             raise HTTPException(400, "No class was chosen.")
-        seen = _choice(form, "seen", len(self._sitting.labels))
+        seen = _choice(form, "seen", len(self._session.labels))
 
         def keep() -> int | None:
-            self._sitting.answer(number, choice, seen=seen)
+            self._session.answer(number, choice, seen=seen)
             # Whoever goes through what was left unsure goes on with that.
-            return self._sitting.next_unsure(number) if seen == UNSURE else None
+            return self._session.next_unsure(number) if seen == UNSURE else None
 
         return self._do(keep, number)
 
@@ -188,27 +188,27 @@ class Pages:
         number = _whole(await self._form(request), "item")
 
         def undo() -> int:
-            self._sitting.undo(number)
+            self._session.undo(number)
             return number
 
         return self._do(undo, number)
 
-    async def go_on(self, request: Request) -> Response:
+    async def resume(self, request: Request) -> Response:
         """The next round."""
         worst_case = (await self._form(request)).get("unsure") == "worst-case"
 
-        def go_on() -> None:
-            self._sitting.go_on(worst_case=worst_case)
+        def resume() -> None:
+            self._session.resume(worst_case=worst_case)
 
-        return self._do(go_on, None)
+        return self._do(resume, None)
 
     async def make(self, request: Request) -> Response:
         """Write a file, then hand it over."""
         name = (await self._form(request)).get("file", "")
-        if name not in self._sitting.files:
+        if name not in self._session.files:
             raise HTTPException(400, "There is no such file.")
         try:
-            self._sitting.make(name)
+            self._session.make(name)
         except InputError as error:
             return self._end(note=f"Not written: {error}", status=503)
         return RedirectResponse(f"/made/{name}", 303)
@@ -217,7 +217,7 @@ class Pages:
         try:
             following = action()
         except OvertakenError as error:
-            shown = number if number is not None and self._sitting.task_of(number) is not None else None
+            shown = number if number is not None and self._session.task_of(number) is not None else None
             return self._current(note=str(error), status=409, item=shown)
         except InputError as error:
             # The same item again: nothing goes on before the answer is kept.
@@ -251,17 +251,17 @@ class Pages:
         return form
 
     def _page(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        sitting = self._sitting
-        last = sitting.last
+        session = self._session
+        last = session.last
         text = self._templates[name].render(
-            about=sitting.about,
-            noun=sitting.noun,
+            about=session.about,
+            noun=session.noun,
             token=self._guard.page_token,
-            proves=sitting.proves,
-            progress=sitting.progress,
-            pace=_pace(sitting.progress),
-            first=sitting.first,
-            last=None if last is None else (last, sitting.task_of(last), sitting.name_of(sitting.choice_at(last))),
+            proves=session.proves,
+            progress=session.progress,
+            pace=_pace(session.progress),
+            first=session.first,
+            last=None if last is None else (last, session.task_of(last), session.name_of(session.choice_at(last))),
             keys={"unsure": UNSURE_KEY, "undo": UNDO_KEY, "claims": CLAIMS_KEY},
             **values,
         )
@@ -281,9 +281,9 @@ class Pages:
         return self._word("Something went wrong", words, status=500)
 
 
-def build_app(sitting: Sitting, guard: Guard) -> Starlette:
+def build_app(session: ReviewSession, guard: Guard) -> Starlette:
     """The application."""
-    pages = Pages(sitting, guard)
+    pages = Pages(session, guard)
 
     def get(path: str, page: Callable[[Request], Awaitable[Response]]) -> Route:
         return Route(path, page, methods=["GET"])
@@ -303,11 +303,11 @@ def build_app(sitting: Sitting, guard: Guard) -> Starlette:
             get("/script.js", pages.script),
             post("/answer", pages.answer),
             post("/undo", pages.undo),
-            post("/go-on", pages.go_on),
+            post("/go-on", pages.resume),
             post("/make", pages.make),
         ],
         middleware=[
-            Middleware(Headers, hosts=sitting.shelf.pictures.hosts),
+            Middleware(Headers, hosts=session.content.pictures.hosts),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         ],
         exception_handlers={HTTPException: pages.refuse, Exception: pages.fail},
@@ -337,7 +337,7 @@ def _whole(form: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _pace(progress: SittingProgress) -> tuple[str, str]:
+def _pace(progress: SessionProgress) -> tuple[str, str]:
     """How fast it goes, and how long it will take."""
     each, left = progress.seconds_each, progress.seconds_left
     if not each or not left:

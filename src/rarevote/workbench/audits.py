@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.audit import Audit
+from rarevote.audit.journal import Journal, read_journal, standing
+from rarevote.audit.of_fit import all_tasks, result_columns
+from rarevote.audit.plan_file import read_text, to_text
+from rarevote.audit.source import read_again
+from rarevote.audit.words import forecast_words, relative_to, status_sentences
 from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
 from rarevote.io.platforms.base import shown_text
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
-from rarevote.meaning.audit import Audit
-from rarevote.meaning.audit.journal import Journal, read_journal, standing
-from rarevote.meaning.audit.of_fit import all_tasks, result_columns
-from rarevote.meaning.audit.plan_file import read_text, to_text
-from rarevote.meaning.audit.source import read_again
-from rarevote.meaning.audit.words import forecast_words, relative_to, status_sentences
-from rarevote.workbench.shelf import Pictures, Shelf
-from rarevote.workbench.sitting import ANOTHER, UNSURE, Made, OvertakenError, Sitting
+from rarevote.workbench.content import ItemContent, Pictures
+from rarevote.workbench.session import ANOTHER, UNSURE, Made, OvertakenError, ReviewSession
 
 
-class AuditSitting(Sitting):
+class AuditSession(ReviewSession):
     """Answers what an audit asks, round by round.
 
     Args:
@@ -67,7 +67,7 @@ class AuditSitting(Sitting):
             f"{percent(float(plan.confidence))} confidence",
             question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
             labels=labels or [],
-            shelf=Shelf(list(shown), self._texts(shown), pictures),
+            content=ItemContent(list(shown), self._texts(shown), pictures),
             journal=journal,
             who=who,
         )
@@ -103,7 +103,7 @@ class AuditSitting(Sitting):
         ahead = forecast_words(audit) if audit.pending else []
         return [*status_sentences(audit), *behind, *ahead, relative_to(audit)]
 
-    def go_on(self, *, worst_case: bool = False) -> None:
+    def resume(self, *, worst_case: bool = False) -> None:
         """Make the answers final and draw the next round.
 
         Args:

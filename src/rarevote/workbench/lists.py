@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rarevote.audit.journal import Journal, read_journal, standing
 from rarevote.crowd.names import as_name_array, in_kind, sort_labels
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.answers import ReviewList
 from rarevote.io.write.columns import write_columns
-from rarevote.meaning.audit.journal import Journal, read_journal, standing
-from rarevote.workbench.shelf import Pictures, Shelf
-from rarevote.workbench.sitting import UNSURE, Made, Sitting
+from rarevote.workbench.content import ItemContent, Pictures
+from rarevote.workbench.session import UNSURE, Made, ReviewSession
 
 # What a list says about the crowd: an expert who reads it is not independent.
 _ABOUT_THE_CROWD = ("decided", "doubt", "reason", "expected_gain", "ask")
 
 
-class ListSitting(Sitting):
+class ListSession(ReviewSession):
     """Answers the items of a list in its order.
 
     Rows that have a label already are not asked again, and are among the answers in the end.
@@ -72,7 +72,7 @@ class ListSitting(Sitting):
             about=f"{path.name} · {counted(len(listed.tasks), 'item')}",
             question="Which class is it?",
             labels=list(dict.fromkeys(labels)),
-            shelf=Shelf(list(columns), texts, pictures),
+            content=ItemContent(list(columns), texts, pictures),
             journal=journal,
             who=who,
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from rarevote.errors import InputError, MissingExtraError
 from rarevote.io.write.atomic import scratch_folder
-from rarevote.workbench.sitting import Sitting
+from rarevote.workbench.session import ReviewSession
 
 if TYPE_CHECKING:
     import uvicorn
@@ -66,7 +66,7 @@ def listen(port: int) -> socket.socket:
     return opened
 
 
-def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None], browser: bool = True) -> None:
+def serve(session: ReviewSession, opened: socket.socket, *, tell: Callable[[str], None], browser: bool = True) -> None:
     """Serve until Ctrl-C, which is the way to end it.
 
     Args:
@@ -79,7 +79,7 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
     logging.getLogger("uvicorn").setLevel(logging.DEBUG if os.environ.get("RAREVOTE_DEBUG") else logging.CRITICAL)
     guard = Guard()
     address = f"http://{_HOST}:{opened.getsockname()[1]}/?token={guard.address_token}"
-    server = make_server(sitting, guard)
+    server = make_server(session, guard)
     gc.collect()
     gc.freeze()  # what was read stays: nobody need look at millions of items between two answers
     opened.listen()  # from here on a browser waits instead of being refused
@@ -92,15 +92,15 @@ def serve(sitting: Sitting, opened: socket.socket, *, tell: Callable[[str], None
         server.run(sockets=[opened])
 
 
-def make_server(sitting: Sitting, guard: Guard) -> uvicorn.Server:
-    """The server of a sitting, not running yet."""
+def make_server(session: ReviewSession, guard: Guard) -> uvicorn.Server:
+    """The server of a session, not running yet."""
     import uvicorn
 
     from rarevote.workbench.app import build_app
     from rarevote.workbench.connections import TimedConnection
 
     config = uvicorn.Config(
-        build_app(sitting, guard),
+        build_app(session, guard),
         http=TimedConnection,
         log_config=None,
         access_log=False,

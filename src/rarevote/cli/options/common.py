@@ -27,11 +27,11 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS
 
 if TYPE_CHECKING:
+    from rarevote.audit.journal import Journal
     from rarevote.io.read.crowd import Crowd
-    from rarevote.meaning.audit.journal import Journal
     from rarevote.methods.base import Estimator
-    from rarevote.workbench.shelf import Pictures
-    from rarevote.workbench.sitting import Sitting
+    from rarevote.workbench.content import Pictures
+    from rarevote.workbench.session import ReviewSession
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -432,8 +432,8 @@ class WorkbenchOptions:
 
     def pictures(self) -> Pictures:
         """Which texts are pictures."""
+        from rarevote.workbench.content import Pictures
         from rarevote.workbench.serve import need_server
-        from rarevote.workbench.shelf import Pictures
 
         need_server()
         if not 0 <= self.port < 65_536:
@@ -442,29 +442,29 @@ class WorkbenchOptions:
 
     def run(
         self,
-        sit: Callable[[Journal], Sitting],
+        sit: Callable[[Journal], ReviewSession],
         writing: AbstractContextManager[Journal],
         *,
         quiet: bool,
         as_json: bool,
-    ) -> Sitting:
+    ) -> ReviewSession:
         """Serve until it is ended; the journal is ours as long."""
         from rarevote.workbench.serve import listen, serve
 
         with writing as journal, listen(self.port) as opened:
-            sitting = sit(journal)
+            session = sit(journal)
 
             def tell(address: str) -> None:
                 say(f"The workbench is open, on this machine only: {address}")
                 if not quiet:
                     say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
 
-            serve(sitting, opened, tell=tell, browser=not self.no_browser)
-            progress = sitting.progress
+            serve(session, opened, tell=tell, browser=not self.no_browser)
+            progress = session.progress
         figures = {"answered": progress.done, "unsure": progress.unsure, "asked": progress.total,
                    "journal": str(journal.path)}  # fmt: skip
         if as_json:
             typer.echo(json.dumps(figures, ensure_ascii=False))
         if not quiet:
-            say(f"{progress.done:,} of {progress.total:,} answered in this {sitting.noun}; all are in {journal.path}")
-        return sitting
+            say(f"{progress.done:,} of {progress.total:,} answered in this {session.noun}; all are in {journal.path}")
+        return session

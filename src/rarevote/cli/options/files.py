@@ -81,7 +81,7 @@ def _inputs(verb: str, option: inspect.Parameter, value: Any) -> Iterator[str]:
             refuse_endless(Path(one))
         yield from values
         if option.name in ("plan", "audit", "listed"):
-            from rarevote.meaning.audit.source import files_behind
+            from rarevote.audit.source import files_behind
 
             yield from (str(file) for one in values if Path(one).is_file() for file in files_behind(Path(one)))
 

@@ -224,7 +224,7 @@ class DecisionArguments:
         if len(given) > 1:
             raise ParameterError(f"{' and '.join(given)} contradict each other: each is a way to decide, choose one")
         if self.decide is not None:
-            from rarevote.decide.rules import parse_rule
+            from rarevote.decide.selection import parse_rule
 
             parse_rule(self.decide)
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:

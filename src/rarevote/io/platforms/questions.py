@@ -117,7 +117,7 @@ class _Tally:
             self.by_worker.add(worker, answer)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The answers, most frequent first, for a proposal."""
         names = [name for name, _ in self.counts.most_common(_SHOWN)]
         more = ", ..." if len(self.counts) > len(names) else ""
@@ -214,7 +214,9 @@ class QuestionSurvey:
         if not plausible:
             take = f"{name_question(names[0])}{how(', free_text=True', ' --free-text')}"
             raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")
-        proposed = " or ".join(f"{name_question(name)} ({self._tallies[name].words})" for name in plausible[:_SHOWN])
+        proposed = " or ".join(
+            f"{name_question(name)} ({self._tallies[name].description})" for name in plausible[:_SHOWN]
+        )
         aside = f". Not proposed: {_reasons(others)}" if others else ""
         every = how("rarevote.read_each(...)", "--question all")
         raise InputError(f"{asked}Say which one: {proposed}; all of them: {every}{aside}")

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.arguments import check_count, check_number
 from rarevote.crowd.numerics import FloatArray
+from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
-from rarevote.decide.rules import Balanced, ItemBatch
+from rarevote.decide.rules import ItemBatch
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
@@ -33,7 +35,7 @@ from rarevote.methods.anchored_rasch.model import (
     log_off_diagonal,
 )
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
-from rarevote.methods.checks import check_count, check_number, state_dtype
+from rarevote.methods.checks import state_dtype
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.arguments import check_count
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, WeightsError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_count
 
 if TYPE_CHECKING:
     from rarevote.methods.crowdfm.network import CrowdFMWeights

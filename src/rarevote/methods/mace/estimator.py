@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.arguments import check_count, check_number
 from rarevote.crowd.numerics import FloatArray
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
@@ -18,7 +19,6 @@ from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores

@@ -1,0 +1,531 @@
+"""An audit: prove a recall with few reviews by an expert, whatever the crowd or the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rarevote.audit.estimates import Estimate, Estimates, Recalibration, base_logits, recalibrate
+from rarevote.audit.journal import Journal, journal_path, read_journal, standing, writing
+from rarevote.audit.opening import check_whole, now, open_plan
+from rarevote.audit.plan_file import (
+    Aim,
+    Answer,
+    Plan,
+    fingerprint,
+    parse_plan,
+    read_text,
+    to_text,
+    write_plan,
+)
+from rarevote.audit.planning import (
+    Forecast,
+    Step,
+    forecasts,
+    left_to_estimate,
+    plan_certificate,
+    propose,
+    step_of,
+    to_be_bought,
+)
+from rarevote.audit.replay import Replay
+from rarevote.audit.strata import shuffle_key
+from rarevote.audit.wealth import Stakes, Wealth
+from rarevote.audit.words import certificate
+from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.decide.floor import Share, floor_reviews, most_positives
+from rarevote.errors import InputError
+
+if TYPE_CHECKING:
+    from rarevote.audit.verify import Verdict
+    from rarevote.crowd.annotations import Annotations
+
+#: Why an audit asks for nothing more.
+NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
+BUDGET_SPENT = "the budget is spent"
+ALL_REVIEWED = "every item was reviewed"
+
+
+class Audit:
+    """An audit of one class; made by :meth:`start`, :meth:`load` or :meth:`from_json`.
+
+    Example:
+        >>> scores = [0.9 - 0.0085 * i for i in range(100)]
+        >>> audit = Audit.start(range(100), scores, name="defect", target=0.9, seed=1)
+        >>> while review := audit.round():
+        ...     _ = audit.answer({task: task < 40 for task in review})
+        >>> audit.stopped is not None, set(range(40)) - set(audit.final_list())
+        (True, set())
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Replay a plan from its log.
+
+        Raises:
+            InputError: a round was not drawn as seed and weights say.
+        """
+        self._replay = Replay(plan)
+        self._logits = base_logits(plan.strata)
+
+    @property
+    def plan(self) -> Plan:
+        """Everything the audit was decided by, and its log."""
+        return self._replay.plan
+
+    @classmethod
+    def start(
+        cls,
+        tasks: Iterable[Any],
+        scores: ArrayLike,
+        *,
+        name: Any,
+        target: Share,
+        confidence: Share = 0.95,
+        flag_cost: float = 1.0,
+        aim: Aim = "certificate",
+        budget: int | None = None,
+        gold: Mapping[Any, Any] | None = None,
+        classes: Iterable[Any] | None = None,
+        seed: int | None = None,
+        labels_sha256: str | None = None,
+        gold_sha256: str | None = None,
+        source: dict[str, Any] | None = None,
+        earlier: Sequence[Audit] = (),
+        unvoted: Collection[Any] | None = None,
+        only_voted_items: bool = False,
+        score: str | None = None,
+    ) -> Audit:
+        """Freeze everything an audit depends on, before any answer.
+
+        Args:
+            tasks: all tasks of the crowd, (N); text or numbers.
+            scores: calibrated probability of the class for each task, (N). NaN where there is no score, as for tasks
+                without votes: these form a last stratum of their own, with the mean score as base rate.
+            name: the class whose recall is to be proved.
+            target: the recall, above 0 and at most 1; 0.9 is read as nine tenths.
+            confidence: 1 - alpha; a false certificate has probability alpha at most.
+            flag_cost: what a flagged item that turns out negative costs, in reviews.
+            aim: "certificate", or "estimate" to spend the first reviews on honest intervals.
+            budget: the most reviews to ask for.
+            gold: labels of tasks known before the audit, by task. They leave the population; positives count as found.
+            classes: all classes; then answers that name none of them are errors.
+            seed: 64 bits; from the operating system if not given, which is the only honest way outside of tests.
+            labels_sha256: SHA-256 of the labels that the scores came from.
+            gold_sha256: SHA-256 of the gold.
+            source: a record for the plan of where the labels are; what is in it is for whoever writes the result.
+            earlier: earlier audits of the same labels; the certificate names them.
+            unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
+            only_voted_items: leave these out; plan and certificate say so.
+            score: what the scores are, for the plan: "sampler", "posterior" or "reported".
+
+        Raises:
+            ParameterError: a parameter is out of range.
+            InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
+        """
+        return cls(
+            open_plan(
+                list(tasks),
+                scores,
+                name=name,
+                target=target,
+                confidence=confidence,
+                flag_cost=flag_cost,
+                aim=aim,
+                budget=budget,
+                gold=gold,
+                classes=classes,
+                seed=seed,
+                labels_sha256=labels_sha256,
+                gold_sha256=gold_sha256,
+                source=source,
+                earlier=[one._mention() for one in earlier],
+                unvoted=unvoted,
+                only_voted_items=only_voted_items,
+                score=score,
+            )
+        )
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # files
+
+    def to_json(self) -> str:
+        """The plan file's text."""
+        return to_text(self.plan.as_json())
+
+    @classmethod
+    def from_json(cls, text: str) -> Audit:
+        """An audit from its plan's text, replayed from the log.
+
+        Raises:
+            InputError: the text is no plan, or was changed.
+        """
+        return cls(parse_plan(text))
+
+    def save(self, path: Path | str, *, journal: Journal | None = None) -> None:
+        """Write the plan, whole or not at all; of two who write at the same time, none loses answers of the other.
+
+        Args:
+            journal: the journal beside it, if it is the caller who writes there.
+
+        Raises:
+            InputError: the file holds another audit, or answers that this state lacks, or somebody is answering it.
+        """
+        alone = nullcontext() if journal is not None or not journal_path(path).exists() else writing(path)
+        with alone:
+            write_plan(path, self.plan)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Audit:
+        """Read a plan and the journal beside it.
+
+        Raises:
+            InputError: a file cannot be read, was changed, or the two contradict each other.
+        """
+        audit = cls.from_json(read_text(path))
+        audit.take_journal(path)
+        return audit
+
+    def take_journal(self, path: Path | str) -> None:
+        """Take in the answers in the journal beside a plan.
+
+        Raises:
+            InputError: the journal cannot be read, or contradicts the plan.
+        """
+        for entry in standing(read_journal(path)).values():
+            self.answer({entry.task: entry.label}, who=entry.who, when=entry.when)
+
+    def check_labels(self, labels_sha256: str) -> None:
+        """Refuse labels other than those the audit was started with.
+
+        Raises:
+            InputError: they differ.
+        """
+        if self.plan.labels_sha256 not in (None, labels_sha256):
+            raise InputError(
+                "the labels have changed since the audit started, but its ranking is frozen: start a new audit"
+            )
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the plan as it is now, that of the saved file."""
+        return fingerprint(self.plan.as_json())
+
+    def _mention(self) -> dict[str, Any]:
+        """How a later audit names this one."""
+        return {
+            "plan_sha256": self.sha256,
+            "class": self.plan.name,
+            "target": str(self.plan.target),
+            "started": self.plan.started,
+            "reviews": self.n_reviewed,
+            "certified": self.is_certified,
+        }
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # asking and answering
+
+    def round(self, n: int | None = None) -> list[Any]:
+        """The tasks to review next, in an order that says nothing about them; empty if nothing more is asked.
+
+        Tasks that were drawn and not answered come first: nothing new is drawn before each of them is.
+
+        Args:
+            n: draw that many instead of the planned number, also where the plan would stop.
+
+        Raises:
+            ParameterError: ``n`` is no whole number of at least 1.
+        """
+        check_whole("n", n, 1, None)
+        while not self.pending:
+            planned = self._next_round(n)
+            if planned is None:
+                return []
+            self._replay.add_round(*planned)
+        number = len(self.plan.rounds)
+        return sorted(self.pending, key=shuffle_key(self.plan.seed, "list", number))
+
+    def answer(self, answers: Mapping[Any, Any], *, who: str | None = None, when: str | None = None) -> int:
+        """Take in the expert's answers, as far as there is no gap in drawn order; answers behind a gap are kept.
+
+        Args:
+            answers: label by task; True and False for the class and not; None, blank or "unsure" where the expert is
+                not sure: such a task stays in the queue.
+            who: the expert.
+            when: when it was answered, if not now.
+
+        Returns:
+            The number of bets that the answers decided.
+
+        Raises:
+            InputError: a task is not in the audit, a label is no class, or an answer contradicts an earlier one.
+        """
+        before, stamp = self._replay.n_taken, when or now()
+        read = self._read(answers)
+        for task, label in read:
+            self._check_answer(task, label)
+        for task, label in read:
+            if label is not None and task not in self.plan.gold:
+                self._replay.record(task, Answer(label, who, stamp))
+        self._replay.take_in()
+        return self._replay.n_taken - before
+
+    def withdraw(self, task: Any) -> None:
+        """Take back an answer of the last round, as if it had not been given; all bets are decided again.
+
+        Raises:
+            InputError: the task is not of the last round: what was drawn afterwards rests on the answer.
+        """
+        last = self.plan.rounds[-1] if self.plan.rounds else None
+        if last is None or task not in last.tasks:
+            raise InputError(f"task {task!r} is not of the last round: its answer stands")
+        last.answers[last.tasks.index(task)] = None
+        self._replay = Replay(self.plan)
+
+    def worst_case(self, *, who: str | None = None) -> int:
+        """Close all open tasks with the answer that is worst for every claim, and return how many bets that decided."""
+        before = self._replay.n_taken
+        self._replay.close(Answer(None, who, now(), worst_case=True))
+        self._replay.take_in()
+        return self._replay.n_taken - before
+
+    def repeat_list(self, share: float = 0.05) -> list[Any]:
+        """Tasks to show the expert a second time, blind, to learn how often they contradict themselves."""
+        asked = [task for task, answer in self.answers.items() if task not in self.plan.repeats]
+        wanted = ceil(share * len(self.answers)) - len(self.plan.repeats)
+        return sorted(asked, key=shuffle_key(self.plan.seed, "repeat"))[: max(wanted, 0)]
+
+    def answer_repeats(self, answers: Mapping[Any, Any], *, who: str | None = None) -> None:
+        """Keep second answers. They change no bet; the certificate reports how many differ.
+
+        Raises:
+            InputError: a task has no first answer, or a label is no class.
+        """
+        first = self.answers
+        read = self._read(answers)
+        for task, _ in read:
+            if task not in first:
+                raise InputError(f"task {task!r} has no first answer: only answered tasks can be repeated")
+        for task, label in read:
+            if label is not None:
+                self.plan.repeats.setdefault(task, Answer(label, who, now()))
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # what is known
+
+    @property
+    def pending(self) -> list[Any]:
+        """Tasks that were drawn and wait for an answer, in drawn order."""
+        return self._replay.pending
+
+    @property
+    def wealth(self) -> Wealth:
+        """Counts and bets so far."""
+        return self._replay.wealth
+
+    @property
+    def n_reviewed(self) -> int:
+        """Drawn tasks that were answered and entered a bet."""
+        return int(self.wealth.reviewed.sum())
+
+    @property
+    def n_positives(self) -> int:
+        """Positives among them."""
+        return int(self.wealth.positives.sum())
+
+    @property
+    def certified(self) -> int:
+        """Index of the certified set: strata 0 to this one; the last index is everything, which proves nothing."""
+        return self.wealth.certified
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether something smaller than everything is certified."""
+        return self.certified < len(self.plan.strata.tasks) - 1
+
+    @property
+    def supported(self) -> int:
+        """Index of the supported set: assumes that the crowd's errors change smoothly with how sure it looks."""
+        return self._estimates().supported(self.plan.target, self.plan.confidence)
+
+    @property
+    def estimate(self) -> Estimate:
+        """Prevalence, recall and precision of the certified list, with intervals (no proof)."""
+        return self.estimate_of(self.certified)
+
+    def estimate_of(self, set_index: int) -> Estimate:
+        """The same for another set."""
+        return self._estimates().of(set_index)
+
+    @property
+    def recalibration(self) -> Recalibration:
+        """What the reviews say about the crowd's scores."""
+        return recalibrate(self._logits, self.wealth.reviewed, self.wealth.positives)
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """What looking on would cost and bring; None if there is no smaller set to certify."""
+        planned = plan_certificate(self.wealth, self.recalibration.rates, self.plan.flag_cost)
+        return None if planned is None else planned[0]
+
+    @property
+    def bought(self) -> list[Step]:
+        """What the reviews have bought: before any, and after every round whose bets are all decided."""
+        return self._replay.steps
+
+    @property
+    def to_be_bought(self) -> list[Step]:
+        """What more reviews are expected to buy, from here on; may be off by a factor of two."""
+        ahead = forecasts(self.wealth, self.recalibration.rates, self.plan.flag_cost)
+        return to_be_bought(step_of(self.wealth), ahead)
+
+    @property
+    def floor(self) -> int:
+        """Reviews of unflagged items below which nobody can certify the target, by what the scores expect."""
+        return self.floor_at(self.plan.confidence)[0]
+
+    def floor_at(self, confidence: Fraction) -> tuple[int, int]:
+        """The floor at another confidence, and the number of unflagged items it is about.
+
+        Flagged is the smallest set with an expected recall of the target, by the scores alone.
+        """
+        sizes = np.array(self.plan.strata.sizes)
+        expected = np.cumsum(sizes * self.plan.strata.p0) + self.wealth.known_positives
+        j = int((expected >= float(self.plan.target) * expected[-1]).argmax())
+        unflagged = int(sizes[j + 1 :].sum())
+        return floor_reviews(round(expected[j]), unflagged, target=self.plan.target, confidence=confidence), unflagged
+
+    def forecast_at_start(self, confidence: Fraction) -> Forecast | None:
+        """What was to be expected before the first review, at any confidence."""
+        wealth = Wealth(
+            self.plan.strata.sizes,
+            target=self.plan.target,
+            confidence=confidence,
+            known_positives=self.wealth.known_positives,
+        )
+        rates = recalibrate(self._logits, wealth.reviewed, wealth.positives).rates
+        planned = plan_certificate(wealth, rates, self.plan.flag_cost)
+        return None if planned is None else planned[0]
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing more is asked; None while tasks are open or a further round pays."""
+        if self.pending:
+            return None
+        if not self.wealth.left.any():
+            return ALL_REVIEWED
+        if self.plan.budget is not None and self._replay.n_drawn >= self.plan.budget:
+            return BUDGET_SPENT
+        if self._left_to_estimate:
+            return None
+        forecast = self.forecast
+        return None if forecast is not None and forecast.pays else NOTHING_PAYS
+
+    @property
+    def most_positives(self) -> int | None:
+        """While no positive was found: the most there can be, with the audit's confidence and no assumption."""
+        if self.wealth.n_found:
+            return None
+        left = int(self.wealth.left.sum())
+        return most_positives(self._replay.chances, left, confidence=self.plan.confidence) + int(
+            self.wealth.worst.sum()
+        )
+
+    @property
+    def answers(self) -> dict[Any, Any]:
+        """The expert's labels by task, gold not included."""
+        said = {
+            task: answer.label
+            for one in self.plan.rounds
+            for task, answer in zip(one.tasks, one.answers, strict=True)
+            if answer is not None and not answer.worst_case
+        }
+        return {task: answer.label for task, answer in self.plan.extras.items()} | said
+
+    def final_list(self, set_index: int | None = None) -> list[Any]:
+        """Tasks to flag, best first: the certified set (or another) without the negatives the expert saw, with all
+        positives the expert saw. Gold is not on it."""
+        j = self.certified if set_index is None else set_index
+        said = {task: self._replay.reading.is_positive(label) for task, label in self.answers.items()}
+        return [
+            task
+            for stratum, tasks in enumerate(self.plan.strata.tasks)
+            for task in tasks
+            if said.get(task, stratum <= j)
+        ]
+
+    def certificate(self) -> dict[str, Any]:
+        """What is proved now, as a record for a JSON file that :mod:`rarevote.audit.verify` checks."""
+        return certificate(self)
+
+    def verify(
+        self, claimed: str | Mapping[str, Any], *, labels_sha256: str | None = None, votes: Annotations | None = None
+    ) -> Verdict:
+        """Reasons why a certificate does not follow from this audit's log; see :mod:`rarevote.audit.verify`."""
+        from rarevote.audit.verify import verify
+
+        return verify(self, claimed, labels_sha256=labels_sha256, votes=votes)
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # inside
+
+    def _estimates(self) -> Estimates:
+        seed = [self.plan.seed, self._replay.n_taken]
+        return Estimates(self.wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
+
+    @property
+    def _left_to_estimate(self) -> int:
+        return left_to_estimate(self.plan.aim, self.plan.strata.n_tasks, self._replay.n_drawn)
+
+    @property
+    def _room(self) -> int:
+        """How many more tasks could be drawn."""
+        left, budget = int(self.wealth.left.sum()), self.plan.budget
+        return left if budget is None else min(left, budget - self._replay.n_drawn)
+
+    def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
+        """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
+        room = self._room
+        if room <= 0:
+            return None
+        proposed = propose(self.wealth, self.recalibration.rates, self.plan.flag_cost, self._left_to_estimate)
+        size = n or proposed.size
+        return (proposed.stakes, min(size, room)) if size else None
+
+    def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+        """Tasks as the audit calls them, and labels in the data's own type."""
+        tasks = [task.item() if isinstance(task, np.generic) else task for task in answers]
+        # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
+        tasks = _meant(tasks, self._replay.drawn)
+        if any(task not in self._replay.drawn for task in tasks):
+            everything = self.plan.tasks
+            tasks = _meant(tasks, everything)
+            strange = next((task for task in tasks if task not in everything), None)
+            if strange is not None:
+                raise InputError(f"task {strange!r} is not in this audit: check ids and their types")
+        labels = [self._replay.reading.label(said) for said in answers.values()]
+        return list(zip(tasks, labels, strict=True))
+
+    def _check_answer(self, task: Any, label: Any) -> None:
+        standing = self._replay.standing(task)
+        before = self.plan.gold.get(task) if standing is None else standing.label
+        if label is not None and before is not None and before != label:
+            raise InputError(
+                f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
+                "where experts disagree, let them agree first"
+            )
+
+
+def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:
+    """Each task as it is known, where it is: 7 for "7"."""
+    unknown = [task for task in tasks if task not in known]
+    if not unknown or not known:
+        return tasks
+    meant = dict(zip(unknown, in_kind(unknown, as_name_array(list(known))), strict=True))
+    return [task if task in known else meant[task] if meant[task] in known else task for task in tasks]

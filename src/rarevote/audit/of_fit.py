@@ -1,0 +1,165 @@
+"""An audit of what a method found: the score is its calibrated probability of the class, the gold is known before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.audit.audit import Audit
+from rarevote.audit.plan_file import plain_name
+from rarevote.audit.sampled import can_be_sampled, sample_crowd
+from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.decide.floor import Share
+from rarevote.decide.probabilities import certain
+from rarevote.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.api import Fitted
+    from rarevote.crowd.annotations import Annotations
+
+#: Votes up to which the ranking is sampled, which takes seconds.
+MAX_SAMPLED = 300_000
+_SWEEPS = 400
+
+
+def audit_of_fit(
+    fitted: Fitted,
+    name: Any,
+    target: Share,
+    *,
+    files: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Audit:
+    """Start an audit of one class.
+
+    Items without votes are part of the population unless ``only_voted_items``: a last stratum of their own.
+
+    Args:
+        fitted: the fit. Its gold leaves the population, and positives among it count as found.
+        name: the class, as it is in the data or as a person types it.
+        target: the recall to prove.
+        files: what the plan is to remember of the files, beside every task's best other class.
+        **options: as in :meth:`Audit.start`.
+
+    Raises:
+        ParameterError: no class has that name, or a parameter is out of range.
+    """
+    votes = fitted.annotations
+    k = find_name(name, votes.classes)
+    if k is None:
+        raise ParameterError(f"no class is called {str(name)!r}; the classes are {some_names(votes.classes.tolist())}")
+    probabilities, score = ranking_score(fitted)
+    classes = votes.classes.tolist()
+    return Audit.start(
+        all_tasks(votes),
+        np.concatenate([probabilities[:, k], np.full(len(votes.unanswered), np.nan)]),
+        name=classes[k],
+        target=target,
+        gold=fitted.gold,
+        classes=classes,
+        source={**(files or {}), **_best_others(votes, fitted.probabilities[: votes.n_tasks], k)},
+        unvoted=votes.unanswered.tolist(),
+        score=score,
+        **options,
+    )
+
+
+def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
+    """Probability of every class that an audit ranks tasks with votes by, (n, K), and which score that is.
+
+    The one place that does not read the one probability of a fit: any ranking is valid, and these make audits cheapest.
+    "sampler": a short run of the sampler, which is enough for a ranking. In a large crowd that would take minutes:
+    there "posterior", the method's own. What a method reports allows for votes that err together and for lapses, which
+    lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
+    none.
+    """
+    votes = fitted.annotations
+    if votes.n_annotations <= MAX_SAMPLED and can_be_sampled(votes):
+        gold = fitted.method.gold_codes_
+        return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
+    return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
+
+
+def all_tasks(votes: Annotations) -> list[Any]:
+    """Tasks with votes, then those without."""
+    return [*votes.tasks.tolist(), *votes.unanswered.tolist()]
+
+
+def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> dict[str, Any]:
+    """The most probable class but ``k`` of every task: the most frequent of these, and the tasks that have another."""
+    if votes.n_classes < 2:
+        return {"other": None, "others": []}
+    rest = posterior.copy()
+    rest[:, k] = -1.0
+    best = rest.argmax(axis=1)
+    usual = int(np.bincount(best).argmax())
+    names = [plain_name(one, "class") for one in votes.classes.tolist()]
+    unusual = [int(code) for code in np.unique(best) if code != usual]
+    others = [[names[code], np.asarray(votes.tasks)[best == code].tolist()] for code in unusual]
+    return {"other": names[usual], "others": others}
+
+
+def result_columns(
+    audit: Audit, votes: Annotations, shown: Mapping[str, NDArray[Any]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """What the audit makes of every task: task, label, decision, then what is shown.
+
+    The label is the expert's own or the gold one where there is one, the class for the rest of the final list, and the
+    best other class elsewhere; ``decision`` says which: "expert", "gold", "audit" or "crowd". An item without votes
+    that is not on the final list has no label: "no votes", or "left out" where the audit was not about it.
+
+    Args:
+        audit: started by :func:`audit_of_fit`.
+        votes: those that it was started with.
+        shown: columns carried along, a text for each of the first tasks; blank for the others.
+    """
+    plan, source = audit.plan, audit.plan.source or {}
+    other = {task: name for name, group in source.get("others", []) for task in group}
+    flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
+    labels: list[Any] = []
+    decisions: list[Any] = []
+    tasks = all_tasks(votes)
+    for row, task in enumerate(tasks):
+        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
+        best = plan.name if task in flagged else by_crowd
+        # "No" to one of many classes names none: the best other class is taken.
+        named = task in answers and (plan.classes is None or answers[task] in plan.classes)
+        labels.append(plan.gold.get(task, answers[task] if named else best))
+        silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        by_list = "audit" if task in flagged else silent
+        decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
+    columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
+    return columns | shown_columns(shown, range(len(tasks)), taken=columns)
+
+
+def shown_columns(
+    shown: Mapping[str, NDArray[Any]] | None, rows: Sequence[int], taken: Sequence[str] | Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """What people were shown of the tasks in ``rows``; blank for those behind the tasks with votes."""
+    return {
+        f"show:{name}" if name in taken else name: as_name_array(
+            [texts[row] if row < len(texts) else "" for row in rows]
+        )
+        for name, texts in (shown or {}).items()
+    }
+
+
+def summary(audit: Audit) -> dict[str, Any]:
+    """Where the audit stands, in figures for JSON."""
+    stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
+    kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
+            "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged", "flagged_unreviewed",
+            "claim", "relative_to", "estimates")  # fmt: skip
+    return {
+        **{name: stands[name] for name in kept if name in stands},
+        "supported_flagged": len(audit.final_list(audit.supported)),
+        "most_positives": audit.most_positives,
+        "slope": audit.recalibration.slope,
+        "rounds": len(audit.plan.rounds),
+        "pending": len(audit.pending),
+        "stopped": audit.stopped,
+        "forecast": forecast and {"reviews": round(forecast.reviews), "flagged": forecast.flagged},
+    }

@@ -1,0 +1,441 @@
+"""The plan file: everything an audit was decided by and everything that was answered, in one JSON file.
+
+One object on one line, keys in this order::
+
+    format, version           "rarevote audit plan", 1
+    class, classes            the class whose recall is audited; all classes, or null
+    target, confidence        rational numbers as text, "9/10"
+    flag_cost, aim, budget    what planning was told
+    score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
+    population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
+                              and that have none, items without votes that are in no stratum, and whether that was
+                              asked for; only where it is known
+    planner                   the number of the planner that chose the stakes, 1; plans without it are of planner 1
+    seed                      16 hexadecimal digits
+    started                   when, UTC
+    labels_sha256, gold_sha256
+    source                    where labels and gold are and how they are read, seen from the plan's folder, and the best
+                              other class of every task, for the result; or null
+    earlier                   earlier audits of the same labels, as their plans' SHA-256 and what they said
+    gold                      [task, label] of items known before the audit
+    strata                    {"p0", "tasks"}: the frozen ranking, best first
+    rounds                    {"w", "v", "gamma", "tasks", "answers"}: tasks in drawn order; an answer is null while it
+                              is open, {"label", "who", "when"}, or {"worst_case": true, "who", "when"}
+    extras, repeats           {"task", "label", "who", "when"}: answers on items that were not asked for; second, blind
+                              answers of the same expert
+
+Rounds are only ever added and answers only ever filled in: :func:`write_plan` refuses anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.audit.locks import alone
+from rarevote.audit.strata import Strata, check_weights
+from rarevote.audit.wealth import Stakes, check_digits
+from rarevote.errors import InputError, ParameterError, shown
+from rarevote.io.json_text import parse_json
+from rarevote.io.write.atomic import replacing
+
+FORMAT, VERSION = "rarevote audit plan", 1
+#: The planner of this version, see :mod:`rarevote.audit.planning`.
+PLANNER = 1
+Aim = Literal["certificate", "estimate"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an expert said about an item, or that it was closed as the worst case."""
+
+    label: Any
+    who: str | None
+    when: str
+    worst_case: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as it stands in the plan."""
+        said = {"worst_case": True} if self.worst_case else {"label": self.label}
+        return {**said, "who": self.who, "when": self.when}
+
+
+@dataclass(eq=False)
+class Round:
+    """One round: what was staked, which tasks were drawn in which order, and their answers."""
+
+    stakes: Stakes
+    tasks: list[Any]
+    answers: list[Answer | None]
+
+    def as_json(self) -> dict[str, Any]:
+        """The round as it stands in the plan."""
+        return {
+            "w": list(self.stakes.w),
+            "v": self.stakes.v.tolist(),
+            "gamma": self.stakes.gamma.tolist(),
+            "tasks": self.tasks,
+            "answers": [None if answer is None else answer.as_json() for answer in self.answers],
+        }
+
+
+@dataclass(frozen=True)
+class Population:
+    """Who is in the strata.
+
+    Attributes:
+        voted: items of the strata that have votes.
+        unvoted: items of the strata that have none.
+        left_out: items without votes that are in no stratum.
+        only_voted_items: whether items without votes were to be left out.
+    """
+
+    voted: int
+    unvoted: int
+    left_out: int = 0
+    only_voted_items: bool = False
+
+
+@dataclass(eq=False)
+class Plan:
+    """The contents of a plan file; see the module for what they mean."""
+
+    name: Any
+    classes: list[Any] | None
+    target: Fraction
+    confidence: Fraction
+    flag_cost: float
+    aim: Aim
+    budget: int | None
+    seed: int
+    started: str
+    labels_sha256: str | None
+    gold_sha256: str | None
+    source: dict[str, Any] | None
+    earlier: list[dict[str, Any]]
+    gold: dict[Any, Any]
+    strata: Strata
+    score: str | None = None
+    population: Population | None = None
+    planner: int | None = None
+    rounds: list[Round] = field(default_factory=list)
+    extras: dict[Any, Answer] = field(default_factory=dict)
+    repeats: dict[Any, Answer] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> set[Any]:
+        """All tasks that the audit is about, those of the gold included."""
+        return {task for group in self.strata.tasks for task in group} | self.gold.keys()
+
+    def frozen(self) -> dict[str, Any]:
+        """What never changes once the audit has started."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "class": self.name,
+            "classes": self.classes,
+            "target": str(self.target),
+            "confidence": str(self.confidence),
+            "flag_cost": self.flag_cost,
+            "aim": self.aim,
+            "budget": self.budget,
+            # A plan is written as it was read, or its fingerprint would change: fields of later versions are optional.
+            **({} if self.score is None else {"score": self.score}),
+            **({} if self.population is None else {"population": asdict(self.population)}),
+            **({} if self.planner is None else {"planner": self.planner}),
+            "seed": f"{self.seed:016x}",
+            "started": self.started,
+            "labels_sha256": self.labels_sha256,
+            "gold_sha256": self.gold_sha256,
+            "source": self.source,
+            "earlier": self.earlier,
+            "gold": [[task, label] for task, label in self.gold.items()],
+            "strata": [
+                {"p0": p0, "tasks": list(tasks)}
+                for p0, tasks in zip(self.strata.p0.tolist(), self.strata.tasks, strict=True)
+            ],
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole plan."""
+        return {
+            **self.frozen(),
+            "rounds": [one.as_json() for one in self.rounds],
+            "extras": [{"task": task, **answer.as_json()} for task, answer in self.extras.items()],
+            "repeats": [{"task": task, **answer.as_json()} for task, answer in self.repeats.items()],
+        }
+
+
+def to_text(record: Any) -> str:
+    """JSON on one line, the same text for the same contents."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def fingerprint(record: Any) -> str:
+    """SHA-256 of :func:`to_text`; of a whole plan, that of the file."""
+    return sha256(to_text(record).encode("utf-8")).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# reading
+
+
+def parse_plan(text: str) -> Plan:
+    """A plan from the text of its file.
+
+    Raises:
+        InputError: the text is no plan, is of a later version, or contradicts itself.
+    """
+    try:
+        record = parse_json(text, unique_keys=True)
+    except ValueError as error:
+        raise InputError(f"the plan cannot be read as JSON ({error}): it was cut off or edited by hand") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
+    if record.get("version") != VERSION:
+        raise InputError(
+            f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}: go on with the "
+            "rarevote that wrote it, or a newer one"
+        )
+    if type(record.get("planner", PLANNER)) is not int or record.get("planner", PLANNER) != PLANNER:
+        raise InputError(
+            f"the plan was made by planner {shown(record['planner'])}; this rarevote has planner {PLANNER}: go on with "
+            "the rarevote that wrote it, or a newer one"
+        )
+    try:
+        plan = _plan(record)
+    except InputError as error:
+        raise InputError(f"the plan is damaged: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
+        raise InputError(f"the plan is damaged: {type(error).__name__} {shown(str(error), 200)}") from None
+    _check(plan)
+    return plan
+
+
+def _plan(record: Mapping[str, Any]) -> Plan:
+    strata = record["strata"]
+    return Plan(
+        name=record["class"],
+        classes=None if record["classes"] is None else _list(record["classes"]),
+        target=_rational(record["target"]),
+        confidence=_rational(record["confidence"]),
+        flag_cost=float(_numbers([record["flag_cost"]])[0]),
+        aim=_one_of(record["aim"], *get_args(Aim)),
+        budget=_of(record["budget"], int, type(None)),
+        seed=_seed(record["seed"]),
+        started=_of(record["started"], str),
+        labels_sha256=_of(record["labels_sha256"], str, type(None)),
+        gold_sha256=_of(record["gold_sha256"], str, type(None)),
+        source=_written_as_read(_of(record["source"], dict, type(None))),
+        earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
+        gold=_once((plain_name(task, "task"), plain_name(label, "label")) for task, label in _list(record["gold"])),
+        strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
+        score=_of(record.get("score"), str, type(None)),
+        population=_population(record["population"]) if "population" in record else None,
+        planner=record.get("planner"),
+        rounds=[_round(one) for one in record["rounds"]],
+        extras=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
+        repeats=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
+    )
+
+
+def _population(record: Mapping[str, Any]) -> Population:
+    voted, unvoted, left_out = (_of(record[name], int) for name in ("voted", "unvoted", "left_out"))
+    if min(voted, unvoted, left_out) < 0 or len(record) != 4:
+        raise ValueError(f"{shown(record)} is not a population")
+    return Population(voted, unvoted, left_out, _of(record["only_voted_items"], bool))
+
+
+def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """What is said of every task; two entries of one task could be read either way."""
+    found: dict[Any, Any] = {}
+    for task, said in pairs:
+        if task in found:
+            raise ValueError(f"task {shown(task)} stands in it twice")
+        found[task] = said
+    return found
+
+
+def _seed(text: Any) -> int:
+    if not re.fullmatch(r"[0-9a-f]{16}", _of(text, str)):
+        raise ValueError(f"{shown(text)} is not a seed of 16 hexadecimal digits")
+    return int(text, 16)
+
+
+def _of(value: Any, *kinds: type) -> Any:
+    """The value, if it is of one of these types; a truth value is no number."""
+    if type(value) not in kinds:
+        raise TypeError(f"{shown(value)} is a {type(value).__name__}")
+    return value
+
+
+def _one_of(value: Any, *known: Any) -> Any:
+    if value not in known:
+        raise ValueError(f"{shown(value)} is none of {known}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    return list(_of(value, list))
+
+
+def _tasks(names: Any) -> tuple[Any, ...]:
+    return tuple(plain_name(name, "task") for name in _list(names))
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    """Finite numbers in a row."""
+    array = np.array([float(_of(value, int, float)) for value in _list(values)], dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("a number that is not finite")
+    return array
+
+
+def _optional_name(value: Any, what: str) -> Any:
+    return None if value is None else plain_name(value, what)
+
+
+def _rational(text: Any) -> Fraction:
+    """A rational number as we write it; a power of ten would be worked out to its last digit."""
+    if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30})?", _of(text, str)):
+        raise ValueError(f"{shown(text)} is no rational number")
+    return Fraction(text)
+
+
+def _written_as_read(value: Any) -> Any:
+    """What is only passed on must be something that a plan can hold."""
+    to_text(value)
+    return value
+
+
+def _round(record: Mapping[str, Any]) -> Round:
+    stakes = Stakes(tuple(_list(record["w"])), _numbers(record["v"]), _numbers(record["gamma"]))
+    answers = [None if answer is None else _answer(answer) for answer in _list(record["answers"])]
+    return Round(stakes, list(_tasks(record["tasks"])), answers)
+
+
+def _answer(record: Mapping[str, Any]) -> Answer:
+    who, when = _optional_name(record["who"], "expert"), _of(record["when"], str)
+    if record.get("worst_case"):
+        return Answer(None, who, when, worst_case=True)
+    return Answer(plain_name(record["label"], "label"), who, when)
+
+
+def _check(plan: Plan) -> None:
+    n_strata = len(plan.strata.tasks)
+    tasks = [task for group in plan.strata.tasks for task in group]
+    if not tasks or not all(plan.strata.tasks):
+        raise InputError("the plan is damaged: it has a stratum without tasks")
+    if len(set(tasks)) != len(tasks) or not plan.gold.keys().isdisjoint(tasks):
+        raise InputError("the plan is damaged: a task stands in it twice")
+    if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
+        raise InputError("the plan is damaged: its scores or its cost are out of range")
+    people = plan.population
+    if people is not None:
+        here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out
+        if here != len(tasks) or away:
+            raise InputError("the plan is damaged: its population is not that of its strata")
+    if not 0 < plan.target <= 1 or not 0 < plan.confidence < 1:
+        raise InputError("the plan is damaged: its target or confidence is out of range")
+    try:
+        check_digits(plan.target)
+    except ParameterError as error:
+        raise InputError(f"the plan cannot be used: {error}") from None
+    for number, one in enumerate(plan.rounds, 1):
+        w, v, gamma = one.stakes.w, one.stakes.v, one.stakes.gamma
+        try:
+            check_weights(w, plan.strata.sizes)
+        except InputError as error:
+            raise InputError(f"the plan is damaged: round {number}: {error}") from None
+        sound = (
+            len(v) == n_strata
+            and len(gamma) == n_strata - 1
+            and bool(((v >= 0) & (v <= 1)).all() and ((gamma > 0) & (gamma < 1)).all())
+            and 0 < len(one.tasks) == len(one.answers)
+        )
+        if not sound:
+            raise InputError(f"the plan is damaged: round {number} has rates, stakes or tasks that cannot be")
+        if number < len(plan.rounds) and None in one.answers:
+            raise InputError(f"the plan is damaged: round {number} has open answers, but round {number + 1} was drawn")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# writing
+
+
+def plain_name(value: Any, what: str) -> Any:
+    """A task or label as JSON keeps it: text, a number or a truth value, exactly as given.
+
+    Raises:
+        InputError: it is something else.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit keeps names in a JSON file")
+
+
+def write_plan(path: Path | str, plan: Plan) -> None:
+    """Write a plan, whole or not at all; over an existing one only if it is the same audit, further on.
+
+    Of two who write at the same time, the second sees what the first has written.
+
+    Raises:
+        InputError: the file is there and is something else, or the folder cannot be written to.
+    """
+    path = Path(path)
+    with alone(path):
+        if path.exists():
+            _check_successor(path, plan)
+        with replacing(path) as temporary:
+            temporary.write_text(to_text(plan.as_json()), encoding="utf-8")
+
+
+def _check_successor(path: Path, plan: Plan) -> None:
+    there = parse_plan(read_text(path))
+    if there.frozen() != plan.frozen():
+        raise InputError(
+            f"{path}: holds another audit. Starting again until the draws are lucky is the one way to cheat with an "
+            "audit, so a plan is never overwritten: continue it, or name another file"
+        )
+    missing = (
+        len(there.rounds) > len(plan.rounds)
+        or any(not _continues(old, new) for old, new in zip(there.rounds, plan.rounds, strict=False))
+        or any(plan.extras.get(task) != answer for task, answer in there.extras.items())
+        or any(plan.repeats.get(task) != answer for task, answer in there.repeats.items())
+    )
+    if missing:
+        raise InputError(f"{path}: has rounds or answers that this state lacks; read it again before going on")
+
+
+def _continues(old: Round, new: Round) -> bool:
+    before, after = old.as_json(), new.as_json()
+    kept = all(was is None or was == now for was, now in zip(before["answers"], after["answers"], strict=True))
+    return kept and {**before, "answers": None} == {**after, "answers": None}
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def first_different(left: Sequence[Any], right: Sequence[Any]) -> int:
+    """The first place where two rows differ, or their common length."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

@@ -1,0 +1,218 @@
+"""The files behind an audit: their fingerprint, where the plan says they are, and reading them again."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rarevote.audit.audit import Audit
+from rarevote.audit.journal import journal_path
+from rarevote.audit.plan_file import FORMAT, Plan, read_text, to_text
+from rarevote.crowd.annotations import Annotations
+from rarevote.errors import InputError, ParameterError, shown
+from rarevote.io.json_text import parse_json
+from rarevote.io.read.crowd import Crowd, ReadOptions, read
+from rarevote.io.read.detect import is_stream, refuse_address
+from rarevote.io.read.sources import is_temporary
+
+_INSTEAD = "an audit comes back to its labels: keep them in a file here"
+
+
+def files_sha256(inputs: Sequence[str | Path]) -> str:
+    """SHA-256 of a file, as ``sha256sum`` says; of several, that of theirs, one a line, in order.
+
+    Raises:
+        InputError: a file is not there or cannot be read.
+        ParameterError: standard input, which cannot be read again.
+    """
+    digests = [_digest(file) for given in inputs for file in _files(str(given))]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+
+
+def _files(given: str) -> list[Path]:
+    if is_stream(given):
+        title = "standard input" if given == "-" else given
+        raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
+    refuse_address(given, _INSTEAD)
+    path = Path(given)
+    if path.is_dir():
+        found = sorted(path.rglob("*"))
+        return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(path).parts))]
+    if path.exists():
+        return [path]
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
+    if not matches:
+        raise InputError(f"{given}: no such file")
+    return [file for match in matches for file in _files(match)]
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def source_record(labels: Sequence[str], reading: Mapping[str, Any], form: str, plan: Path) -> dict[str, Any]:
+    """What the plan remembers of the files; places are seen from its folder, so that all can move together."""
+    for given in labels:
+        if Path(given).is_dir() and Path(given).resolve() in plan.resolve().parents:
+            raise ParameterError(f"{plan}: lies in the folder of the labels, {given}; put the plan somewhere else")
+    kept = dict(reading)
+    if kept.get("items") is not None:
+        kept["items"] = _seen_from(plan, str(kept["items"]))
+    return {"labels": [_seen_from(plan, given) for given in labels], "reading": kept, "review_as": form}
+
+
+def _seen_from(plan: Path, given: str) -> str:
+    try:
+        return Path(os.path.relpath(given, plan.parent)).as_posix()
+    except ValueError:  # on another drive of Windows
+        return str(Path(given).absolute())
+
+
+def read_again(audit: Audit, plan: Path) -> Crowd:
+    """The labels that the audit was started with.
+
+    Raises:
+        InputError: they have changed, are not there, or the plan does not say where they are.
+    """
+    source = audit.plan.source or {}
+    if "labels" not in source:
+        raise InputError(f"{plan}: the audit was not started by `rarevote audit start` and names no labels")
+    labels, options = [str(plan.parent / one) for one in source["labels"]], _reading(source, plan)
+    try:
+        audit.check_labels(labels_sha256(labels, options.get("items")))
+    except InputError as error:
+        raise InputError(f"{plan}: {error} (labels: {', '.join(labels)})") from None
+    return read(labels, ReadOptions(**options))
+
+
+def labels_sha256(labels: Sequence[str | Path], items: str | Path | None) -> str:
+    """SHA-256 of what an audit is about: the labels, and the list of items where one was given."""
+    return files_sha256([*labels, *([] if items is None else [items])])
+
+
+def _reading(source: Mapping[str, Any], plan: Path) -> dict[str, Any]:
+    """How labels were read at the start; nothing where the plan does not say."""
+    given = source.get("reading") or {}
+    options: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+    if options.get("items") is not None:
+        options["items"] = str(plan.parent / options["items"])
+    return options
+
+
+def audit_of_labels(plan: Path, labels: Sequence[str | Path]) -> Audit:
+    """The audit of these labels.
+
+    Raises:
+        InputError: the plan cannot be read, or is about other labels.
+    """
+    audit = Audit.load(plan)
+    try:
+        audit.check_labels(labels_sha256(labels, _reading(audit.plan.source or {}, plan).get("items")))
+    except InputError as error:
+        raise InputError(f"{plan}: {error}") from None
+    return audit
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsAtHand:
+    """Labels that a plan is to be compared with.
+
+    Attributes:
+        sha256: of the files.
+        votes: what they say, read as at the start; None where they are not those of the plan or cannot be read.
+        options: how they were read, where that is not the default.
+        fault: why they cannot be read as the plan says.
+    """
+
+    sha256: str
+    votes: Annotations | None = None
+    options: str = ""
+    fault: str | None = None
+
+
+def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) -> LabelsAtHand | None:
+    """The labels of a plan, to compare their items with it.
+
+    Args:
+        path: of the plan, from whose folder it sees the labels.
+        labels: where they are; None for where the plan says.
+
+    Returns:
+        None if the plan does not say where they are, or they are not all there.
+
+    Raises:
+        InputError: a given file cannot be read.
+    """
+    source = plan.source or {}
+    try:
+        given = _reading(source, path)
+        places = [str(path.parent / one) for one in source["labels"]] if labels is None else list(map(str, labels))
+        digest = labels_sha256(places, given.get("items"))
+    except (InputError, ParameterError, KeyError, TypeError, AttributeError):
+        if labels is not None:
+            raise
+        return None
+    if digest != plan.labels_sha256:
+        return LabelsAtHand(digest)
+    try:
+        options = ReadOptions(**given)
+        votes = read(places, options).annotations
+    except (InputError, ParameterError, TypeError, AttributeError, ValueError) as error:
+        return LabelsAtHand(digest, fault=f"the labels cannot be read as the plan says: {error}")
+    return LabelsAtHand(digest, votes, options=_given(options))
+
+
+def _given(options: ReadOptions) -> str:
+    """Options that are not as by default; what is only shown says nothing about items."""
+    plain = ReadOptions()
+    said = [
+        f"{one.name}={shown(getattr(options, one.name))}"
+        for one in fields(options)
+        if one.name != "show" and getattr(options, one.name) != getattr(plain, one.name)
+    ]
+    return ", ".join(said)
+
+
+def files_behind(plan: Path) -> list[Path]:
+    """The journal of answers beside a plan or a list, and the labels that a plan names."""
+    try:
+        named = parse_json(read_text(plan))["source"]["labels"]
+        return [journal_path(plan), *(plan.parent / one for one in named)]
+    except (InputError, ValueError, KeyError, TypeError):
+        return [journal_path(plan)]  # a list, or a plan that its reader refuses
+
+
+def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
+    """Audits of the same labels, with something drawn, whose plans lie in the same folder.
+
+    Raises:
+        InputError: such a plan cannot be read.
+    """
+    begin = to_text({"format": FORMAT})[:-2].encode()  # as plans do
+    found = []
+    for path in sorted(plan.parent.glob("*.json")):
+        if _begins(path, begin) and labels_sha256 in read_text(path):
+            try:
+                found.append(Audit.load(path))
+            except InputError as error:
+                raise InputError(f"{path}, an earlier audit of these labels: {error}") from None
+    return [audit for audit in found if audit.plan.rounds]
+
+
+def _begins(path: Path, begin: bytes) -> bool:
+    try:
+        with path.open("rb") as handle:
+            return handle.read(len(begin)) == begin
+    except OSError:  # a folder, or not ours to read: no plan of ours
+        return False

@@ -1,0 +1,253 @@
+"""Does a certificate follow from its plan? For third parties: nothing but the two files is needed.
+
+Draws are regenerated from the seed, every round is planned again from the answers before it
+(:mod:`rarevote.audit.replanning`), the bets are replayed from the answers, and what the certificate says is
+compared with what comes out. Where the labels are at hand, their items must be those of the plan.
+
+What no verification can see: whether the answers are true, and whether the same items were audited elsewhere with
+another seed, another ranking or other round sizes until one attempt certified. The plan's SHA-256 in a certificate
+that was handed over shows that nothing has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, isclose
+from pathlib import Path
+from typing import Any
+
+from rarevote.audit.audit import Audit
+from rarevote.audit.plan_file import Plan, read_text
+from rarevote.audit.replanning import UnplannedSize, replan
+from rarevote.audit.source import LabelsAtHand, labels_at_hand
+from rarevote.audit.words import FORMAT, VERSION, population_words
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import some_names
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError, shown
+from rarevote.io.json_text import parse_json
+
+# Logarithms differ in the last place between machines.
+_TOLERANCE = 1e-9
+# Estimates are quantiles of draws that rest on such logarithms.
+_ESTIMATE_TOLERANCE = 1e-6
+# What is compared to the last place or not at all.
+_OTHERWISE = ("format", "version", "log_wealth", "estimates")
+
+_SAYS = {
+    "class": "the class",
+    "target": "the target",
+    "confidence": "the confidence",
+    "certified": "whether anything is certified",
+    "certified_set": "the certified set",
+    "items": "the number of items",
+    "population": "the population",
+    "voted": "the number of items with votes",
+    "unvoted": "the number of items without votes",
+    "left_out": "the number of items that are left out",
+    "only_voted_items": "whether items without votes are left out",
+    "gold": "the number of gold items",
+    "gold_positives": "the number of gold positives",
+    "reviewed": "the number of reviews",
+    "positives_reviewed": "the number of positives among the reviews",
+    "worst_cases": "the number of worst cases",
+    "flagged": "the number of flagged items",
+    "flagged_unreviewed": "the number of flagged items that nobody reviewed",
+    "final_list_sha256": "the final list",
+    "repeated": "the number of repeated items",
+    "repeated_differently": "the number of items that got another answer",
+    "earlier_audits": "the earlier audits",
+    "claim": "the claim",
+    "relative_to": "what the claim is relative to",
+    "started": "when the audit started",
+    "seed": "the seed",
+    "labels_sha256": "the SHA-256 of the labels",
+    "gold_sha256": "the SHA-256 of the gold",
+    "strata_sha256": "the ranking and its strata",
+    "plan_sha256": "the SHA-256 of the plan",
+}
+
+
+class Verdict(tuple[str, ...]):
+    """Reasons why a certificate does not follow from a plan; empty if it does.
+
+    Attributes:
+        notes: what to know about a certificate that follows.
+    """
+
+    notes: tuple[str, ...]
+
+    def __new__(cls, reasons: Iterable[str], notes: Iterable[str] = ()) -> Verdict:
+        """A verdict of these reasons."""
+        self = super().__new__(cls, reasons)
+        self.notes = tuple(notes)
+        return self
+
+
+def verify(
+    plan: str | Audit,
+    claimed: str | Mapping[str, Any],
+    *,
+    labels_sha256: str | None = None,
+    votes: Annotations | None = None,
+) -> Verdict:
+    """Reasons why a certificate does not follow from a plan; empty if it does.
+
+    Args:
+        labels_sha256: SHA-256 of the labels at hand, to check that the audit was about them.
+        votes: the labels at hand, read as at the start, to check that the audit was about all of their items.
+    """
+    try:
+        # An audit in memory is replayed from its log too: its own state proves nothing.
+        audit = Audit.from_json(plan.to_json() if isinstance(plan, Audit) else plan)
+    except InputError as error:
+        return Verdict([str(error)])
+    record = _record(claimed)
+    if record is None:
+        return Verdict([f'the certificate is not a JSON object of the format "{FORMAT}", version {VERSION}'])
+    reasons, sizes = replan(audit.plan)
+    reasons += _different_claims(record, audit.certificate())
+    if labels_sha256 is not None and labels_sha256 != audit.plan.labels_sha256:
+        reasons.append(
+            f"the labels at hand have the SHA-256 {labels_sha256}, those of the plan {audit.plan.labels_sha256}"
+        )
+    elif votes is not None:
+        reasons += _different_items(audit.plan, votes)
+    return Verdict(reasons, [_items_words(audit.plan), *_sizes_words(sizes)])
+
+
+def verify_files(
+    plan: Path | str,
+    claimed: Path | str,
+    *,
+    labels: Sequence[str | Path] | None = None,
+) -> Verdict:
+    """The same for files; answers in the journal beside the plan count.
+
+    Args:
+        labels: the labels that the audit is about; if not given, those where the plan says, if they are there.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    text = read_text(claimed)
+    read_text(plan)
+    try:
+        audit = Audit.load(plan)
+    except InputError as error:
+        return Verdict([str(error)])
+    at_hand = labels_at_hand(audit.plan, Path(plan), labels)
+    if at_hand is None:
+        verdict = verify(audit, text)
+        return Verdict(verdict, [*verdict.notes, "the labels are not here and were not compared"])
+    verdict = verify(audit, text, labels_sha256=at_hand.sha256, votes=at_hand.votes)
+    reasons = [*verdict, *([] if at_hand.fault is None else [at_hand.fault])]
+    return Verdict(reasons, [*verdict.notes, *_labels_words(audit.plan, at_hand)])
+
+
+def _record(claimed: str | Mapping[str, Any]) -> Mapping[str, Any] | None:
+    try:
+        record = parse_json(claimed, unique_keys=True) if isinstance(claimed, str) else claimed
+    except ValueError:
+        return None
+    sound = isinstance(record, Mapping) and record.get("format") == FORMAT and record.get("version") == VERSION
+    return record if sound else None
+
+
+def _different_claims(record: Mapping[str, Any], replayed: Mapping[str, Any]) -> list[str]:
+    reasons = [
+        f"{words}: the certificate says {shown(record.get(name))}, the plan {shown(replayed.get(name))}"
+        for name, words in _SAYS.items()
+        if record.get(name) != replayed.get(name)
+    ]
+    reasons += _different_wealth(record.get("log_wealth"), replayed["log_wealth"])
+    if not _same_figures(record.get("estimates"), replayed["estimates"]):
+        said, found = shown(record.get("estimates"), 200), shown(replayed["estimates"], 200)
+        reasons.append(f"the estimates: the certificate says {said}, the replay gives {found}")
+    unknown = [name for name in record if name not in _SAYS and name not in _OTHERWISE]
+    if unknown:
+        reasons.append(f"the certificate says something that cannot be checked: {some_names(unknown)}")
+    return reasons
+
+
+def _different_wealth(claimed: Any, replayed: list[Any]) -> list[str]:
+    if not isinstance(claimed, list) or len(claimed) != len(replayed):
+        return ["the bets: the certificate has not one for every set of the plan"]
+    for j, (said, found) in enumerate(zip(claimed, replayed, strict=True)):
+        if not _are_close(_unbounded(said), _unbounded(found), _TOLERANCE):
+            said = shown(said)
+            return [f"the bets on set {j}: the certificate says a log wealth of {said}, the replay gives {found}"]
+    return []
+
+
+def _unbounded(value: Any) -> Any:
+    return inf if value == "infinity" else value
+
+
+def _same_figures(said: Any, found: Any) -> bool:
+    """Whether two records have the same names and, up to rounding, the same figures."""
+    if isinstance(found, Mapping):
+        same_names = isinstance(said, Mapping) and said.keys() == found.keys()
+        return same_names and all(_same_figures(said[name], found[name]) for name in found)
+    return said is None if found is None else _are_close(said, found, _ESTIMATE_TOLERANCE)
+
+
+def _are_close(said: Any, found: float, tolerance: float) -> bool:
+    try:
+        return type(said) in (int, float) and isclose(said, found, rel_tol=tolerance, abs_tol=tolerance)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _different_items(plan: Plan, votes: Annotations) -> list[str]:
+    """That the items of the labels are not the strata and the gold of the plan."""
+    audited, unvoted = plan.tasks, set(votes.unanswered.tolist())
+    at_hand = unvoted.union(votes.tasks.tolist())
+    away = at_hand - audited
+    if plan.population is None or plan.population.only_voted_items:
+        away -= unvoted
+    reasons = []
+    for tasks, words in (
+        (away, "in the labels at hand but neither in the strata nor in the gold of the plan"),
+        (audited - at_hand, "in the plan but not in the labels at hand"),
+    ):
+        if tasks:
+            some = some_names(sorted(tasks, key=str)[:3])
+            reasons.append(f"{counted(len(tasks), 'item')} {words}, such as {some}")
+    return reasons + _different_population(plan, audited, unvoted)
+
+
+def _different_population(plan: Plan, audited: set[Any], unvoted: set[Any]) -> list[str]:
+    """That the plan counts items without votes otherwise than the labels at hand."""
+    said = plan.population
+    if said is None:
+        return []
+    found = (len(unvoted & audited - plan.gold.keys()), len(unvoted - audited))
+    if found == (said.unvoted, said.left_out):
+        return []
+    return [
+        f"the plan says that {said.unvoted:,} items of its strata have no votes and that {said.left_out:,} are left "
+        f"out; in the labels at hand it is {found[0]:,} and {found[1]:,}"
+    ]
+
+
+def _items_words(plan: Plan) -> str:
+    gold = f" and {counted(len(plan.gold), 'gold item')}" if plan.gold else ""
+    return f"it is about {population_words(plan)}{gold}"
+
+
+def _labels_words(plan: Plan, at_hand: LabelsAtHand) -> list[str]:
+    read = f", read with {at_hand.options}" if at_hand.options else ""
+    left_out = 0
+    if at_hand.votes is not None and (plan.population is None or plan.population.only_voted_items):
+        left_out = len(set(at_hand.votes.unanswered.tolist()) - plan.tasks)
+    all_of = f"all of their items but {left_out:,} without votes" if left_out else "all of their items"
+    return [f"the labels are those of the audit, and these are {all_of}{read}"]
+
+
+def _sizes_words(sizes: Sequence[UnplannedSize]) -> list[str]:
+    if not sizes:
+        return []
+    said = [f"round {one.number} has {one.size} instead of {one.planned}" for one in sizes[:3]]
+    more = ["..."] if len(sizes) > 3 else []
+    return [f"{counted(len(sizes), 'round')} of another size than planned: {', '.join([*said, *more])}"]

@@ -1,0 +1,251 @@
+"""What an audit says, in sentences that the command line, the page and the certificate share; and the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from fractions import Fraction
+from math import exp, factorial, isinf
+from typing import TYPE_CHECKING, Any
+
+from rarevote.audit.estimates import Interval
+from rarevote.audit.plan_file import fingerprint
+from rarevote.crowd.words import count, counted, percent, quoted
+
+if TYPE_CHECKING:
+    from rarevote.audit.audit import Audit
+    from rarevote.audit.plan_file import Plan
+
+
+_SMALL_POPULATION = 50
+_HOPELESS = Fraction(7, 10)
+_LESS_SURE = Fraction(4, 5)
+# "The crowd is sure that it is not": strata with a base rate up to here.
+_SURELY_NOT = 0.1
+_USELESS_SLOPE = 0.5
+_SURPRISING = 0.001
+_CAVEAT = "Forecasts can be off by a factor of two."
+#: What no verification can see, for the page and the command line.
+UNSEEN = (
+    "No verification can see whether the expert's answers are true, or whether another seed, ranking or round size was "
+    "tried elsewhere until one certified."
+)
+
+
+def start_words(audit: Audit) -> str:
+    """What to expect, before the first review."""
+    plan = audit.plan
+    advice = advice_words(audit)
+    if advice:
+        return advice
+    expected = plan.strata.mean_score * plan.strata.n_tasks
+    said = [
+        f"{population_words(plan)}, about {count(round(expected))} {quoted(plan.name)} expected.",
+        f"Nobody can certify {percent(float(plan.target))} of them with {percent(float(plan.confidence))} confidence "
+        f"with fewer than about {counted(audit.floor, 'review')} of unflagged items; "
+        f"expected here: {_expected(audit, plan.confidence)}.",
+    ]
+    if plan.confidence > _LESS_SURE:
+        said.append(
+            f"With {percent(float(_LESS_SURE))} confidence: at least about {count(audit.floor_at(_LESS_SURE)[0])}; "
+            f"expected {_expected(audit, _LESS_SURE)}."
+        )
+    return " ".join([*said, _CAVEAT])
+
+
+def _expected(audit: Audit, confidence: Fraction) -> str:
+    forecast = audit.forecast_at_start(confidence)
+    if forecast is None or not forecast.pays:
+        return "that no number of reviews pays for itself"
+    return f"{counted(round(forecast.reviews), 'review')} and {counted(forecast.flagged, 'flagged item')}"
+
+
+def advice_words(audit: Audit) -> str:
+    """Why a full review, or the estimate, is better than this audit; empty if it is not."""
+    plan = audit.plan
+    n, expected = plan.strata.n_tasks, count(plan.strata.mean_score * plan.strata.n_tasks)
+    if plan.target == 1:
+        return f"A recall of 1 is proved by a full review only: look at all {counted(n, 'item')}, or lower the target."
+    if n < _SMALL_POPULATION:
+        return f"Only {counted(n, 'item')}: look at all of them."
+    least, unflagged = audit.floor_at(plan.confidence)
+    if unflagged and least > _HOPELESS * unflagged:
+        return (
+            f"{expected} {quoted(plan.name)} expected in {counted(n, 'item')}: a certificate needs "
+            f"{percent(least / unflagged)} of the rest reviewed. Look at all of them, or take the estimate."
+        )
+    return ""
+
+
+def status_words(audit: Audit) -> str:
+    """Where the audit stands: what is certified, what is supported, what further reviews would bring."""
+    return " ".join(status_sentences(audit))
+
+
+def status_sentences(audit: Audit) -> list[str]:
+    """The same, a claim at a time."""
+    plan, estimate = audit.plan, audit.estimate
+    name = quoted(plan.name)
+    said = [f"After {counted(audit.n_reviewed, 'review')} ({count(audit.n_positives)} {name})."]
+    if plan.population is not None:
+        said.append(f"Population: {population_words(plan)}.")
+    bound = audit.most_positives
+    if bound is not None:
+        said.append(
+            f"No {name} was found, so there is nothing yet to have a recall of. With {percent(float(plan.confidence))} "
+            f"confidence there are at most {count(bound)} of them (no assumption on the crowd)."
+        )
+    else:
+        said.append(f"CERTIFIED: {certified_words(audit)}")
+        supported = audit.supported
+        said.append(f"SUPPORTED: flag {counted(len(audit.final_list(supported)), 'item')} (assumption, no proof).")
+    said.append(f"{name}: {_interval(estimate.prevalence)} of all items.")
+    if bound is None:
+        said.append(f"Precision of the certified list {_plain(estimate.precision)}.")
+    if plan.gold and bound is None:
+        said.append(
+            f"Estimated recall {_plain(estimate.recall)} with the gold, {_plain(estimate.recall_without_gold)} without."
+        )
+    return [*said, *_outlook(audit), *filter(None, [contradiction_words(audit)])]
+
+
+def _outlook(audit: Audit) -> list[str]:
+    if audit.pending:
+        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered."]
+    stopped = audit.stopped
+    return [f"Stopped: {stopped}."] if stopped else forecast_words(audit)
+
+
+def forecast_words(audit: Audit) -> list[str]:
+    """What more reviews would buy, in a sentence if in any."""
+    forecast = audit.forecast
+    if forecast is None:
+        return []
+    return [
+        f"About {counted(round(forecast.reviews), 'more review')} would bring the certified list to about "
+        f"{count(forecast.flagged)}. {_CAVEAT}"
+    ]
+
+
+def population_words(plan: Plan) -> str:
+    """What the audit is about: how many items, how many of them have votes, and how many were left out."""
+    items, people = counted(plan.strata.n_tasks, "item"), plan.population
+    if people is None:
+        return items
+    if people.only_voted_items:
+        return f"{items} with votes ({count(people.left_out)} without votes left out)"
+    return f"{items} ({count(people.voted)} with votes, {count(people.unvoted)} without)"
+
+
+def certified_words(audit: Audit) -> str:
+    """The one sentence that is proved."""
+    plan = audit.plan
+    if not audit.is_certified:
+        return "nothing smaller than all items."
+    gold = " with the gold counted as found" if plan.gold else ""
+    among = " among items with votes" if plan.population is not None and plan.population.left_out else ""
+    return (
+        f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
+        f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption on the crowd)."
+    )
+
+
+def n_contradicted(audit: Audit) -> int:
+    """How many items that were shown again got another answer."""
+    first = audit.answers
+    return sum(answer.label != first.get(task) for task, answer in audit.plan.repeats.items())
+
+
+def relative_to(audit: Audit) -> str:
+    """What even a proof rests on."""
+    said = "Relative to the expert's labels: where the expert errs, so does the certificate."
+    if audit.plan.repeats:
+        said += (
+            f" Shown again, {n_contradicted(audit)} of {counted(len(audit.plan.repeats), 'item')} got another answer."
+        )
+    if audit.plan.earlier:
+        said += (
+            f" {counted(len(audit.plan.earlier), 'earlier audit')} of the same labels came before this one: "
+            "auditing until one certifies re-rolls the dice, and the confidence holds for each alone."
+        )
+    return said
+
+
+def contradiction_words(audit: Audit) -> str:
+    """That expert and crowd disagree where the crowd is sure; empty if they do not."""
+    wealth, curve = audit.wealth, audit.recalibration
+    sure = audit.plan.strata.p0 <= _SURELY_NOT
+    reviewed, positive = int(wealth.reviewed[sure].sum()), int(wealth.positives[sure].sum())
+    expected = float((wealth.reviewed * audit.plan.strata.p0)[sure].sum())
+    if curve.slope >= _USELESS_SLOPE or not positive or _poisson_tail(positive, expected) >= _SURPRISING:
+        return ""
+    return (
+        f"Expert and crowd disagree where the crowd is sure ({positive} of {reviewed} that it calls other than "
+        f"{quoted(audit.plan.name)} are {quoted(audit.plan.name)}): the crowd's ranking is of little use here "
+        f"(slope {curve.slope:.2f})."
+    )
+
+
+def _poisson_tail(seen: int, expected: float) -> float:
+    """Probability of as many or more where ``expected`` are."""
+    return 1.0 - sum(exp(-expected) * expected**i / factorial(i) for i in range(min(seen, 100)))
+
+
+def _interval(interval: Interval) -> str:
+    return f"{100 * interval.middle:.1f}% ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
+
+
+def _plain(interval: Interval) -> str:
+    return f"{interval.middle:.2f} ({interval.low:.2f} to {interval.high:.2f})"
+
+
+FORMAT, VERSION = "rarevote certificate", 1
+
+
+def certificate(audit: Audit) -> dict[str, Any]:
+    """What the audit proves now.
+
+    Returns:
+        A record for a JSON file. ``certified`` is false while nothing smaller than everything is proved;
+        ``log_wealth`` has the bets of every set but the last, "infinity" where nothing left could make it fail.
+    """
+    plan, wealth = audit.plan, audit.wealth
+    first, flagged = audit.answers, audit.final_list()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "claim": certified_words(audit),
+        "relative_to": relative_to(audit),
+        "class": plan.name,
+        "target": str(plan.target),
+        "confidence": str(plan.confidence),
+        "certified": audit.is_certified,
+        "certified_set": audit.certified,
+        "items": plan.strata.n_tasks,
+        **({} if plan.population is None else {"population": population_words(plan), **asdict(plan.population)}),
+        "gold": len(plan.gold),
+        "gold_positives": wealth.known_positives,
+        "reviewed": audit.n_reviewed,
+        "positives_reviewed": audit.n_positives,
+        "worst_cases": int(wealth.worst.sum()),
+        "flagged": len(flagged),
+        "flagged_unreviewed": sum(task not in first for task in flagged),
+        "final_list_sha256": fingerprint(flagged),
+        "estimates": _without_nan(asdict(audit.estimate)),
+        "repeated": len(plan.repeats),
+        "repeated_differently": sum(answer.label != first.get(task) for task, answer in plan.repeats.items()),
+        "earlier_audits": plan.earlier,
+        "log_wealth": ["infinity" if isinf(value) else value for value in wealth.log_wealth.tolist()],
+        "seed": f"{plan.seed:016x}",
+        "started": plan.started,
+        "labels_sha256": plan.labels_sha256,
+        "gold_sha256": plan.gold_sha256,
+        "strata_sha256": fingerprint(plan.frozen()["strata"]),
+        "plan_sha256": audit.sha256,
+    }
+
+
+def _without_nan(record: Any) -> Any:
+    """The same record with None for figures that there are none of; JSON knows no NaN."""
+    if isinstance(record, dict):
+        return {name: _without_nan(value) for name, value in record.items()}
+    return None if isinstance(record, float) and record != record else record

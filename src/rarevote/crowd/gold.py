@@ -1,0 +1,75 @@
+"""Gold as class numbers per task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import as_name_array, positions_of, sort_labels
+from rarevote.errors import InputError, warn_user
+
+
+def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annotations, NDArray[np.int32]]:
+    """Gold as class numbers per task, and the crowd with any class that only the gold names.
+
+    Gold for tasks without votes is an error if it names no task of the crowd at all, else a warning: it is mostly a
+    sign of ids that do not match.
+    """
+    if not annotations.n_tasks:
+        return annotations, np.empty(0, dtype=np.int32)  # nothing was voted on, so nothing is known of it
+    known = set(annotations.classes.tolist())
+    extra = [name for name in dict.fromkeys(truth.values()) if name not in known]
+    if extra:
+        warn_user(
+            f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
+        )
+        annotations = add_classes(annotations, extra)
+    code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+    gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
+    place = positions_of(annotations.tasks, list(truth))
+    absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
+    if truth and len(absent) == len(truth):
+        raise InputError(
+            f"none of the {len(truth):,} gold tasks is in the annotations (first: {absent[0]!r}, while the tasks "
+            f"look like {annotations.tasks[:1].tolist()[0]!r}): check ids and their types"
+        )
+    if absent:
+        warn_user(f"gold for {len(absent):,} tasks without annotations is left out (first: {absent[0]!r})")
+    codes = np.array([code[label] for label in truth.values()], dtype=np.int32)
+    gold[place[place >= 0]] = codes[place >= 0]
+    return annotations, gold
+
+
+def gold_codes(annotations: Annotations, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
+    """Known class of each task or -1, (n); tasks that are not in the crowd are passed over."""
+    known = np.full(annotations.n_tasks, -1, dtype=np.int64)
+    if gold:
+        place = positions_of(annotations.tasks, list(gold))
+        code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+        labels = np.array([code[label] for label in gold.values()], dtype=np.int64)
+        known[place[place >= 0]] = labels[place >= 0]
+    return known
+
+
+def add_classes(annotations: Annotations, names: Iterable[Any]) -> Annotations:
+    """The same crowd with further classes, in sorted order."""
+    old = annotations.classes.tolist()
+    classes = sort_labels([*old, *names])
+    rank = {name: k for k, name in enumerate(classes)}
+    renumber = np.array([rank[name] for name in old], dtype=np.uint16)
+    label = renumber[annotations.label].astype(annotations.label.dtype if len(classes) <= 256 else np.uint16)
+    return Annotations(
+        annotations.task_ptr,
+        annotations.worker,
+        label,
+        annotations.tasks,
+        annotations.workers,
+        as_name_array(classes),
+        annotations.abstentions,
+        annotations.unanswered,
+        annotations.n_dropped,
+    )

@@ -1,0 +1,304 @@
+"""Which tasks a person should look at: those whose answer, once known, lowers the expected cost most.
+
+For a task with probabilities ``p_k`` and decision ``d``, learning the truth saves what the decision is expected to cost
+beyond what the truth would::
+
+    gain = sum_k p_k (C[k, d] - min_e C[k, e])
+
+With equal costs this is the probability of being wrong. With unequal ones it is not: where a missed defect costs 20, a
+rail called sound that is a defect with probability 0.2 comes before a rail called defect that is sound with
+probability 0.6. Answers that come back from a review are gold in the next run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.arguments import check_count
+from rarevote.crowd.names import plain_name
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.decision import expected_costs
+from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.rules import ABSTAINED
+from rarevote.errors import InputError, ParameterError, how
+from rarevote.io.platforms.base import shown_text
+from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
+from rarevote.io.write.atomic import replacing
+from rarevote.io.write.columns import write_columns
+
+
+@dataclass(frozen=True)
+class ReviewItem:
+    """One task to look at.
+
+    Attributes:
+        row: position of the task in the crowd.
+        task: its name.
+        decided: the label decided so far; None without an answer.
+        doubt: the class that speaks against it most.
+        gain: by how much the expected cost falls once the truth is known.
+        reason: why it is on the list, in words.
+        annotators: whom to ask, best first; nobody who has voted on the task.
+    """
+
+    row: int
+    task: Any
+    decided: Any
+    doubt: Any
+    gain: float
+    reason: str
+    annotators: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ReviewPlan:
+    """Tasks to review, most useful first.
+
+    Attributes:
+        items: the tasks.
+        expected_cost: expected cost of all decisions as they stand.
+        saved: by how much the review is expected to lower it.
+    """
+
+    items: tuple[ReviewItem, ...]
+    expected_cost: float
+    saved: float
+
+    @property
+    def load(self) -> dict[Any, int]:
+        """How many of the tasks each person is suggested for, the most first."""
+        return dict(Counter(name for item in self.items for name in item.annotators).most_common())
+
+
+def review_gains(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatArray:
+    """By how much knowing each task's class would lower its expected cost, (n)."""
+    known = p @ costs.min(axis=1)
+    return np.asarray(np.maximum(expected_costs(p, codes, costs) - known, 0.0))
+
+
+def plan_review(
+    probabilities: Probabilities,
+    codes: IntArray,
+    costs: FloatArray,
+    annotations: Annotations,
+    names: Any,
+    *,
+    max_review: int,
+    abilities: FloatArray,
+    n_annotators: int = 3,
+    max_each: int | None = None,
+) -> ReviewPlan:
+    """Choose the tasks whose review lowers the expected cost most.
+
+    Args:
+        probabilities: of all tasks, those with votes first.
+        codes: class number of each task as it was decided, -1 for no answer, (n).
+        costs: what it costs to decide a class (column) where another is true (row), (n_classes, n_classes).
+        annotations: the votes.
+        names: of all tasks, (n).
+        max_review: the most tasks to list; tasks that nothing can be gained on are not listed.
+        abilities: ability of every worker per class, (n_workers, n_classes), larger is better.
+        n_annotators: how many people to suggest per task.
+        max_each: the most tasks to suggest one person for; no limit if not given.
+
+    Raises:
+        ParameterError: ``max_review`` is no whole number of at least 1.
+        InputError: the arguments are not about the same tasks.
+    """
+    if isinstance(max_review, bool) or not isinstance(max_review, (int, np.integer)) or max_review < 1:
+        raise ParameterError(f"max_review must be a whole number of at least 1, got {max_review!r}")
+    if not len(names) == len(probabilities) == len(codes):
+        raise InputError(
+            f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
+        )
+    gain = review_gains(probabilities.p, codes, costs)
+    chosen = np.argsort(-gain, kind="stable")[:max_review]
+    chosen = chosen[gain[chosen] > 0]
+    ask = _Suggestions(annotations, abilities, n_annotators, max_each)
+    items = tuple(
+        _item(probabilities, int(codes[row]), costs, annotations, names, int(row), float(gain[row]), ask)
+        for row in chosen
+    )
+    total = float(expected_costs(probabilities.p, codes, costs).sum())
+    return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def check_budget(budget: int, votes_per_item: int) -> None:
+    """Refuse numbers of votes that make no plan.
+
+    Raises:
+        ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+    """
+    total, each = how("budget", "--budget"), how("votes_per_item", "--votes-per-item")
+    check_count(total, budget)
+    check_count(each, votes_per_item)
+    if votes_per_item > budget:
+        raise ParameterError(f"{total} {budget} is too small for one item of {votes_per_item} votes ({each})")
+
+
+def shared_load(n_votes: int, n_workers: int) -> int:
+    """The most of so many votes that one person should cast: a fifth, but of a small crowd twice an equal share.
+
+    >>> shared_load(100, 50), shared_load(100, 5), shared_load(3, 40)
+    (20, 40, 1)
+    """
+    return ceil(n_votes * max(0.2, 2.0 / max(n_workers, 1)))
+
+
+def plan_figures(plan: ReviewPlan) -> dict[str, Any]:
+    """The plan as plain values for JSON."""
+    return {
+        "n_tasks": len(plan.items),
+        "expected_cost": plan.expected_cost,
+        "saved": plan.saved,
+        "load": {str(name): number for name, number in plan.load.items()},
+        "tasks": [{"task": item.task, **_about(item)} for item in plan.items],
+    }
+
+
+def _item(
+    probabilities: Probabilities,
+    code: int,
+    costs: FloatArray,
+    annotations: Annotations,
+    tasks: Any,
+    row: int,
+    gain: float,
+    ask: _Suggestions,
+) -> ReviewItem:
+    names, p = probabilities.classes, probabilities.p[row]
+    if code == ABSTAINED:
+        code, doubt = (int(k) for k in np.argsort(-p, kind="stable")[:2])
+        decided, start = None, "no answer yet"
+    else:
+        # Of what speaks against the decision: the class that the expected cost is made of.
+        share = p * (costs[:, code] - costs.min(axis=1))
+        doubt = int(share.argmax())
+        decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
+    votes = np.bincount(annotations.label[_votes_of(annotations, row)], minlength=len(p))
+    cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
+    cost = costs[doubt, code]
+    reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
+    return ReviewItem(row, tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
+
+
+def _votes_of(annotations: Annotations, row: int) -> slice:
+    """Where the votes on a task are; tasks without any come after all others."""
+    if row >= annotations.n_tasks:
+        return slice(0, 0)
+    return slice(int(annotations.task_ptr[row]), int(annotations.task_ptr[row + 1]))
+
+
+class _Suggestions:
+    """Who tells two classes apart best, among those who have not voted on a task and are not asked too often."""
+
+    def __init__(self, annotations: Annotations, abilities: FloatArray, wanted: int, max_each: int | None) -> None:
+        self._annotations, self._wanted, self._max_each = annotations, wanted, max_each
+        self._asked = np.zeros(annotations.n_workers, dtype=np.int64)
+        self._accuracy = 0.5 + 0.5 * np.tanh(0.5 * np.asarray(abilities, dtype=np.float64))
+        self._order: dict[tuple[int, int], IntArray] = {}
+
+    def for_task(self, row: int, one: int, other: int) -> tuple[Any, ...]:
+        """Names, best first; none where abilities are not known."""
+        if not self._accuracy.size:
+            return ()
+        pair = (min(one, other), max(one, other))
+        if pair not in self._order:
+            both = self._accuracy[:, pair[0]] + self._accuracy[:, pair[1]]
+            self._order[pair] = np.argsort(-both, kind="stable")
+        crowd = self._annotations
+        voted = set(crowd.worker[_votes_of(crowd, row)].tolist())
+        names: list[Any] = []
+        for worker in self._order[pair].tolist():
+            if len(names) == self._wanted:
+                break
+            if worker not in voted and (self._max_each is None or self._asked[worker] < self._max_each):
+                self._asked[worker] += 1
+                names.append(plain_name(crowd.workers[worker]))
+        return tuple(names)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# the list as a table, and as tasks of annotation platforms
+
+Shown = Mapping[str, NDArray[Any]]
+
+
+def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, NDArray[Any]]:
+    """The list as columns: task, what was shown, decided, doubt, reason, expected_gain, ask.
+
+    Args:
+        shown: what people were shown, one text per task of the crowd, by name of the column.
+    """
+    items = plan.items
+    rows = np.array([item.row for item in items], dtype=np.int64)
+    columns: dict[str, NDArray[Any]] = {"task": _objects([item.task for item in items])}
+    taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
+    for name, texts in (shown or {}).items():
+        columns[f"show:{name}" if name in taken else name] = _objects([shown_text(texts[row]) for row in rows])
+    columns["decided"] = _objects(["" if item.decided is None else item.decided for item in items])
+    columns["doubt"] = _objects([item.doubt for item in items])
+    columns["reason"] = _objects([item.reason for item in items])
+    columns["expected_gain"] = np.array([item.gain for item in items], dtype=np.float64)
+    columns["ask"] = _objects([", ".join(map(str, item.annotators)) for item in items])
+    return columns
+
+
+def label_studio_tasks(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
+    """The list in Label Studio's import format: what is shown in ``data``, the rest in ``meta``."""
+    return [
+        {**label_studio_task(item.task, values_to_show(shown or {}, item.row)), "meta": _about(item)}
+        for item in plan.items
+    ]
+
+
+def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[str, Any]]:
+    """The list as Argilla's records (version 2): what is shown in ``fields``, the rest in ``metadata``."""
+    return [
+        argilla_record(
+            item.task,
+            values_to_show(shown or {}, item.row),
+            {**_about(item), "ask": ", ".join(map(str, item.annotators))},
+        )
+        for item in plan.items
+    ]
+
+
+#: the forms that a list can have
+FORMS = ("table", "label-studio", "argilla")
+
+
+def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown | None = None) -> None:
+    """Write the list, whole or not at all: a table by the ending of its name, or tasks that a platform imports."""
+    if form == "table":
+        write_columns(review_columns(plan, shown), path)
+        return
+    records = (label_studio_tasks if form == "label-studio" else argilla_records)(plan, shown)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _about(item: ReviewItem) -> dict[str, Any]:
+    return {
+        "decided": "" if item.decided is None else str(item.decided),
+        "doubt": str(item.doubt),
+        "reason": item.reason,
+        "expected_gain": round(item.gain, 6),
+        "ask": [str(name) for name in item.annotators],
+    }
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -1,0 +1,503 @@
+"""May these labels be used? Whether the crowd can answer, whether the model fits, and when not to trust the answer.
+
+Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
+something to act on before the labels are used, "stop" a reason not to use them. The verdict is that of the gravest.
+Nothing here needs a truth; where only a truth can tell, that is said, and how to get there with few reviews (an audit).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.rare import RareClass
+from rarevote.crowd.words import Described, capital, counted, listed, percent
+from rarevote.decide.decider import Note
+from rarevote.decide.decision import Decision
+from rarevote.decide.expectations import Expectations, Expected
+from rarevote.decide.guards import silences
+from rarevote.decide.probabilities import Probabilities
+from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
+from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
+from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
+from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
+from rarevote.diagnose.workers import recognition
+from rarevote.errors import InputError, how
+from rarevote.methods.base import Estimator
+from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.registry import methods_that
+
+Weight = Literal["note", "care", "stop"]
+Question = Literal["crowd", "fit", "trust"]
+
+#: the three questions, as a person asks them
+QUESTIONS: Mapping[Question, str] = {
+    "crowd": "Can this crowd answer?",
+    "fit": "Does the model fit the votes?",
+    "trust": "When not to trust the labels",
+}
+#: the verdict by the gravest finding
+VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
+
+# Agreement of chance; so many items on which nobody ever disagrees; votes on an item together that say little (Spearman
+# and Brown's formula).
+_NO_AGREEMENT = 0.05
+_MANY_AGREED = 50
+_LITTLE_RELIABILITY = 0.5
+# So many votes of one annotator, or from people who voted so seldom that nothing is known about them.
+_MUCH_BY_ONE = 0.5
+_FEW_VOTES, _MANY_BY_SELDOM = 5, 0.5
+# A class with fewer votes is a handful of accidents.
+_FEW_OF_CLASS = 10
+_MAX_NAMED = 4
+# Votes that agree so often, or are so reliable together, need no model for their labels.
+_AGREED = 0.95
+_RELIABLE = 0.9
+# Classes that are off matter if so many of the votes are for them.
+_FEW_OF_VOTES = 0.05
+# With fewer labels expected to be right, one in four is wrong.
+_ACCURATE = 0.75
+# Pairs that agree beyond what the model expects matter if they cast so many of the votes.
+_MANY_IN_PAIRS = 0.2
+# With more pairs of votes there is no time for every pair of annotators.
+_MAX_SHARED = 20_000_000
+_NOBODY = ("anonymous", "unknown", "none", "null", "nobody", "n/a", "na", "annotator", "worker", "user", "default", "-")
+
+
+@dataclass(frozen=True)
+class Finding(Described):
+    """Something that speaks for or against using the labels.
+
+    Attributes:
+        question: which of :data:`QUESTIONS` it answers.
+        weight: "note", "care" or "stop".
+        description: a sentence or two.
+        short: a few words for the verdict.
+    """
+
+    question: Question
+    weight: Weight
+    description: str
+    short: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """Whether the labels of a fit may be used.
+
+    Attributes:
+        method: name of the method.
+        rare: name of the class that matters.
+        findings: all that was found, question by question.
+        n_tasks: items.
+        n_unvoted: those without votes.
+        n_workers: annotators.
+        n_annotations: votes.
+        n_single: items with one vote.
+        converged: whether the fit ended by its stopping rule.
+        agreement: how far annotators agree.
+        fit: what the model predicts beside what the votes show; None where the method states no chances of votes.
+        alike: who errs alike.
+        jury: the jury condition of every class.
+        expected: what to expect of the labels of the class that matters.
+        accuracy: expected share of the labels that are right.
+        classes: names of the classes.
+    """
+
+    method: str
+    rare: Any
+    findings: tuple[Finding, ...]
+    n_tasks: int
+    n_unvoted: int
+    n_workers: int
+    n_annotations: int
+    n_single: int
+    converged: bool
+    agreement: AnnotatorAgreement
+    fit: ModelFit | None
+    alike: ErrorsAlike
+    jury: JuryCondition
+    expected: Expectations
+    accuracy: Expected
+    classes: tuple[Any, ...]
+
+    @property
+    def weight(self) -> Weight:
+        """That of the gravest finding."""
+        found = {one.weight for one in self.findings}
+        return "stop" if "stop" in found else "care" if "care" in found else "note"
+
+    @property
+    def cannot_answer(self) -> bool:
+        """Whether the crowd cannot answer, whatever the method."""
+        return self.weight == "stop"
+
+    @property
+    def verdict(self) -> str:
+        """In one line: "can be used, as far as votes can tell", "use with care: ...", "do not use: ..."."""
+        weight = self.weight
+        reasons = list(dict.fromkeys(one.short for one in self.findings if one.weight == weight and one.short))
+        if weight == "note":
+            return f"{VERDICTS[weight]}, as far as votes can tell"
+        return f"{VERDICTS[weight]}: {'; '.join(reasons)}"
+
+    def answers(self, question: Question) -> tuple[Finding, ...]:
+        """The findings on one question, the gravest first."""
+        order = ("stop", "care", "note")
+        found = (one for one in self.findings if one.question == question)
+        return tuple(sorted(found, key=lambda one: order.index(one.weight)))
+
+    def figures(self) -> dict[str, Any]:
+        """All of it as plain values for JSON."""
+        jury = self.jury
+        return {
+            "verdict": VERDICTS[self.weight],
+            "words": self.verdict,
+            "cannot_answer": self.cannot_answer,
+            "method": self.method,
+            "rare_class": str(self.rare),
+            "n_tasks": self.n_tasks,
+            "n_without_votes": self.n_unvoted,
+            "n_workers": self.n_workers,
+            "n_annotations": self.n_annotations,
+            "votes_per_task": self.n_annotations / max(self.n_tasks - self.n_unvoted, 1),
+            "tasks_with_one_vote": self.n_single,
+            "converged": self.converged,
+            "findings": [
+                {"question": one.question, "weight": one.weight, "words": one.description, "short": one.short}
+                for one in self.findings
+            ],
+            "agreement": agreement_figures(self.agreement),
+            "fit": None if self.fit is None else self.fit.figures(),
+            "errors_alike": self.alike.figures(),
+            "jury": {
+                str(name): {"holds": bool(jury.holds[k]), "mean_recall": float(jury.mean_margin[k] + 0.5)}
+                for k, name in enumerate(self.classes)
+            },
+            "expected": {
+                "class": str(self.rare),
+                **{
+                    what: _expected_figures(getattr(self.expected, what))
+                    for what in ("recall", "precision", "prevalence")
+                },
+                "accuracy": _expected_figures(self.accuracy),
+            },
+        }
+
+
+def _expected_figures(found: Expected) -> dict[str, Any]:
+    def number(value: float) -> float | None:
+        return float(value) if np.isfinite(value) else None
+
+    told = bool(np.isfinite(found.value) and found.is_told)
+    return {"value": number(found.value), "interval": [number(found.low), number(found.high)], "is_told": told}
+
+
+def check_fit(
+    estimator: Estimator,
+    probabilities: Probabilities,
+    decision: Decision,
+    notes: Iterable[Note],
+    *,
+    rare: RareClass,
+    models: Iterable[Any] = (),
+    n_replicates: int = N_REPLICATES,
+    progress: Callable[[int], None] | None = None,
+) -> Check:
+    """Check whether the labels of a fit are reliable enough to use; see :meth:`rarevote.Fitted.check`.
+
+    Args:
+        estimator: the fitted method.
+        probabilities: of all items, those with votes first.
+        decision: the labels, and what to expect of them.
+        notes: what deciding found.
+        rare: the class that matters.
+        models: names of the workers that are models.
+        n_replicates: times that the model casts the votes again.
+        progress: called with how many of these are done so far.
+
+    Raises:
+        InputError: there are no votes.
+    """
+    crowd = estimator.annotations_
+    if not crowd.n_annotations:
+        raise InputError("no annotations: there is nothing to check")
+    said: dict[str, list[str]] = {}
+    for note in notes:
+        said.setdefault(note.kind, []).append(note.description)
+    can_answer = "no answer" not in said
+    agreement = agreement_of(crowd, most_shared=_MAX_SHARED)
+    # Where nobody can tell who is right, there is nothing that a model could fit or miss.
+    fit = model_fit(estimator, n_replicates=n_replicates, progress=progress) if can_answer else None
+    voted = probabilities.first(crowd.n_tasks)
+    alike = errors_alike(crowd, gold=voted.gold, models=models)
+    jury = jury_condition(recognition(crowd, voted.p)[0])
+    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    findings = _of_crowd(crowd, agreement, said, len(probabilities))
+    if can_answer:
+        together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
+        findings += _of_fit(estimator, fit, together, rare.name)
+        findings += _of_accuracy(accuracy)
+        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
+    return Check(
+        method=estimator.method_name,
+        rare=rare.name,
+        findings=tuple(findings),
+        n_tasks=len(probabilities),
+        n_unvoted=len(probabilities) - crowd.n_tasks,
+        n_workers=crowd.n_workers,
+        n_annotations=crowd.n_annotations,
+        n_single=_n_single(crowd),
+        converged=estimator.converged_,
+        agreement=agreement,
+        fit=fit,
+        alike=alike,
+        jury=jury,
+        expected=expected,
+        accuracy=accuracy,
+        classes=tuple(crowd.classes.tolist()),
+    )
+
+
+def _n_single(crowd: Annotations) -> int:
+    return int((np.diff(crowd.task_ptr) == 1).sum())
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# can this crowd answer?
+
+
+def reliability(alpha: float, n_votes: float) -> float:
+    """Reliability of so many votes together, from the alpha of one: ``n a / (1 + (n - 1) a)`` (Spearman and Brown).
+
+    >>> round(reliability(0.2, 8), 3), reliability(-0.1, 3)
+    (0.667, 0.0)
+    """
+    a = max(alpha, 0.0)
+    return float(n_votes * a / (1.0 + (n_votes - 1.0) * a))
+
+
+def _of_crowd(
+    crowd: Annotations, agreement: AnnotatorAgreement, said: Mapping[str, list[str]], n_items: int
+) -> list[Finding]:
+    def found(weight: Weight, words: str, short: str = "") -> None:
+        findings.append(Finding("crowd", weight, words, short))
+
+    findings: list[Finding] = []
+    per_item = crowd.n_annotations / crowd.n_tasks
+    for words in said.get("no answer", ()):
+        found("stop", f"{capital(words)}.", words.partition(", so no method")[0])
+    found(
+        "note",
+        f"{counted(crowd.n_annotations, 'vote')} by {counted(crowd.n_workers, 'annotator')} on "
+        f"{counted(crowd.n_tasks, 'item')}: {per_item:.1f} per item; "
+        f"{percent(_n_single(crowd) / crowd.n_tasks)} of the items have a single vote.",
+    )
+    if n_items > crowd.n_tasks:
+        found("note", f"{counted(n_items - crowd.n_tasks, 'item has', 'items have')} no votes and no label.")
+    for words in said.get("single", ()):
+        found("care", f"{capital(words)}.", "most items have one vote")
+    if "no answer" not in said:
+        _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()), found)
+        _of_people(crowd, found)
+    for words in said.get("silence", ()):
+        found("care", f"{words}.", f"{listed(silences(crowd.classes))} counts as a class")
+    votes = crowd.class_votes
+    few = [k for k in np.argsort(votes, kind="stable").tolist() if votes[k] < _FEW_OF_CLASS]
+    if few and crowd.n_annotations >= 10 * _FEW_OF_CLASS:
+        named = listed([f"{crowd.classes[k]} ({votes[k]})" for k in few], _MAX_NAMED)
+        word = "Classes" if len(few) > 1 else "A class"
+        found("note", f"{word} that hardly anybody voted for, with votes: {named}. Nothing can be said about them.")
+    return findings
+
+
+def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int, found: Callable[..., None]) -> None:
+    alpha, (low, high) = agreement.alpha, agreement.intervals["alpha"]
+    if not np.isfinite(alpha):
+        found("note", "All votes are for one class: there is nothing that annotators could disagree about.")
+        return
+    together = reliability(alpha, per_item)
+    if agreement.raw == 1.0 and n_several >= _MANY_AGREED:
+        words = (
+            f"Not one vote differs on {counted(n_several, 'item')} with several: people who judge on their own differ "
+            "somewhere. Were answers filled in beforehand, copied, or left out where they differed?"
+        )
+        found("care", words, "annotators never disagree")
+        return
+    interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
+    said = f"Krippendorff's alpha is {alpha:.2f}{interval}, where 0 is chance and 1 is perfect"
+    if alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT:
+        found(
+            "stop",
+            f"Annotators agree hardly more than by chance: {said}.",
+            "annotators agree hardly more than by chance",
+        )
+    elif together < _LITTLE_RELIABILITY:
+        found(
+            "care",
+            f"{said}. {per_item:.1f} votes on an item together have a reliability of {together:.2f}: more votes per "
+            "item, or clearer instructions, would help.",
+            "annotators agree little",
+        )
+    else:
+        found("note", f"{said}; {per_item:.1f} votes on an item together have a reliability of {together:.2f}.")
+
+
+def _of_people(crowd: Annotations, found: Callable[..., None]) -> None:
+    n_votes = np.bincount(crowd.worker, minlength=crowd.n_workers)
+    names = crowd.workers.tolist()
+    first = int(n_votes.argmax())
+    share = n_votes[first] / crowd.n_annotations
+    if share >= _MUCH_BY_ONE and crowd.n_workers > 2:
+        words = f"{names[first]} cast {percent(share)} of the votes: the labels are mostly the opinion of one."
+        found("care", words, f"{names[first]} cast {percent(share)} of the votes")
+    nameless = [r for r, name in enumerate(names) if str(name).strip().casefold() in _NOBODY]
+    if nameless:
+        named = listed([str(names[r]) for r in nameless])
+        share = n_votes[nameless].sum() / crowd.n_annotations
+        words = f"{named} looks like no name: if several people voted under it, they count as one of mixed skill."
+        found("care" if share > 0.1 else "note", words, "annotators without a name")
+    seldom = n_votes[n_votes < _FEW_VOTES]
+    share = seldom.sum() / crowd.n_annotations
+    if share >= _MANY_BY_SELDOM:
+        words = (
+            f"{percent(share)} of the votes are by {counted(len(seldom), 'annotator')} with fewer than {_FEW_VOTES} "
+            "each: little can be learned about who is good at what, and a vote counts about as any other."
+        )
+        found("care", words, "most votes are by people who voted seldom")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# does the model fit?
+
+
+def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: Any) -> list[Finding]:
+    findings: list[Finding] = []
+    method = estimator.method_name
+    if not estimator.converged_:
+        words = f"The fit did not settle: {estimator.status_}. Raise n_iter ({how('n_iter=', '--set n_iter=')}1000)."
+        findings.append(Finding("fit", "care", words, "the fit did not converge"))
+    if fit is None:
+        words = (
+            f"{method} cannot {Capabilities.verb('replicate')}, so this cannot be checked; methods that can: "
+            f"{', '.join(methods_that('replicate'))}."
+        )
+        return [*findings, Finding("fit", "note", words)]
+    agreed = next((one.observed for one in fit.statistics if one.name == "agreement"), 0.0)
+    sentences = fit_sentences(fit, method)
+    if fit.off:
+        harmless = agreed >= _AGREED or together >= _RELIABLE or _of_few_votes(fit, rare)
+        weight: Weight = "note" if harmless else "care"
+        sentences.append(_meaning(fit))
+        findings.append(Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts"))
+    else:
+        findings.append(Finding("fit", "note", " ".join(sentences)))
+    if fit.pairs:
+        weight = "care" if fit.share_in_pairs >= _MANY_IN_PAIRS else "note"
+        more = "" if len(fit.pairs) == 1 else f" ({counted(len(fit.pairs) - 1, 'more pair')} as well)"
+        words = (
+            f"Annotators {fit.pairs[0].description}{more}. They copy, talk or "
+            "share a view that the model misses, or it follows others who do."
+        )
+        findings.append(Finding("fit", weight, words, "some annotators agree more than independent ones would"))
+    return findings
+
+
+def _of_few_votes(fit: ModelFit, rare: Any) -> bool:
+    """Whether only classes are off that few votes are for, and not the one that matters."""
+    classes = {one.label for one in fit.off}
+    votes = sum(one.observed for one in fit.statistics if one.name == "share" and one.label in classes)
+    return None not in classes and rare not in classes and votes < _FEW_OF_VOTES
+
+
+def _meaning(fit: ModelFit) -> str:
+    """What it means that some figures are off."""
+    above = {one.name: one.observed > one.predicted for one in fit.off}
+    if set(above) == {"share"}:
+        return "The shares of the classes that this method gives are not to be relied on."
+    if any(above.get(name) for name in ("unanimous", "top_share", "agreement", "joined")):
+        return (
+            "Items differ more in how hard they are than the model knows, or annotators do not judge on their own: "
+            "where votes are split, probabilities are surer than they should be."
+        )
+    return "Annotators agree less than the model thinks they do: its probabilities are surer than they should be."
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# when not to trust it
+
+
+def _of_accuracy(accuracy: Expected) -> list[Finding]:
+    if not np.isfinite(accuracy.value):
+        return []
+    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({_range(accuracy)}); no promise."
+    if accuracy.value < _ACCURATE:
+        return [
+            Finding("trust", "care", words, f"only {percent(accuracy.value)} of the labels are expected to be right")
+        ]
+    return [Finding("trust", "note", words)]
+
+
+def _range(found: Expected) -> str:
+    return f"{percent(found.low)} to {percent(found.high)}"
+
+
+def _of_trust(
+    crowd: Annotations,
+    labels: IntArray,
+    said: Mapping[str, list[str]],
+    rare: RareClass,
+    alike: ErrorsAlike,
+    jury: JuryCondition,
+    expected: Expectations,
+) -> list[Finding]:
+    findings = [
+        Finding("trust", "care", f"{capital(one)}.", "a few who err alike outvote the rest") for one in alike.warnings
+    ]
+    for words in said.get("doubt", ()):
+        findings.append(Finding("trust", "care", capital(words), "labels far from the votes"))
+    for words in said.get("rare", ()):
+        findings.append(Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}"))
+    findings += _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
+    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
+    if jury.holds.all() or lacking.size:
+        told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
+        sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
+        asked = "" if jury.holds.all() else "Would a majority vote of ever more people like these find every class? "
+        findings.append(Finding("trust", "note", asked + " ".join(sentences)))
+    return findings
+
+
+def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
+    """The jury condition of some classes."""
+    arrays: dict[str, Any] = {
+        name: values[some] for name, values in vars(jury).items() if isinstance(values, np.ndarray)
+    }
+    return replace(jury, **arrays)
+
+
+def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> list[Finding]:
+    figures = {"recall": expected.recall, "precision": expected.precision}
+    unknown = [what for what, one in figures.items() if np.isfinite(one.value) and not one.is_told]
+    told = ", ".join(
+        f"{what} {one.description}" for what, one in figures.items() if np.isfinite(one.value) and one.is_told
+    )
+    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
+    said = f" Expected: {told}." if told else ""
+    files = "--plan audit.json --review-out round-1.csv"
+    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
+    if unknown:
+        what = " and ".join(unknown)
+        words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
+        return [Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")]
+    prove = f" To prove a recall with few reviews: {audit}"
+    low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
+    if low:
+        return [Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")]
+    return [Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")]

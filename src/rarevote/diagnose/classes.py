@@ -1,0 +1,59 @@
+"""The classes of a crowd: how many items each has, and whether a majority vote can find it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.expectations import Expectations
+from rarevote.decide.rules import ABSTAINED
+from rarevote.diagnose.items import Items
+from rarevote.diagnose.jury import JuryCondition, jury_condition
+from rarevote.diagnose.workers import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """All classes; arrays by class, in sorted order.
+
+    Attributes:
+        names: as given.
+        n_labelled: items that got the class.
+        n_majority: items that a majority vote gives it.
+        n_expected: items that truly have it, as expected.
+        expected_low: lower end of its 90% interval.
+        expected_high: its upper end.
+        n_votes: votes for the class.
+        jury: whether a majority vote of this crowd can recover the class.
+    """
+
+    names: NDArray[np.object_]
+    n_labelled: IntArray
+    n_majority: IntArray
+    n_expected: FloatArray
+    expected_low: FloatArray
+    expected_high: FloatArray
+    n_votes: IntArray
+    jury: JuryCondition
+
+
+def describe_classes(
+    items: Items, workers: Workers, names: NDArray[np.object_], expected: Sequence[Expectations], n_items: int
+) -> Classes:
+    """Describe the classes of a crowd; ``expected`` says what to expect of each, of all ``n_items`` items."""
+    size = len(names)
+    share = np.array([(one.prevalence.value, one.prevalence.low, one.prevalence.high) for one in expected])
+    return Classes(
+        names=names,
+        n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
+        n_majority=np.bincount(items.majority, minlength=size),
+        n_expected=n_items * share[:, 0],
+        expected_low=n_items * share[:, 1],
+        expected_high=n_items * share[:, 2],
+        n_votes=items.votes.sum(axis=0),
+        jury=jury_condition(workers.accuracy),
+    )

@@ -1,0 +1,212 @@
+"""What a fit says about its annotators, items and classes, as frozen records; no file, no chart, no text.
+
+A probability, an expectation or a label is not computed here: they are those of the result that is described
+(:class:`rarevote.Result`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.decision import Decision
+from rarevote.decide.expectations import Expectations, Expected, believed, majority_recall
+from rarevote.decide.probabilities import Probabilities
+from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_of
+from rarevote.diagnose.classes import Classes, describe_classes
+from rarevote.diagnose.items import Items, Overruled, describe_items, describe_overruled
+from rarevote.diagnose.piles import Piles, make_piles
+from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
+from rarevote.diagnose.trade_off import Point, TradeOff, expected_trade_off, trade_off
+from rarevote.diagnose.truth import Calibration, TruthCheck, check_truth
+from rarevote.diagnose.workers import Profile, Workers, describe_workers
+from rarevote.errors import InputError
+from rarevote.methods.base import Estimator
+
+__all__ = [
+    "Calibration",
+    "Classes",
+    "Diagnosis",
+    "Items",
+    "Overruled",
+    "Point",
+    "Profile",
+    "TradeOff",
+    "TruthCheck",
+    "Workers",
+    "diagnose",
+]
+
+# Pairs of votes up to which every pair of annotators is looked at: a page of the rest says "unknown".
+_MAX_SHARED = 20_000_000
+# Each costs a sort of all items and many draws.
+_MAX_TRADE_OFFS = 8
+# Of many classes, one that is expected less often than this is a chance of the sample and no class to speak of.
+_MIN_ITEMS = 10
+# Of more classes than these none stands out by itself.
+_MAX_FEW = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Everything that is known about a fitted crowd.
+
+    Attributes:
+        crowd: the votes.
+        n_items: all items, those without votes too.
+        rare: number of the class that matters.
+        common: number of the most frequent other class.
+        workers: about the annotators.
+        items: about the items.
+        classes: about the classes.
+        overruled: where the result differs from a majority vote.
+        leading: the class that a headline speaks of: the rare one, or None where it is one of many.
+        expected: what to expect of the labels of the rare class and up to seven others.
+        majority_recall: the recall to expect of a majority vote, of the same classes.
+        expected_accuracy: share of all labels that are expected to be right.
+        piles: the items by how sure it is that they are of the rare class.
+        trade_offs: expected, of the same classes, those with the fewest items first.
+        true_trade_offs: the same counted on the truth; empty without it.
+        truth: the result against the truth, or None.
+        shares_from: how the shares of the classes were obtained, in words.
+        history: the objective of the fit after each iteration.
+        n_iter: iterations done.
+        converged: whether the stopping rule was met.
+        status: how the fit ended, in words.
+        agreement: how far annotators agree.
+        alike: who errs alike.
+    """
+
+    crowd: Annotations
+    n_items: int
+    rare: int
+    common: int
+    workers: Workers
+    items: Items
+    classes: Classes
+    overruled: Overruled
+    leading: int | None
+    expected: Mapping[int, Expectations]
+    majority_recall: Mapping[int, Expected]
+    expected_accuracy: Expected
+    piles: Piles
+    trade_offs: tuple[TradeOff, ...]
+    true_trade_offs: tuple[TradeOff, ...]
+    truth: TruthCheck | None
+    shares_from: str
+    history: tuple[float, ...]
+    n_iter: int
+    converged: bool
+    status: str
+    agreement: AnnotatorAgreement
+    alike: ErrorsAlike
+
+
+def diagnose(
+    estimator: Estimator,
+    probabilities: Probabilities,
+    decision: Decision,
+    rare: RareClass,
+    *,
+    truth: Mapping[Any, Any] | None = None,
+    models: Iterable[Any] = (),
+) -> Diagnosis:
+    """Describe annotators, items and classes of a fitted crowd; see :meth:`rarevote.Fitted.diagnose`.
+
+    Args:
+        estimator: the fitted method.
+        probabilities: of all items, those with votes first.
+        decision: the labels that are described, and what to expect of them.
+        rare: the class that matters.
+        truth: true labels to check the result against.
+        models: names of the workers that are models.
+
+    Raises:
+        InputError: there are no votes, or the truth names none of the tasks.
+    """
+    crowd = estimator.annotations_
+    if not crowd.n_annotations:
+        raise InputError("no annotations: there is nothing to describe")
+    votes, decided = crowd.votes(), decision.codes[: crowd.n_tasks]
+    voted = probabilities.first(crowd.n_tasks)
+    mass = voted.p.sum(axis=0)
+    others = [int(k) for k in np.argsort(mass, kind="stable") if k != rare.code]
+    common = others[-1] if others else rare.code
+    # The rarest first, but those of which there are too few to say anything last.
+    telling = sorted(others, key=lambda k: bool(mass[k] < _MIN_ITEMS))
+    drawn = [rare.code, *telling[: _MAX_TRADE_OFFS - 1]]
+    expected = {k: decision.expected[k] for k in drawn}
+    mass_of = {k: believed(voted, k) for k in drawn}
+    if len(drawn) == crowd.n_classes == 2:
+        mass_of[common] = 1.0 - mass_of[rare.code]  # what is not of the one class is of the other
+    workers = describe_workers(crowd, decided, voted.p, rare=rare.code, common=common)
+    items = describe_items(
+        estimator,
+        decided,
+        voted.p,
+        typical_accuracy=workers.typical_accuracy,
+        is_known=voted.gold >= 0,
+    )
+    check = None
+    if truth is not None:
+        check = check_truth(
+            items,
+            crowd.classes,
+            truth,
+            rare=rare.code,
+            posterior=estimator.posterior_,
+            unvoted=crowd.unanswered.tolist(),
+        )
+    of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
+    return Diagnosis(
+        crowd=crowd,
+        n_items=len(probabilities),
+        rare=rare.code,
+        common=common,
+        workers=workers,
+        items=items,
+        classes=describe_classes(items, workers, crowd.classes, decision.expected, len(probabilities)),
+        overruled=describe_overruled(items, mass_of),
+        leading=rare.code if _leads(crowd, decided, rare) else None,
+        expected=expected,
+        majority_recall=of_majority,
+        expected_accuracy=decision.accuracy,
+        piles=make_piles(mass_of[rare.code]),
+        trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
+        true_trade_offs=_true_trade_offs(crowd, items, check, drawn),
+        truth=check,
+        shares_from=probabilities.how,
+        history=tuple(estimator.loss_history_),
+        n_iter=estimator.n_iter_,
+        converged=estimator.converged_,
+        status=estimator.status_,
+        agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
+        alike=errors_alike(crowd, gold=voted.gold, models=models),
+    )
+
+
+def _leads(crowd: Annotations, labels: IntArray, rare: RareClass) -> bool:
+    """Whether a headline may speak of the rare class: one that is named, one of two, or a clear one of few."""
+    if rare.named or crowd.n_classes <= 2:
+        return True
+    n_labelled = int((labels == rare.code).sum())
+    return bool(min(crowd.class_votes[rare.code], n_labelled) >= _MIN_ITEMS and crowd.n_classes <= _MAX_FEW)
+
+
+def _true_trade_offs(
+    crowd: Annotations, items: Items, check: TruthCheck | None, drawn: Sequence[int]
+) -> tuple[TradeOff, ...]:
+    if check is None:
+        return ()
+    place = {name: code for code, name in enumerate(check.classes)}
+    codes = [place[name] for name in crowd.classes[list(drawn)].tolist()]
+    return tuple(
+        trade_off(items, k, (check.truth == code).astype(np.float64), check.items, int((check.unvoted == code).sum()))
+        for k, code in zip(drawn, codes, strict=True)
+    )

@@ -1,1 +1,0 @@
-"""What a fit means: probabilities, decisions, reviews, scores, explanations, people, items and classes."""

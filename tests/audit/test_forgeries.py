@@ -1,0 +1,285 @@
+"""Forged plans: true draws, true answers and forged bets certify nothing, even if plan and certificate fit together.
+
+Each forgery makes its own certificate, as a forger would, so that nothing but the bets themselves is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rarevote.audit import Audit, verify
+from rarevote.audit.plan_file import to_text
+from rarevote.audit.wealth import Stakes, Wealth
+from rarevote.errors import InputError, ParameterError
+from tests.audit.worlds import finished, independent_replay, started
+
+
+def overlooked(n: int = 500, *, seed: int = 1) -> tuple[Audit, list[bool]]:
+    """A crowd that is sure and overlooks every third positive: only almost everything has a recall of 0.9."""
+    generator = np.random.default_rng(seed)
+    sure = n // 4
+    truth = [bool(x) for x in generator.random(n) < np.where(np.arange(n) < sure, 0.8, 0.4 / 3)]
+    scores = np.where(np.arange(n) < sure, 0.9, 0.02) - np.arange(n) * 1e-5
+    return Audit.start(range(n), scores, name="defect", target=0.9, seed=seed, flag_cost=5.0), truth
+
+
+def forged(audit: Audit, truth: list[bool], stakes: Stakes, size: int) -> None:
+    """A round drawn by the seed and answered truly, with stakes that the forger chooses."""
+    audit._replay.add_round(stakes, size)
+    audit.answer({task: truth[task] for task in audit.pending})
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# weights that leave 64 bits
+
+
+@pytest.mark.parametrize("weight", [(2**63) // 3000, 2**53, 2**32 + 1])
+def test_weights_that_wrap_are_refused(weight: int) -> None:
+    """With a sum of weights beyond 2^63 every draw seemed to be certain of the wrong thing."""
+    audit, truth = overlooked()
+    n_strata = len(audit.plan.strata.tasks)
+    audit.answer({task: truth[task] for task in audit.round(40)})
+    plan = json.loads(audit.to_json())
+    honest = plan["rounds"][0]
+    plan["rounds"][0] = {**honest, "w": [weight] * n_strata}
+    with pytest.raises(InputError, match=r"round 1: weights are whole numbers from 1 to 2\^32"):
+        Audit.from_json(to_text(plan))
+    assert "weights are whole numbers" in verify(to_text(plan), {})[0]
+
+
+def test_totals_beyond_64_bits_are_refused() -> None:
+    """Weights that are allowed, of more items than any plan of ours could sum up."""
+    wealth = Wealth([2**31, 5], target=Fraction(9, 10), confidence=Fraction(19, 20))
+    fits = Stakes((2**32 - 1, 1), np.array([0.5, 0.5]), np.array([0.5]))
+    assert wealth.terms(fits).inverse_q[0] == pytest.approx(2**31, rel=1e-9)
+    with pytest.raises(InputError, match=r"leave 2\^63"):
+        wealth.terms(replace(fits, w=(2**32, 1)))
+
+
+def test_the_largest_weights_agree_with_exact_arithmetic() -> None:
+    audit, _ = finished(1500)
+    assert max(w for one in audit.plan.rounds for w in one.stakes.w) == 2**32
+    assert audit.wealth.log_wealth.tolist() == pytest.approx(independent_replay(audit.to_json()), abs=1e-9)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# stakes chosen after the answers
+
+
+def recall(audit: Audit, truth: list[bool]) -> float:
+    """Of the certified set, reviewed positives below it counted as missed."""
+    inside = [task for group in audit.plan.strata.tasks[: audit.certified + 1] for task in group]
+    found: int = sum(truth[task] for task in inside)
+    return found / sum(truth)
+
+
+def bold(audit: Audit, truth: list[bool]) -> None:
+    """Rounds of one, everything staked where it is going to win and almost nothing where it is not."""
+    while recall(audit, truth) >= 0.9:
+        honest = audit._next_round(1)
+        assert honest is not None
+        stakes = replace(honest[0], gamma=np.full_like(honest[0].gamma, 0.999999))
+        audit._replay.add_round(stakes, 1)
+        (task,) = audit.pending
+        b = next(i for i, group in enumerate(audit.plan.strata.tasks) if task in group)
+        terms, sets = audit.wealth.terms(stakes), np.arange(len(stakes.gamma))
+        gain = np.where(sets < b, truth[task], -(truth[task] - stakes.v[b]) / 9)
+        stakes.gamma[terms.base + gain * terms.inverse_q[b] > 0] = 1e-9
+        audit.answer({task: truth[task]})
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_stakes_chosen_after_the_answers_are_refused(seed: int) -> None:
+    audit, truth = overlooked(seed=seed)
+    bold(audit, truth)
+    claim = audit.certificate()
+    # The forgery works: a false certificate that follows from true draws and true answers.
+    assert claim["certified"]
+    assert recall(Audit.from_json(audit.to_json()), truth) < 0.9
+    reasons = verify(audit, claim)
+    assert any(
+        "round 1 of the plan was not planned from the answers before it: the stake gamma" in one for one in reasons
+    )
+
+
+def _gamma(stakes: dict[str, Any]) -> None:
+    stakes["gamma"] = [0.98 if gamma < 0.9 else 0.01 for gamma in stakes["gamma"]]
+
+
+def _gamma_beside_the_grid(stakes: dict[str, Any]) -> None:
+    stakes["gamma"][1] += 1e-7
+
+
+def _rate(stakes: dict[str, Any]) -> None:
+    stakes["v"][0] *= 1 - 1e-4
+
+
+@pytest.mark.parametrize("change", [_gamma, _gamma_beside_the_grid, _rate])
+@pytest.mark.parametrize("number", [0, 2])
+def test_every_other_stake_is_refused_and_the_round_named(
+    change: Callable[[dict[str, Any]], None], number: int
+) -> None:
+    """Stakes do not change what is drawn: only planning again shows that they are not the planner's."""
+    audit, _ = finished(1500)
+    plan = json.loads(audit.to_json())
+    change(plan["rounds"][number])
+    altered = Audit.from_json(to_text(plan))
+    reasons = verify(altered, altered.certificate())
+    assert reasons
+    assert f"round {number + 1} of the plan was not planned from the answers before it" in reasons[0]
+
+
+def test_other_weights_are_refused() -> None:
+    """Weights of another choice that the planner considered, drawn by honestly."""
+    audit, truth = started(1500)
+    proposed = audit._next_round(None)
+    assert proposed is not None
+    w = [max(1, x // 2) if b else x for b, x in enumerate(proposed[0].w)]
+    forged(audit, truth, replace(proposed[0], w=tuple(w)), 30)
+    assert "round 1 of the plan was not planned" in verify(audit, audit.certificate())[0]
+    assert "the planner chooses other weights" in verify(audit, audit.certificate())[0]
+
+
+def test_what_differs_between_machines_is_accepted() -> None:
+    """Logarithms in the last place, a rounding of weights that falls otherwise."""
+    audit, truth = started(1500)
+    for _ in range(4):
+        proposed = audit._next_round(30)
+        assert proposed is not None
+        stakes, size = proposed
+        w = tuple(x - 2 if x > 2**31 else x for x in stakes.w)
+        near = replace(stakes, w=w, v=stakes.v * (1 + 1e-9))
+        forged(audit, truth, near, size)
+    assert verify(audit, audit.certificate()) == ()
+
+
+def test_the_state_before_a_round_counts_and_not_the_one_after() -> None:
+    """Round 2 planned as if round 1 had not been answered."""
+    audit, truth = started(1500)
+    first = audit._next_round(None)
+    assert first is not None
+    forged(audit, truth, first[0], 40)
+    forged(audit, truth, first[0], 40)
+    reasons = verify(audit, audit.certificate())
+    assert reasons
+    assert "round 2 of the plan was not planned" in reasons[0]
+
+
+def test_a_budget_that_is_overdrawn_and_rounds_without_tasks() -> None:
+    audit, truth = started(600, budget=50)
+    while review := audit.round():
+        audit.answer({task: truth[task] for task in review})
+    assert verify(audit, audit.certificate()) == ()
+    plan = json.loads(audit.to_json())
+    low = Audit.from_json(to_text({**plan, "budget": 45}))
+    assert any("more than the budget leaves" in one for one in verify(low, low.certificate()))
+    # An empty round would roll the dice of all later ones again.
+    plan["rounds"].append({**plan["rounds"][0], "tasks": [], "answers": []})
+    with pytest.raises(InputError, match="tasks that cannot be"):
+        Audit.from_json(to_text(plan))
+
+
+def test_the_planner_is_frozen_by_number() -> None:
+    audit, _ = finished(600)
+    plan = json.loads(audit.to_json())
+    assert plan["planner"] == 1
+    for other in (2, 0, None, True, 1.0, "1"):
+        with pytest.raises(InputError, match=r"made by planner .*; this rarevote has planner 1"):
+            Audit.from_json(to_text({**plan, "planner": other}))
+    del plan["planner"]
+    old = Audit.from_json(to_text(plan))
+    assert verify(old, old.certificate()) == ()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# certificates and files
+
+
+def test_estimates_are_compared() -> None:
+    audit, _ = finished(600)
+    claim = audit.certificate()
+    better = {**claim, "estimates": {**claim["estimates"], "recall": {"middle": 0.99, "low": 0.98, "high": 1.0}}}
+    assert "the estimates" in verify(audit, better)[0]
+    near = json.loads(json.dumps(claim))
+    near["estimates"]["precision"]["low"] += 1e-4
+    assert "the estimates" in verify(audit, near)[0]
+    near["estimates"]["precision"]["low"] = claim["estimates"]["precision"]["low"] * (1 + 1e-12)
+    assert verify(audit, near) == ()
+    others: list[Any] = [None, [], {}, {**claim["estimates"], "more": 1}, {**claim["estimates"], "recall": "high"}]
+    for wrong in others:
+        assert "the estimates" in verify(audit, {**claim, "estimates": wrong})[0]
+
+
+def test_what_cannot_be_checked_is_not_in_a_certificate() -> None:
+    audit, _ = finished(600)
+    claim = {**audit.certificate(), "recall_proved": 0.999}
+    assert verify(audit, claim) == ("the certificate says something that cannot be checked: recall_proved",)
+
+
+def test_keys_that_stand_twice_are_refused() -> None:
+    audit, _ = finished(600)
+    plan, claim = audit.to_json(), to_text(audit.certificate())
+    assert verify(plan, claim) == ()
+    twice = plan.replace('"target":"9/10"', '"target":"99/100","target":"9/10"')
+    assert "the key 'target' stands twice" in verify(twice, claim)[0]
+    inside = plan.replace('"gamma":', '"gamma":[0.5],"gamma":', 1)
+    assert "the key 'gamma' stands twice" in verify(inside, claim)[0]
+    forged_claim = claim.replace('"target":"9/10"', '"target":"99/100","target":"9/10"')
+    assert verify(plan, forged_claim)
+
+
+@pytest.mark.parametrize("name", ["gold", "extras", "repeats"])
+def test_tasks_that_stand_twice_are_refused(name: str) -> None:
+    audit, truth = finished(600, gold={0: True})
+    audit.answer({task: truth[task] for task in range(1, 5)})
+    audit.answer_repeats({task: truth[task] for task in list(audit.answers)[:3]})
+    plan = json.loads(audit.to_json())
+    plan["extras"] = plan["extras"] or [{"task": 1, "label": "defect", "who": None, "when": ""}]
+    plan[name].append(plan[name][0])
+    with pytest.raises(InputError, match="stands in it twice"):
+        Audit.from_json(to_text(plan))
+
+
+LONG = ["0.9000000001", "9000000001/10000000000", Fraction(1, 3).limit_denominator(10**12) + Fraction(1, 10**15), 1 / 3]
+
+
+@pytest.mark.parametrize("target", LONG)
+def test_long_targets_are_refused_at_the_start(target: Any) -> None:
+    with pytest.raises(ParameterError, match="more than 9 digits"):
+        started(60, target=target)
+
+
+def test_long_targets_are_refused_in_a_plan() -> None:
+    audit, _ = started(60)
+    long = audit.to_json().replace('"target":"9/10"', '"target":"9000000001/10000000000"')
+    assert "the plan cannot be used: target 9000000001/10000000000 has more than 9 digits" in verify(long, {})[0]
+
+
+def test_nine_digits_are_exact() -> None:
+    """The longest target that is allowed, against exact arithmetic."""
+    audit, truth = started(300, target="899999999/999999999", flag_cost=3.0)
+    while review := audit.round():
+        audit.answer({task: truth[task] for task in review})
+    assert audit.n_positives > 20
+    assert audit.wealth.log_wealth.tolist() == pytest.approx(independent_replay(audit.to_json()), abs=1e-9)
+    assert verify(audit, audit.certificate()) == ()
+
+
+def test_a_confidence_of_many_digits_is_exact() -> None:
+    audit, truth = started(300, confidence=1 - 0.05 / 3)
+    audit.answer({task: truth[task] for task in audit.round(60)})
+    assert audit.plan.confidence.denominator > 10**12
+    draws = audit._estimates()
+    known = audit.wealth.known_positives
+    found = draws._found() + known
+    total = draws.positives.sum(axis=1, keepdims=True) + known
+    share = [Fraction(int((found[:, j] * 10 >= total[:, 0] * 9).sum()), len(found)) for j in range(found.shape[1])]
+    assert audit.supported == next(j for j, one in enumerate(share) if one >= audit.plan.confidence)
+    assert verify(audit, audit.certificate()) == ()

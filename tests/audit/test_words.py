@@ -1,0 +1,95 @@
+"""What an audit says: the figures in its sentences are its own, and nothing is promised that is not proved."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from rarevote.audit import Audit
+from rarevote.audit.words import (
+    advice_words,
+    certified_words,
+    contradiction_words,
+    start_words,
+    status_words,
+)
+from tests.audit.worlds import finished, started, world
+
+
+def test_start_says_the_floor_and_what_to_expect() -> None:
+    audit, _ = started(3000)
+    said = start_words(audit)
+    expected = audit.forecast
+    assert expected is not None
+    assert "3,000 items, about " in said
+    assert f"fewer than about {audit.floor} reviews" in said
+    assert f"expected here: {round(expected.reviews):,} reviews and {expected.flagged:,} flagged items" in said
+    assert f"With 80% confidence: at least about {audit.floor_at(4 / 5)[0]}" in said  # type: ignore[arg-type]
+    assert "factor of two" in said
+
+
+def test_status_keeps_the_two_claims_apart() -> None:
+    audit, _ = finished(1500)
+    said = status_words(audit)
+    assert f"After {audit.n_reviewed} reviews ({audit.n_positives} “defect”)." in said
+    assert (
+        f"CERTIFIED: flag {len(audit.final_list()):,} items, recall of “defect” at least 0.90 (95%, no assump" in said
+    )
+    assert f"SUPPORTED: flag {len(audit.final_list(audit.supported)):,} items (assumption, no proof)." in said
+    assert re.search(r"“defect”: \d+\.\d% \(\d+\.\d to \d+\.\d\)", said)
+    assert "Stopped: nothing more pays" in said
+    running, truth = started(1500)
+    review = running.round()
+    assert f"{len(review)} drawn items still to be answered." in status_words(running)
+    running.answer({task: truth[task] for task in review})
+    assert "more reviews would bring the certified list to about" in status_words(running)
+
+
+def test_hopeless_audits_are_advised_against() -> None:
+    # 8 positives expected among 1,000.
+    scores = np.concatenate([np.full(10, 0.7), np.full(990, 0.001)])
+    audit = Audit.start(range(1000), scores, name="defect", target=0.9, seed=0)
+    said = start_words(audit)
+    assert said.startswith("8 “defect” expected in 1,000 items: a certificate needs ")
+    assert said.endswith("of the rest reviewed. Look at all of them, or take the estimate.")
+    assert "look at all of them" in advice_words(started(49)[0])
+    assert "full review only" in start_words(started(500, target=1)[0])
+    assert advice_words(started(3000)[0]) == ""
+
+
+def test_without_positives_a_bound_and_no_recall() -> None:
+    audit = Audit.start(range(500), np.linspace(0.3, 0.01, 500), name="x", target=0.9, seed=2)
+    audit.answer(dict.fromkeys(audit.round(60), False))
+    said = status_words(audit)
+    assert f"there are at most {audit.most_positives} of them" in said
+    assert "CERTIFIED" not in said
+    assert "recall at least" not in said
+    assert certified_words(audit) == "nothing smaller than all items."
+
+
+def test_gold_is_named_where_it_counts() -> None:
+    scores, truth = world(1500)
+    audit = Audit.start(
+        range(1500), scores, name="x", target=0.9, seed=1, gold={task: truth[task] for task in range(100)}
+    )
+    while review := audit.round():
+        audit.answer({task: truth[task] for task in review})
+    assert "with the gold counted as found" in certified_words(audit)
+    assert re.search(r"Estimated recall .* with the gold, .* without\.", status_words(audit))
+
+
+def test_expert_and_crowd_disagree() -> None:
+    generator = np.random.default_rng(0)
+    scores = np.where(np.arange(800) < 200, 0.97, 0.02) + generator.random(800) * 0.01
+    truth = generator.random(800) < 0.4  # the votes say nothing
+    audit = Audit.start(range(800), scores, name="defect", target=0.9, seed=3)
+    for _ in range(3):
+        audit.answer({task: bool(truth[task]) for task in audit.round(40)})
+    said = contradiction_words(audit)
+    found = re.search(r"\((\d+) of (\d+) that it calls other .*slope (0\.\d\d)\)", said)
+    assert found is not None
+    sure = [task for group in audit.plan.strata.tasks if scores[list(group)].mean() <= 0.1 for task in group]
+    low = [task for task in audit.answers if task in sure]
+    assert (int(found[1]), int(found[2])) == (sum(truth[low]), len(low))
+    assert contradiction_words(finished(1500)[0]) == ""
