@@ -402,10 +402,10 @@ def test_too_little_memory_is_said_beforehand(client: Any, parquet: Path, tmp_pa
     """The driver holds what there is of workers, a dask worker its share of what there is of tasks."""
     limit = min(worker["memory_limit"] for worker in client.scheduler_info()["workers"].values())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MajorityVote, "holds", {"tk": limit})
+        patch.setattr(MajorityVote, "memory_model", {"tk": limit})
         with pytest.raises(NotEnoughMemoryError, match="GB are available to a dask worker: merge rare classes"):
             Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
-        patch.setattr(MajorityVote, "holds", {"w": 10**13})
+        patch.setattr(MajorityVote, "memory_model", {"w": 10**13})
         with pytest.raises(NotEnoughMemoryError, match="GB are available to the driver: merge rare classes"):
             Dask(tmp_path, client=client).fit(MajorityVote(), parquet)
     assert not (tmp_path / "summary.json").exists()

@@ -168,7 +168,7 @@ class Estimator:
     #: whether :attr:`posterior_` weighs evidence; else it holds shares of weighted votes
     has_posterior: ClassVar[bool] = True
     #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
-    holds: ClassVar[Mapping[str, float]] = {"tk": 2}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
 
@@ -505,7 +505,7 @@ def saved_in(checkpoint: str | Path | None, every: int) -> tuple[str | Path, int
 class EMEstimator(Estimator):
     """Base of the methods that the EM loop fits."""
 
-    holds: ClassVar[Mapping[str, float]] = {"tk": 4}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4}
 
     n_iter: int
 

@@ -2,7 +2,7 @@
 
 Parameters come as users write them, and are resolved to one value per class where they are of classes. How much memory
 a fit will take follows from the sizes of the crowd: a method says how many tables of 8-byte numbers it has in memory at
-the same time, by their shape (:attr:`Estimator.holds <rarevote.methods.base.Estimator.holds>`)::
+the same time, by their shape (:attr:`Estimator.memory_model <rarevote.methods.base.Estimator.memory_model>`)::
 
     t tasks    w workers    k classes    v votes, where a fit of few votes is computed in whole arrays
 
@@ -117,7 +117,7 @@ def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
     return int(
         sum(
             tables * _BYTES * prod(size[letter] for letter in shape) * (of_task if shape.startswith("t") else 1)
-            for shape, tables in estimator.holds.items()
+            for shape, tables in estimator.memory_model.items()
         )
     )
 

@@ -74,7 +74,7 @@ class GoldMajorityVote(PredictsNewTasks):
     takes_unseen_workers: ClassVar[bool] = True
     takes_new_labels: ClassVar[bool] = True
     has_posterior: ClassVar[bool] = False
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     _: KW_ONLY
     default_skill: float | None = None
@@ -141,9 +141,9 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "gold-dawid-skene"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 3, "wkk": 3}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 3, "wkk": 3}
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 
     _: KW_ONLY
     smoothing: float = 1.0

@@ -29,7 +29,7 @@ from rarevote.methods.registry import METHODS, methods_that
 
 _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far within it
 
-# What a file keeps of how probabilities are reported, beside what the method remembers; version 0.2 did not.
+# What a file keeps of how probabilities are reported, beside the arrays of the method; version 0.2 did not.
 _OF_CALIBRATION = {"vote_shares": "k:share", "mean_p": "k:share"}
 
 
@@ -72,7 +72,7 @@ class PredictsNewTasks(Estimator):
     #: fitted arrays that new tasks need, with their axes: w for workers, k for classes, c for classes or 1; behind a
     #: colon what they hold, where that is not just any number: p for probabilities, share for those that sum to one,
     #: log for logarithms of probabilities, n for counts
-    remembers: ClassVar[Mapping[str, str]] = {}
+    saved_arrays: ClassVar[Mapping[str, str]] = {}
 
     def save(self, path: str | Path) -> None:
         """Write what the fit learned about the workers to a file; :func:`rarevote.load` reads it.
@@ -94,7 +94,7 @@ class PredictsNewTasks(Estimator):
                 self.get_params(),
                 crowd.classes,
                 crowd.workers,
-                {name: np.asarray(self._result.parameters[name]) for name in self.remembers} | _kept(self.calibration_),
+                {name: np.asarray(self._result.parameters[name]) for name in self.saved_arrays} | _kept(self.calibration_),
                 {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
             ),
         )
@@ -219,8 +219,8 @@ def load(path: str | Path) -> PredictsNewTasks:
     try:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
         known = set(_OF_CALIBRATION) <= set(saved.arrays)
-        arrays = _checked(saved, {**kind.remembers, **(_OF_CALIBRATION if known else {})})
-        fit = Fit(np.empty((0, len(saved.classes))), {name: arrays[name] for name in kind.remembers}, **notes)
+        arrays = _checked(saved, {**kind.saved_arrays, **(_OF_CALIBRATION if known else {})})
+        fit = Fit(np.empty((0, len(saved.classes))), {name: arrays[name] for name in kind.saved_arrays}, **notes)
         hints = get_type_hints(kind)
         for name, value in saved.parameters.items():
             if name in hints and not _is_of(value, hints[name]):
@@ -244,22 +244,22 @@ def _kept(calibration: FitCalibration | None) -> dict[str, FloatArray]:
     return {"vote_shares": calibration.calibrator.vote_shares, "mean_p": calibration.mean}
 
 
-def _checked(saved: SavedModel, remembers: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
+def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
     """The arrays that the method needs, each of the right shape and without anything that is no number."""
     size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
     arrays = {}
-    for name, declared in remembers.items():
+    for name, declared in wanted.items():
         if name not in saved.arrays:
             raise ValueError(f"{name} is missing")
         array = saved.arrays[name]
-        axes, _, holds = declared.partition(":")
+        axes, _, kind = declared.partition(":")
         fits = array.ndim == len(axes) and all(n in size[axis] for n, axis in zip(array.shape, axes, strict=True))
         if not fits or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
             raise ValueError(f"{name} is not what {saved.method} has")
-        low, high = _RANGES[holds]
+        low, high = _RANGES[kind]
         if array.size and not (low <= array.min() and array.max() <= high):
             raise ValueError(f"{name} is out of range")
-        if holds == "share" and np.abs(array.sum(axis=-1) - 1.0).max(initial=0.0) > _SUM_TOLERANCE:
+        if kind == "share" and np.abs(array.sum(axis=-1) - 1.0).max(initial=0.0) > _SUM_TOLERANCE:
             raise ValueError(f"{name} are shares, and do not sum to 1")
         arrays[name] = array
     return arrays

@@ -64,9 +64,9 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "rasch"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 2}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
     n_iter: int = 20
     _: KW_ONLY

@@ -27,7 +27,7 @@ class WeightedVote(PredictsNewTasks):
 
     has_posterior: ClassVar[bool] = False
     takes_new_labels: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w"}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
         return _shares(annotations, self._parameter("skills")[worker])
@@ -65,7 +65,7 @@ class Wawa(WeightedVote):
     """
 
     method_name: ClassVar[str] = "wawa"
-    remembers: ClassVar[Mapping[str, str]] = {"skills": "w:p"}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w:p"}
 
     def _fit(self, request: Request) -> Fit:
         annotations = request.annotations

@@ -96,10 +96,10 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "anchored-rasch"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
     takes_unseen_workers: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
-    remembers: ClassVar[Mapping[str, str]] = {
+    saved_arrays: ClassVar[Mapping[str, str]] = {
         "prior": "k:share",
         "mean_ability": "k",
         "mean_errors": "kk:p",

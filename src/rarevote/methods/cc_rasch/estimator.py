@@ -74,10 +74,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "cc-rasch"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
     takes_unseen_workers: ClassVar[bool] = True
     worker_table: ClassVar[str | None] = "abilities_"
-    remembers: ClassVar[Mapping[str, str]] = {
+    saved_arrays: ClassVar[Mapping[str, str]] = {
         "intercept": "c",
         "mu_alpha": "k",
         "mu_beta": "k",

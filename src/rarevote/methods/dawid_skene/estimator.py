@@ -32,8 +32,8 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
 
     takes_unseen_workers: ClassVar[bool] = True
-    holds: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
-    remembers: ClassVar[Mapping[str, str]] = {
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
+    saved_arrays: ClassVar[Mapping[str, str]] = {
         "log_confusion": "wkk:log",
         "log_average": "kk:log",
         "log_prior": "k:log",

@@ -71,10 +71,10 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "glad"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 2}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 2}
     worker_table: ClassVar[str | None] = "alphas_"
     takes_unseen_workers: ClassVar[bool] = True
-    remembers: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
 
     n_iter: int = 1000
     tol: float = 1e-9

@@ -79,8 +79,8 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     """
 
     method_name: ClassVar[str] = "mace"
-    holds: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
-    remembers: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
+    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
+    saved_arrays: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
     n_restarts: int = 10
     n_iter: int = 50
