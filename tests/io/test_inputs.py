@@ -26,7 +26,7 @@ from rarevote import Annotations, CCRasch, read
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, ParameterError
 from rarevote.io.duck import first_line
 from rarevote.io.read import csv_text
-from rarevote.io.read.detect import look
+from rarevote.io.read.detect import inspect_file
 from rarevote.io.read.votes import read_annotations_file, read_label_files, read_truth_file
 from rarevote.io.write.columns import write_columns
 
@@ -471,9 +471,9 @@ def test_no_line_beyond_the_limit_escapes(tmp_path: Path, monkeypatch: pytest.Mo
         too_long = [number for number, length in enumerate(lengths, 1) if length > 2000]
         if too_long:
             with pytest.raises(InputError, match=f"line {too_long[0]} is longer"):
-                csv_text.check_lines(look(path, "x"))
+                csv_text.check_lines(inspect_file(path, "x"))
         else:
-            csv_text.check_lines(look(path, "x"))
+            csv_text.check_lines(inspect_file(path, "x"))
 
     refused_exactly_if_too_long()
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rarevote.errors import InputError, MissingExtraError
 from rarevote.io.duck import first_line
 from rarevote.io.read.columns import check_column_names
-from rarevote.io.read.detect import Found
+from rarevote.io.read.detect import FileInfo
 
 _numbers = count()
 # Votes that all say the same are packed to a hundredth; a small file may be packed as it likes.
@@ -37,7 +37,7 @@ def need_pyarrow(what: str) -> Any:
         raise MissingExtraError(f"{what}: Arrow files need pyarrow: pip install 'rarevote[arrow]'") from None
 
 
-def open_arrow(found: Found) -> tuple[str, Any, list[str]]:
+def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:
     """A name for DuckDB, the object behind it, and the columns of an IPC file or stream."""
     pyarrow = need_pyarrow(found.title)
     if not found.head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rarevote.errors import InputError, RarevoteError, RarevoteWarning
-from rarevote.io.platforms import PLATFORMS, parts, read_export, table_records
+from rarevote.io.platforms import PLATFORMS, containers, read_export, table_records
 from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 
 
@@ -103,7 +103,7 @@ def test_archives_are_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     before = set(tmp_path.rglob("*"))
     assert {"up", "root"} <= set(read_export(path).worker)
     assert set(tmp_path.rglob("*")) == before
-    monkeypatch.setattr(parts, "MAX_BYTES", 1000)
+    monkeypatch.setattr(containers, "MAX_BYTES", 1000)
     bomb = tmp_path / "bomb.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.jsonl", line + b" " * 100_000 + line)
@@ -131,7 +131,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged or cut off"):
         read_export(packed, question="damage")
     with pytest.raises(InputError, match=r"holds 2 files \(7, ana@example.org, ...\), but this platform exports one"):
-        parts.open_export(zipped(FIXTURES / "doccano", tmp_path / "two.zip")).only()
+        containers.open_export(zipped(FIXTURES / "doccano", tmp_path / "two.zip")).only()
 
 
 ODD: tuple[Any, ...] = (None, 5, -1.5, "x", "", [], {}, [[1]], {"a": 1}, True, float("inf"), "a\nb", [None], 10**30)
@@ -173,4 +173,4 @@ def test_a_member_without_a_name_is_left_out(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo("\0"), b"{}")  # which the module cuts at the zero byte
         archive.writestr("ana.jsonl", b'{"id": 1, "text": "x", "label": ["a"]}\n')
-    assert [part.stem for part in parts.open_export(path).parts] == ["ana"]
+    assert [part.stem for part in containers.open_export(path).parts] == ["ana"]

@@ -17,7 +17,7 @@ import pytest
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS, detect, read_export
-from rarevote.io.platforms.parts import open_export
+from rarevote.io.platforms.containers import open_export
 from rarevote.io.read.crowd import read
 from tests.io.platforms.exports import FIXTURES, MAIN, PLATFORM_OF, zipped
 

@@ -19,7 +19,7 @@ from rarevote.io.platforms.base import Export, NotUtf8Error, Options, ReadAgain
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
-    from rarevote.io.platforms.parts import Beginning, ExportFiles
+    from rarevote.io.platforms.export_files import Beginning, ExportFiles
 
 
 __all__ = ["PLATFORMS", "Export", "Platform", "detect", "export_annotations", "read_export", "recognise"]
@@ -99,7 +99,7 @@ def detect(path: str | Path) -> str | None:
 
     Only the beginning of the file is read. A plain table of tasks, workers and labels is none of the platforms.
     """
-    from rarevote.io.platforms.parts import open_export
+    from rarevote.io.platforms.containers import open_export
 
     try:
         return recognise(open_export(Path(path)))
@@ -163,7 +163,7 @@ def _read_question(reader: Platform, files: ExportFiles, options: Options) -> Ex
 
 
 def _opened(export: str | Path | ExportFiles) -> ExportFiles:
-    from rarevote.io.platforms.parts import open_export
+    from rarevote.io.platforms.containers import open_export
     from rarevote.io.read.detect import refuse_address
 
     if not isinstance(export, (str, Path)):

@@ -23,7 +23,8 @@ from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, shown_names
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
+from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
+from rarevote.io.platforms.json_stream import walk_json
 from rarevote.io.platforms.questions import QuestionSurvey, name_question
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
 

@@ -32,7 +32,8 @@ from rarevote.io.parquet_sizes import check_parquet
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options, as_text, shown_text
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles, walk_json
+from rarevote.io.platforms.export_files import Beginning, ExportFiles
+from rarevote.io.platforms.json_stream import walk_json
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError
 from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, walk_json
+from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
+from rarevote.io.platforms.json_stream import walk_json
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
 

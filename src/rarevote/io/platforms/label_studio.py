@@ -32,7 +32,8 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ALL, Export, Options, as_text, shown_names, shown_text
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles, Part, first_records, walk_json
+from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
+from rarevote.io.platforms.json_stream import first_records, walk_json
 from rarevote.io.platforms.questions import name_question
 from rarevote.io.platforms.table_records import open_table
 

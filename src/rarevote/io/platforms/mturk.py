@@ -19,7 +19,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import ABSENT, Export, Options
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles
+from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, json_in_cell, open_table, task_in
 

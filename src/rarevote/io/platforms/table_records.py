@@ -14,7 +14,7 @@ from typing import IO, Any
 from rarevote.errors import ColumnsError, InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms.base import ABSENT, NotUtf8Error, choices_in_value, shown_names
-from rarevote.io.platforms.parts import Part, table_head
+from rarevote.io.platforms.export_files import Part, table_head
 from rarevote.io.read.csv_text import Dialect, repeated_names
 
 MAX_LINE = 16 << 20  # bytes

@@ -13,7 +13,7 @@ from rarevote.errors import InputError
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, Options
 from rarevote.io.platforms.collector import Collector
-from rarevote.io.platforms.parts import Beginning, ExportFiles
+from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import (
     Finder,

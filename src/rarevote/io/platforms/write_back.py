@@ -21,7 +21,7 @@ from rarevote.crowd.words import listed
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.base import ABSENT, YES, Export, shown_text
-from rarevote.io.platforms.parts import open_export
+from rarevote.io.platforms.containers import open_export
 from rarevote.io.write.atomic import replacing
 
 ENDINGS = (".json", ".jsonl", ".ndjson")

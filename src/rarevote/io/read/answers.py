@@ -13,7 +13,8 @@ from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_cell
 from rarevote.io.platforms import Export, read_export, recognise
-from rarevote.io.platforms.parts import ExportFiles, open_export
+from rarevote.io.platforms.containers import open_export
+from rarevote.io.platforms.export_files import ExportFiles
 from rarevote.io.platforms.write_back import TASK_KEY, own_data
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
 from rarevote.io.read.encode import Choice, from_json_text, loaded

@@ -21,12 +21,12 @@ from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
-from rarevote.io.read.detect import UTF8_MARK, Found, begins_json, is_stream, look
+from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
-    from rarevote.io.platforms.parts import ExportFiles
+    from rarevote.io.platforms.export_files import ExportFiles
 
 _FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
@@ -276,7 +276,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
     else:
         # Looked at once: what was found is handed to whoever reads it.
         is_file = len(paths) == 1 and not is_stream(paths[0]) and Path(paths[0]).is_file()
-        found = look(Path(paths[0])) if is_file else None
+        found = inspect_file(Path(paths[0])) if is_file else None
         export = _export_in(paths, options, found)
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
@@ -348,7 +348,7 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
     return Crowd(annotations, models=_called_models(annotations), source=source)
 
 
-def _from_files(paths: list[str], options: ReadOptions, found: Found | None) -> Crowd:
+def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) -> Crowd:
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
@@ -400,7 +400,7 @@ def _called_models(votes: Annotations) -> frozenset[str]:
     return frozenset(name for name in votes.workers.tolist() if isinstance(name, str) and name.startswith(MODEL))
 
 
-def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> str | ExportFiles | None:
+def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -> str | ExportFiles | None:
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
     plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
@@ -412,7 +412,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     if plain or not path.exists():
         return None
     from rarevote.io.platforms import recognise
-    from rarevote.io.platforms.parts import open_export
+    from rarevote.io.platforms.containers import open_export
 
     try:
         files = open_export(path, found)
@@ -421,7 +421,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: Found | None) -> s
     return files if options.platform is not None or recognise(files) is not None else None
 
 
-def _may_be_export(found: Found) -> bool:
+def _may_be_export(found: FileInfo) -> bool:
     """Whether some platform knows a column of a table; what is no table, or cannot be read as one, may be an export."""
     from rarevote.io.platforms import PLATFORMS
     from rarevote.io.read.csv_text import header_of

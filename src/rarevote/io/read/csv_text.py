@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.errors import InputError
-from rarevote.io.read.detect import Compression, Found, open_bytes, readable
+from rarevote.io.read.detect import Compression, FileInfo, open_bytes, readable
 
 DELIMITERS = ",\t;|"
 MAX_LINE = 2_000_000  # bytes; DuckDB's own limit
@@ -175,7 +175,7 @@ def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | N
 # lines
 
 
-def check_lines(found: Found) -> None:
+def check_lines(found: FileInfo) -> None:
     """Refuse a file with a line beyond the limit, without reading most of a file that has none.
 
     Probes lie so near to each other that one of them is wholly within any line beyond the limit; only where a probe
@@ -229,7 +229,7 @@ def _probe(handle: IO[bytes], at: int) -> bytes:
     return handle.read(_PROBE)
 
 
-def _count_lines(found: Found, size: int) -> int:
+def _count_lines(found: FileInfo, size: int) -> int:
     counted = 0
     with found.open() as handle:
         while size > 0 and (chunk := handle.read(min(size, 1 << 20))):
@@ -238,7 +238,7 @@ def _count_lines(found: Found, size: int) -> int:
     return counted
 
 
-def lines_of_rows(found: Found, table: Delimited, rows: Iterable[int]) -> list[int]:
+def lines_of_rows(found: FileInfo, table: Delimited, rows: Iterable[int]) -> list[int]:
     """The line on which each of these rows (from 0, header not counted) begins; empty where it cannot be told."""
     wanted = set(rows)
     lines: list[int] = []

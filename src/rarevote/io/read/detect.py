@@ -1,7 +1,7 @@
 """What a file is, found once: its first bytes unpacked, how it is packed, its format; and how its bytes are opened.
 
-Whoever is given a file looks at it once (:func:`look`) and hands the :class:`Found` on: the platforms that may know
-their export by it, the reader of tables, the checks.
+A file is inspected once (:func:`inspect_file`) and its :class:`FileInfo` is handed on: to the platforms, which may know
+their export by it, to the reader of tables, to the checks.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def refuse_address(path: str | Path, instead: str) -> None:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileInfo:
     """A file, as its first bytes show it.
 
     Attributes:
@@ -125,7 +125,7 @@ class Found:
             return tail
 
 
-def look(path: Path, title: str | None = None) -> Found:
+def inspect_file(path: Path, title: str | None = None) -> FileInfo:
     """Open a file, read its beginning, and say what it is.
 
     Raises:
@@ -144,7 +144,7 @@ def look(path: Path, title: str | None = None) -> Found:
         handle.seek(0)
         head, complete = read_head(_unpacked(handle, compression))
     _refuse_other_kinds(path, title, head)
-    return Found(path, title, compression, _kind(path, head), head, complete)
+    return FileInfo(path, title, compression, _kind(path, head), head, complete)
 
 
 def _refuse_other_kinds(path: Path, title: str, head: bytes) -> None:

@@ -28,11 +28,11 @@ from rarevote.io.read.detect import (
     FORMATS,
     UTF8_MARK,
     Compression,
-    Found,
+    FileInfo,
     format_of_name,
+    inspect_file,
     is_stream,
     keep_stream,
-    look,
     open_bytes,
 )
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
@@ -233,7 +233,7 @@ def open_sources(
     has_header: bool = True,
     sheet: str | None = None,
     wanted: Sequence[str] | None = (),
-    found: Found | None = None,
+    found: FileInfo | None = None,
 ) -> Iterator[list[FileTable]]:
     """The sources behind the inputs, in order; temporary files live as long as the block.
 
@@ -302,7 +302,7 @@ class _Opener:
     has_header: bool
     sheet: str | None
     wanted: Sequence[str] | None
-    found: Found | None
+    found: FileInfo | None
 
     @cached_property
     def database(self) -> Any:
@@ -353,7 +353,7 @@ class _Opener:
     # -- one file ----------------------------------------------------------------------------------------------------
 
     def _file(self, path: Path, title: str) -> FileTable:
-        found = self.found if self.found is not None and self.found.path == path else look(path, title)
+        found = self.found if self.found is not None and self.found.path == path else inspect_file(path, title)
         kind = self.file_format or found.kind
         if found.compression != "none" and kind in ("parquet", "arrow", "xlsx"):
             raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
@@ -367,7 +367,7 @@ class _Opener:
             return self._arrow(found)
         return self._spreadsheet(path, title)
 
-    def _delimited(self, found: Found, delimiter: str | None) -> FileTable:
+    def _delimited(self, found: FileInfo, delimiter: str | None) -> FileTable:
         table = read_header(
             found.head, complete=found.complete, title=found.title, delimiter=delimiter, has_header=self.has_header
         )
@@ -379,13 +379,13 @@ class _Opener:
 
         return csv_source(File(str(found.path), found.title, place), table, found.compression)
 
-    def _json(self, found: Found) -> FileTable:
+    def _json(self, found: FileInfo) -> FileTable:
         if found.head.startswith(UTF8_MARK):
             plain = self._temporary()
             with found.open() as given, plain.open("wb") as copy:
                 given.read(len(UTF8_MARK))
                 shutil.copyfileobj(given, copy, 1 << 20)
-            found = look(plain, found.title)
+            found = inspect_file(plain, found.title)
         layout = _json_layout(found.head, found.title)
         # DuckDB takes the end of the file for the end of a list, and that of a packed file for its end.
         if layout == "array" and found.last_bytes(_TAIL).rstrip()[-1:] != b"]":
@@ -459,7 +459,7 @@ class _Opener:
             raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
 
-    def _arrow(self, found: Found) -> FileTable:
+    def _arrow(self, found: FileInfo) -> FileTable:
         import duckdb
 
         from rarevote.io.arrow_files import open_arrow

@@ -20,7 +20,7 @@ from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, warn_user
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
-from rarevote.io.read.detect import Found
+from rarevote.io.read.detect import FileInfo
 from rarevote.io.read.encode import (
     Choice,
     encode_rows,
@@ -73,7 +73,7 @@ def read_label_files(
     show: Sequence[str] = (),
     gold_column: str | None = None,
     model_columns: Sequence[str] = (),
-    found: Found | None = None,
+    found: FileInfo | None = None,
     **policies: Any,
 ) -> LabelFiles:
     """Encode the votes of files, and carry columns along.

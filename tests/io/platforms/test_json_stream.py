@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rarevote.errors import InputError
-from rarevote.io.platforms import parts as module
-from rarevote.io.platforms.parts import open_export, walk_json
+from rarevote.io.platforms import json_stream as module
+from rarevote.io.platforms.containers import open_export
+from rarevote.io.platforms.json_stream import walk_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),

@@ -1,0 +1,169 @@
+"""The containers in which an export comes: one file, a compressed file, a zip with a file per annotator, or a folder.
+
+Nothing is ever unpacked to disk, so names inside an archive lead nowhere. The sizes in a zip's directory are looked at
+before anything is unpacked, and reading stops where the bytes that really come out exceed a limit, whatever is claimed.
+UTF-16, which Windows' shell makes of everything that is redirected into a file, comes out as UTF-8.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from rarevote.errors import InputError
+from rarevote.io.platforms.export_files import ExportFiles, Part, undamaged
+from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes
+from rarevote.io.zip_sizes import check_members
+
+MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
+_JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+_TABLE_ENDINGS = (".csv", ".tsv")
+_ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
+_CHUNK = 1 << 16  # bytes
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class _Limited(io.RawIOBase):
+    """Bytes of an unpacked stream, up to :data:`MAX_BYTES`."""
+
+    def __init__(self, stream: IO[bytes], *behind: zipfile.ZipFile) -> None:
+        super().__init__()
+        self._stream = stream
+        self._behind = behind  # closed with the stream
+        self._left = MAX_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError(f"unpacks to more than {MAX_BYTES >> 30} GB")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        for archive in self._behind:
+            archive.close()
+        super().close()
+
+
+class _Recoded(io.RawIOBase):
+    """The bytes of a text as UTF-8."""
+
+    def __init__(self, stream: io.BufferedReader, encoding: str) -> None:
+        super().__init__()
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            data = self._stream.read(_CHUNK)
+            self._ready = self._decoder.decode(data, final=not data).encode()
+            if not data:
+                break
+        given, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(given)] = given
+        return len(given)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _as_utf8(stream: io.BufferedReader) -> IO[bytes]:
+    encoding = _UTF_16.get(stream.peek(2)[:2])
+    return stream if encoding is None else io.BufferedReader(_Recoded(stream, encoding), 1 << 20)
+
+
+def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
+    return _as_utf8(io.BufferedReader(_Limited(stream, *behind), 1 << 20))
+
+
+def open_export(path: Path, found: FileInfo | None = None) -> ExportFiles:
+    """The files of an export.
+
+    Args:
+        path: the file or folder.
+        found: the file, if somebody has looked at it already.
+
+    Raises:
+        InputError: nothing is there, it cannot be opened, or it holds no file that an export could be.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if path.is_dir():
+        return _in_folder(path)
+    found = found or inspect_file(path)
+    if found.kind == "parquet":
+        return ExportFiles(path, (), (path,))
+    if found.head.startswith(ZIP):
+        return ExportFiles(path, _zip_parts(path))
+    encoding = _UTF_16.get(found.head[:2])
+    head = found.head.decode(encoding, "replace").encode() if encoding else found.head
+    stem = path.stem if found.compression == "none" else Path(path.stem).stem
+    return ExportFiles(path, (_file_part(path, stem, found.compression, (head, found.complete)),))
+
+
+def _file_part(
+    path: Path, stem: str, compression: Compression = "none", looked: tuple[bytes, bool] | None = None
+) -> Part:
+    def opened() -> IO[bytes]:
+        with undamaged(str(path)):
+            stream = open_bytes(path, compression)
+            return _as_utf8(stream) if compression == "none" else _buffered(stream)  # type: ignore[arg-type]
+
+    return Part(str(path), stem, opened, looked)
+
+
+def _in_folder(path: Path) -> ExportFiles:
+    records = path / "records.json"  # Argilla's to_disk folder
+    if records.is_file():
+        return ExportFiles(path, (_file_part(records, records.stem),))
+    # In a clone of the hub's repository they are in a folder of their own.
+    if hub := sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet")):
+        return ExportFiles(path, (), tuple(hub))
+    for endings in (_JSON_ENDINGS, _TABLE_ENDINGS):
+        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in endings and file.is_file()]
+        if files:
+            return ExportFiles(path, tuple(_file_part(file, file.stem) for file in files))
+    raise InputError(f"{path}: a folder without any {_ENDINGS} file")
+
+
+def _zip_parts(path: Path) -> tuple[Part, ...]:
+    with undamaged(str(path)), zipfile.ZipFile(path) as archive:
+        everything = archive.infolist()
+    members = [entry for entry in everything if _is_export_file(entry, _JSON_ENDINGS)]
+    members = members or [entry for entry in everything if _is_export_file(entry, _TABLE_ENDINGS)]
+    locked = [entry.filename for entry in members if entry.flag_bits & 1]
+    if locked:
+        raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
+    if not members:
+        raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
+    check_members(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
+
+    def part(entry: zipfile.ZipInfo) -> Part:
+        def opened() -> IO[bytes]:
+            with undamaged(f"{path}: {entry.filename}"):
+                archive = zipfile.ZipFile(path)
+                return _buffered(archive.open(entry), archive)
+
+        return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
+
+    return tuple(part(entry) for entry in sorted(members, key=lambda entry: entry.filename))
+
+
+def _is_export_file(entry: zipfile.ZipInfo, endings: tuple[str, ...]) -> bool:
+    name = PurePosixPath(entry.filename.replace("\\", "/"))
+    hidden = any(piece.startswith(".") and piece.strip(".") for piece in name.parts) or "__MACOSX" in name.parts
+    # A member without a name is not asked whether it is a folder: Python looks at the last letter.
+    return bool(entry.filename) and not entry.is_dir() and not hidden and name.suffix.lower() in endings
