@@ -37,9 +37,9 @@ def write(name: str, rows: Iterable[Mapping[str, Any]], *, by: str | None = None
     """
     # A path says something about one machine only.
     words = ["..." if os.sep in word else word for word in sys.argv[1:]]
-    script = Path(sys.argv[0])
-    name_of_script = script.parent.name if script.stem == "__main__" else script.stem
-    command = " ".join([f"python -m benchmarks.{name_of_script}", *words])
+    script = Path(sys.argv[0]).resolve().relative_to(REPOSITORY).with_suffix("")
+    module = ".".join(part for part in script.parts if part != "__main__")
+    command = " ".join([f"python -m {module}", *words])
     stamp = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command}
     full = [{**row, **stamp} for row in rows]
     EVIDENCE.mkdir(parents=True, exist_ok=True)

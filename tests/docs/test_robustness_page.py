@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from benchmarks import robustness_page
 from benchmarks.evidence import EVIDENCE
-from benchmarks.fault_cache import FAULTS as CACHE_FAULTS
-from benchmarks.fuzz.doors import House
+from proofs import robustness_page
+from proofs.fault_cache import FAULTS as CACHE_FAULTS
+from proofs.fuzz.doors import House
 
 STAMP = {"date": "2026-01-02", "commit": "abc", "command": "python -m benchmarks.some"}
 ROWS: dict[str, list[dict[str, object]]] = {
@@ -53,7 +53,7 @@ def test_the_page_is_up_to_date() -> None:
         assert not robustness_page.PAGE.exists(), f"a page without its evidence: {missing}"
         pytest.skip(f"no evidence yet: {missing}")
     page = robustness_page.page()
-    assert robustness_page.PAGE.read_text(encoding="utf-8") == page, "run python -m benchmarks.robustness_page"
+    assert robustness_page.PAGE.read_text(encoding="utf-8") == page, "run python -m proofs.robustness_page"
 
 
 def test_sums_are_those_of_the_rows(tmp_path: Path) -> None:

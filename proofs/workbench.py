@@ -1,6 +1,6 @@
 """The workbench under kills, with a million items, and over a long sitting.
 
-    python -m benchmarks.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
+    python -m proofs.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
 
 Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 stays as it was measured before:
 
@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import evidence
 from tests.workbench.processes import Process, answers_until_killed
 
-from benchmarks import evidence
 from rarevote.meaning.audit import Audit, verify
 from rarevote.meaning.audit.journal import read_journal
 

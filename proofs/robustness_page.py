@@ -1,9 +1,9 @@
 """Writes docs/robustness.md: what was tried against every door, every method and every verb, and what came of it.
 
-    python -m benchmarks.robustness_page
+    python -m proofs.robustness_page
 
-From docs/evidence: fuzz.csv (``benchmarks.fuzz``), contracts.csv (``benchmarks.contracts``), faults.csv
-(``benchmarks.faults``), kills.csv (``benchmarks.kills``) and workbench.csv (``benchmarks.workbench``). Without one of
+From docs/evidence: fuzz.csv (``proofs.fuzz``), contracts.csv (``proofs.contracts``), faults.csv
+(``proofs.faults``), kills.csv (``proofs.kills``) and workbench.csv (``proofs.workbench``). Without one of
 them there is no page: a table with a part left out would look like one in which nothing was found.
 """
 
@@ -57,7 +57,7 @@ def rows_of(name: str, folder: Path) -> list[dict[str, str]]:
         EvidenceError: there is no such file, it is empty, or a column is missing or no number where one is needed.
     """
     path = folder / f"{name}.csv"
-    again = f"run python -m benchmarks.{name}"
+    again = f"run python -m proofs.{name}"
     if not path.is_file():
         raise EvidenceError(f"{path.name}: there is no such evidence; {again}")
     with path.open(newline="", encoding="utf-8") as handle:
@@ -93,7 +93,7 @@ def workbench_kills(rows: Iterable[Row]) -> tuple[int, str]:
         found = re.search(r"SIGKILL during (\d+) answers", row["figure"])
         if row["part"] == "kills" and found:
             return int(found[1]), row["value"]
-    raise EvidenceError("workbench.csv: does not say how often it was killed; run python -m benchmarks.workbench")
+    raise EvidenceError("workbench.csv: does not say how often it was killed; run python -m proofs.workbench")
 
 
 def page(folder: Path = evidence.EVIDENCE) -> str:

@@ -1,6 +1,6 @@
 """Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
 
-    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
+    python -m proofs.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
 
 Each try begins with a folder in which an earlier run left its output. After it
 
@@ -13,7 +13,7 @@ Each try begins with a folder in which an earlier run left its output. After it
 
 Kills are SIGKILL, half at a random moment of the run, half right before a random operation on files. The disk is full
 after a random number of bytes: by a limit on files, and on a file system of that size where one may be mounted. Killed
-workers and drivers of dask clusters are in ``benchmarks.kills``, the workbench in ``benchmarks.workbench``.
+workers and drivers of dask clusters are in ``proofs.kills``, the workbench in ``proofs.workbench``.
 
 Writes docs/evidence/faults.csv, a row a verb and fault; what is not tried now stays as it was measured before.
 """
@@ -37,10 +37,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import evidence
-from benchmarks.fault_cache import FAULTS as CACHE_FAULTS
-from benchmarks.fault_cache import CacheTries
-from benchmarks.fault_process import Ended, Fault, Running, run
-from benchmarks.fault_verbs import VERBS, HalfError, Verb, leftovers
+
+from proofs.fault_cache import FAULTS as CACHE_FAULTS
+from proofs.fault_cache import CacheTries
+from proofs.fault_process import Ended, Fault, Running, run
+from proofs.fault_verbs import VERBS, HalfError, Verb, leftovers
 
 DAY = 24 * 3600.0
 
