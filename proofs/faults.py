@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import os
 import random
 import shutil
@@ -303,27 +302,6 @@ def _row(verb: str, fault: str, count: Count) -> dict[str, Any]:
     return {"verb": verb, "fault": fault, **{column: row[column] for column in columns}}
 
 
-def write(rows: list[dict[str, Any]]) -> Path:
-    """Write the evidence; what was not tried now stays, with its own date and commit."""
-    path = evidence.EVIDENCE / "faults.csv"
-    before: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as handle:
-            before = list(csv.DictReader(handle))
-    evidence.write("faults", rows)
-    with path.open(newline="", encoding="utf-8") as handle:
-        now = list(csv.DictReader(handle))
-    tried = {(row["verb"], row["fault"]) for row in now}
-    verbs, faults = [*(verb.name for verb in VERBS), CACHE], [*FAULTS, *CACHE_FAULTS]
-    kept = [row for row in before if (row["verb"], row["fault"]) not in tried and row["verb"] in verbs]
-    merged = sorted([*now, *kept], key=lambda row: (verbs.index(row["verb"]), faults.index(row["fault"])))
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        table = csv.DictWriter(handle, fieldnames=list(now[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(merged)
-    return path
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=10)
@@ -350,7 +328,7 @@ def main() -> None:
             rows.append(row)
             print(row, flush=True)
     if not arguments.dry:
-        print(write(rows).relative_to(evidence.REPOSITORY))
+        print(evidence.write("faults", rows, by=("verb", "fault")).relative_to(evidence.REPOSITORY))
     failed = [
         row for row in rows if any(row[column] for column in ("lost", "half-visible", "wrong", "foreign", "left"))
     ]
