@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test test-lowest test-newest prove warm lint types check wheel-check docs clean
+.PHONY: demo test test-lowest test-newest prove warm lint types check wheel-check docs docs-blocks clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -51,6 +51,10 @@ check: test prove lint types wheel-check
 docs: $(VENV)/.development
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in site/index.html"
+
+# What code writes in the pages: tables of figures, lists of methods, examples of errors (tests/docs/test_blocks.py).
+docs-blocks: $(VENV)/.development
+	$(BIN)/python -m cogapp -r $$(grep -rl '\[\[\[cog ' docs --include='*.md')
 
 # The wheel alone, in an empty environment outside the checkout, must run the demo.
 wheel-check: $(VENV)/.development

@@ -1,23 +1,9 @@
-"""What docs/evidence has measured about audits, on the page of what an audit means.
-
-python -m benchmarks.audit_pages
-"""
+"""Tables of docs/audit-meaning.md: what docs/evidence has measured about audits."""
 
 from __future__ import annotations
 
-import csv
-
 from benchmarks import pages
-from benchmarks.evidence import EVIDENCE, REPOSITORY
-
-PAGE = REPOSITORY / "docs" / "audit-meaning.md"
-Row = dict[str, str]
-
-
-def evidence_of(name: str) -> list[Row]:
-    """The rows of an evidence file."""
-    with (EVIDENCE / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
+from benchmarks.evidence import read
 
 
 def _number(value: str) -> str:
@@ -41,7 +27,7 @@ def audits_table() -> str:
             _number(row["uniform_flags"]),
             _share(row["uniform_certified"]),
         ]
-        for row in evidence_of("audit")
+        for row in read("audit")
     ]
     head = ["crowd", "ranked by", "reviews (90% quantile)", "flags left", "certified", "true"]
     return pages.table([*head, "flags left, uniform sample", "certified, uniform sample"], rows)
@@ -56,7 +42,7 @@ def supported_table() -> str:
             f"{float(row['supported_excess']):.2f}",
             *(_share(row[f"cover_{name}"]) for name in ("prevalence", "precision", "recall")),
         ]
-        for row in evidence_of("audit")
+        for row in read("audit")
         if row["score"] == "sampled"
     ]
     head = ["crowd", "recall reached", "flags / best threshold", "prevalence covered", "precision covered"]
@@ -67,27 +53,12 @@ def min_recall_table() -> str:
     """What a recall target with random gold of the same size promises and keeps."""
     rows = [
         [row["crowd"], row["gold"], _share(row["promised"]), _share(row["kept"]), _number(row["flags_left"])]
-        for row in evidence_of("audit_min_recall")
+        for row in read("audit_min_recall")
     ]
     return pages.table(["crowd", "random gold", "promised", "of these kept", "flags left"], rows)
 
 
 def boundary_table() -> str:
     """False certificates where one set is just bad."""
-    rows = [[row["misses"], row["model"], row["audits"], _share(row["false"])] for row in evidence_of("audit_boundary")]
+    rows = [[row["misses"], row["model"], row["audits"], _share(row["false"])] for row in read("audit_boundary")]
     return pages.table(["misses", "scores", "audits", "false"], rows)
-
-
-def filled() -> str:
-    """The page with every figure as the evidence has it."""
-    blocks = {
-        "audits": audits_table(),
-        "min-recall": min_recall_table(),
-        "supported": supported_table(),
-        "boundary": boundary_table(),
-    }
-    return pages.filled(PAGE.read_text(encoding="utf-8"), blocks, PAGE.name)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(), encoding="utf-8")

@@ -1,24 +1,9 @@
-"""Writes the tables of docs/benchmarks.md and docs/install-size.md from docs/evidence.
-
-``python -m benchmarks.benchmarks_page``
-"""
+"""Tables of docs/benchmarks.md and docs/install-size.md, from docs/evidence."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
-
-from benchmarks.evidence import EVIDENCE, REPOSITORY
-from benchmarks.pages import filled as filled_page
+from benchmarks.evidence import EVIDENCE, read
 from benchmarks.pages import table
-
-DOCS = REPOSITORY / "docs"
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    """The rows of an evidence file."""
-    with (EVIDENCE / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
 
 
 def rivals_table() -> str:
@@ -34,7 +19,7 @@ def rivals_table() -> str:
                 row["seconds"],
                 row["ratio"],
             ]
-            for row in rows_of("rivals")
+            for row in read("rivals")
         ],
     )
 
@@ -52,7 +37,7 @@ def large_table() -> str:
                 row["ratio"],
                 row["memory_ratio"],
             ]
-            for row in rows_of("netease")
+            for row in read("netease")
             if row["wanted"]
         ],
     )
@@ -60,15 +45,15 @@ def large_table() -> str:
 
 def passes_table() -> str:
     """What a pass, a start and a whole command cost, each beside what it is measured by."""
-    found = [(row["measure"], row["value"], row["wanted"]) for row in rows_of("foundation") if row["wanted"]]
+    found = [(row["measure"], row["value"], row["wanted"]) for row in read("foundation") if row["wanted"]]
     found += [
         (row["measure"], row["value"], f"at most {row['at_most']}")
-        for row in rows_of("files")
+        for row in read("files")
         if row["at_most"] and "DuckDB alone" in row["measure"]
     ]
     found += [
         (f"{int(row['annotations']):,} votes from Parquet, now / before", row["ratio"], row["wanted"])
-        for row in rows_of("before")
+        for row in read("before")
         if row["wanted"]
     ]
     return table(["measure", "value", "wanted"], [list(row) for row in found])
@@ -83,7 +68,7 @@ def quality_table() -> str:
         "log_loss": "log loss",
         "calibration_error": "calibration error",
     }
-    means = [row for row in rows_of("anchored_datasets") if row["dataset"].startswith("mean")]
+    means = [row for row in read("anchored_datasets") if row["dataset"].startswith("mean")]
     return table(["", *columns.values()], [[f"`{row['method']}`", *(row[name] for name in columns)] for row in means])
 
 
@@ -95,51 +80,28 @@ def probabilities_table() -> str:
         "posterior_log_loss": "log loss of the posterior",
         "posterior_calibration_error": "calibration error of the posterior",
     }
-    means = [row for row in rows_of("probabilities") if row["dataset"].startswith("mean")]
+    means = [row for row in read("probabilities") if row["dataset"].startswith("mean")]
     return table(["", *columns.values()], [[f"`{row['method']}`", *(row[name] for name in columns)] for row in means])
 
 
 def size_table() -> str:
     """What a plain installation takes, largest parts first."""
-    return table(["part", "MB"], [[row["part"], row["mb"]] for row in rows_of("install_size")])
+    return table(["part", "MB"], [[row["part"], row["mb"]] for row in read("install_size")])
+
+
+def workbench_table() -> str:
+    """The workbench under kills, with many items and over a long review."""
+    return table(["measured", ""], [[row["figure"], row["value"]] for row in read("workbench")])
 
 
 def evidence_table() -> str:
     """Every file of figures: when, at which commit and by which command it was made."""
     rows = []
     for path in sorted(EVIDENCE.glob("*.csv")):
-        found = rows_of(path.stem)
+        found = read(path.stem)
         last = max(found, key=lambda row: row["date"])
         command = " ".join(word for word in last["command"].split()[:3])
         rows.append(
             [f"[{path.stem}](evidence/{path.name})", str(len(found)), last["date"], last["commit"], f"`{command}`"]
         )
     return table(["figures", "rows", "measured", "commit", "by"], rows)
-
-
-BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "benchmarks.md": {
-        "rivals": rivals_table,
-        "large": large_table,
-        "passes": passes_table,
-        "quality": quality_table,
-        "probabilities": probabilities_table,
-        "evidence": evidence_table,
-    },
-    "install-size.md": {"size": size_table},
-}
-
-
-def filled(page: str) -> str:
-    """A page with every table as the evidence has it."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return filled_page(text, {name: made() for name, made in BLOCKS[page].items()}, page)
-
-
-def main() -> None:
-    for page in BLOCKS:
-        (DOCS / page).write_text(filled(page), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

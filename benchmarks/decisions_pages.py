@@ -1,30 +1,18 @@
-"""What docs/evidence has measured (decisions, expectations, promises), in the how-tos on costs, recall and reviews.
-
-python -m benchmarks.decisions_pages
-"""
+"""Tables of the how-tos on costs, recall and reviews: what docs/evidence has measured of decisions and promises."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
 from statistics import median
 
 from benchmarks import pages
 from benchmarks.decisions import BUDGETS, ORDERS, kinds, left
-from benchmarks.evidence import EVIDENCE, REPOSITORY
-
-HOWTO = REPOSITORY / "docs" / "howto"
-
-
-def _evidence(name: str) -> list[dict[str, str]]:
-    with (EVIDENCE / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
+from benchmarks.evidence import read
 
 
 def interval_table() -> str:
     """On how many datasets the intervals of what to expect held the truth, before and after."""
     rows = []
-    for row in _evidence("expectations"):
+    for row in read("expectations"):
         if row["dataset"].startswith("sum of"):
             of = row["dataset"].removeprefix("sum of ")
             counts = [f"{row[name]} of {of}" for name in ("before_covers", "after_covers", "told")]
@@ -35,7 +23,7 @@ def interval_table() -> str:
 
 def promise_text() -> str:
     """How often random gold promised, and kept it."""
-    rows = _evidence("promises")
+    rows = read("promises")
     made = [row for row in rows if int(row["promised"])]
     often = [row for row in made if int(row["promised"]) >= 100]
     kept = {row["dataset"]: int(row["kept_on_all_items"]) / int(row["promised"]) for row in often}
@@ -52,7 +40,7 @@ def promise_text() -> str:
 def cost_table() -> str:
     """Realised cost of decisions by cost over that of the default's own labels."""
     rows = []
-    for kind, own in kinds(_evidence("decisions")).items():
+    for kind, own in kinds(read("decisions")).items():
         cells = [kind, str(n_crowds := sum(int(row["crowds"]) for row in own))]
         for name in ("least_cost", "shares_given"):
             ratio = median(float(row[name]) / float(row["own"]) for row in own)
@@ -64,30 +52,7 @@ def cost_table() -> str:
 def review_table() -> str:
     """The part of the cost that a review leaves, by how the items were chosen."""
     rows = []
-    for kind, own in kinds(_evidence("decisions")).items():
+    for kind, own in kinds(read("decisions")).items():
         for budget in BUDGETS:
             rows.append([kind, f"{budget:.0%}", *(f"{left(own, order, budget):.1%}" for order in ORDERS)])
     return pages.table(["crowds", "reviewed", "`--max-review`", "the least certain", "at random"], rows)
-
-
-BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "recall-targets.md": {"intervals": interval_table, "promises": promise_text},
-    "costs.md": {"costs": cost_table},
-    "review-loop.md": {"review": review_table},
-}
-
-
-def filled(page: str) -> str:
-    """A how-to with its figures as the evidence has them."""
-    text = (HOWTO / page).read_text(encoding="utf-8")
-    return pages.filled(text, {name: render() for name, render in BLOCKS[page].items()}, page)
-
-
-def main() -> None:
-    for page in BLOCKS:
-        (HOWTO / page).write_text(filled(page), encoding="utf-8")
-        print(f"docs/howto/{page}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,6 @@
-"""Writes docs/errors.md: every error with a message that the command line gives, its cause and what to do.
+"""Examples of docs/errors.md: every error with a message that the command line gives, its cause and what to do.
 
-    python -m benchmarks.errors_page
-
-Each example is a command that is run here; what it prints is what the page shows. ``tests/docs/test_errors_page.py``
-runs them again and holds the page to it.
+Each example is a command that is run here; what it prints is what the page shows.
 """
 
 from __future__ import annotations
@@ -26,11 +23,8 @@ import tests.command
 
 import rarevote
 import rarevote.cli
-from benchmarks.evidence import REPOSITORY
 from rarevote import errors
 from rarevote.cli import show
-
-PAGE = REPOSITORY / "docs" / "errors.md"
 
 VOTES = "task,worker,label\n" + "".join(
     f"t{task},{worker},{'defect' if (task * 3 + number) % 5 == 0 else 'sound'}\n"
@@ -224,38 +218,6 @@ EXAMPLES: tuple[Example, ...] = (
             within=_raising("rarevote.api.read", ZeroDivisionError("division by zero"))),
 )  # fmt: skip
 
-TITLES = {
-    "InputError": "The data given cannot be used",
-    "ColumnsError": "A column is missing",
-    "MissingValuesError": "A value is missing",
-    "WeightsError": "Weights that cannot be trusted",
-    "ParameterError": "A parameter is out of range",
-    "NotFittedError": "Nothing was fitted yet",
-    "MissingExtraError": "A library is not installed",
-    "NotEnoughMemoryError": "The memory is too small",
-    "RarevoteError": "Other errors",
-    "RarevoteWarning": "Warnings",
-    "ConvergenceWarning": "The fit did not settle",
-    "": "What is no error of ours",
-}
-INTRODUCTION = """# Errors and warnings
-
-Every error says what is wrong, where, and what to do; on the command line it is one line on standard error that begins
-with `rarevote: error:`. Nothing is written then, and an earlier result stays as it was. In Python the same message
-comes with a class of [`rarevote.errors`](reference/errors.md), and names arguments where the command line names
-flags.
-
-| exit code | means |
-| --- | --- |
-| 0 | done |
-| 1 | the data, a file or the machine |
-| 2 | the command: an option, a parameter, a name |
-| 3 | under `--strict`: the fit did not converge, or the crowd cannot answer |
-| 130, 143 | interrupted (Ctrl-C), ended (SIGTERM) |
-
-The examples below are run by a test; what they show is what you would see. `votes.csv` is a small sound table.
-"""
-
 
 def classes() -> dict[str, type]:
     """Every class of :mod:`rarevote.errors`, by name."""
@@ -309,41 +271,28 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
 
 
-def _section(kind: str, folder: Path) -> list[str]:
-    lines = [f"## {TITLES[kind]}", ""]
+def examples_of(kind: str) -> str:
+    """What the page says of a class of errors: what it is, and its examples as the command line is today.
+
+    Raises:
+        AssertionError: the class has no example, or an example raises something else.
+    """
+    own = [example for example in EXAMPLES if example.kind == kind]
+    if not own:
+        raise AssertionError(f"no example for {kind}: add one to EXAMPLES")
+    parts = []
     if kind:
         known = classes()[kind]
         also = [base.__name__ for base in known.__bases__ if getattr(builtins, base.__name__, None) is base]
         bases = " or ".join(f"`{name}`" for name in also if name != "Exception")
         doc = (known.__doc__ or "").split("\n")[0].partition("; also")[0].rstrip(".").replace("``", "`")
-        lines += [f"`{kind}`: {doc}." + (f" Whoever catches {bases} catches it, too." if bases else ""), ""]
-    for example in (one for one in EXAMPLES if one.kind == kind):
-        found, code, said = provoked(example, folder)
-        if found != kind:
-            raise AssertionError(f"{example.command}: {found or 'nothing of ours'} instead of {kind}: {said}")
-        shown = f">>> {example.shown}" if example.shown else f"$ rarevote {example.command}"
-        end = f"\n(exit code {code})" if not example.shown else ""
-        lines += ["```text", f"{shown}\n{said}{end}", "```", "", f"{example.cause} {example.remedy}", ""]
-    return lines
-
-
-def page() -> str:
-    """The page as the command line is today.
-
-    Raises:
-        AssertionError: an error class has no example, or an example raises something else.
-    """
-    lacking = set(classes()) - {example.kind for example in EXAMPLES}
-    if lacking:
-        raise AssertionError(f"no example for {', '.join(sorted(lacking))}: add one to EXAMPLES")
+        parts.append(f"`{kind}`: {doc}." + (f" Whoever catches {bases} catches it, too." if bases else ""))
     with folder_of_examples() as folder:
-        return INTRODUCTION + "\n" + "\n".join(line for kind in TITLES for line in _section(kind, folder))
-
-
-def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE.relative_to(REPOSITORY))
-
-
-if __name__ == "__main__":
-    main()
+        for example in own:
+            found, code, said = provoked(example, folder)
+            if found != kind:
+                raise AssertionError(f"{example.command}: {found or 'nothing of ours'} instead of {kind}: {said}")
+            shown = f">>> {example.shown}" if example.shown else f"$ rarevote {example.command}"
+            end = f"\n(exit code {code})" if not example.shown else ""
+            parts += [f"```text\n{shown}\n{said}{end}\n```", f"{example.cause} {example.remedy}"]
+    return "\n\n".join(parts)

@@ -27,33 +27,34 @@ def commit() -> str:
     return described if git("diff", "--quiet", "HEAD", "--", ".", ":!docs").returncode == 0 else f"{described}-dirty"
 
 
-def write(name: str, rows: Iterable[Mapping[str, Any]], *, by: str | None = None) -> Path:
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of ``docs/evidence/<name>.csv``."""
+    with (EVIDENCE / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+def write(name: str, rows: Iterable[Mapping[str, Any]], *, by: tuple[str, ...] = ()) -> Path:
     """Write ``docs/evidence/<name>.csv``; every row carries date, commit and command.
 
     Args:
         name: of the file.
         rows: what was measured.
-        by: the column that names a row: rows of before with other names stay as they were measured.
+        by: the columns that name a row: rows of before with other names stay as they were measured.
     """
     # A path says something about one machine only.
     words = ["..." if os.sep in word else word for word in sys.argv[1:]]
-    script = Path(sys.argv[0])
-    name_of_script = script.parent.name if script.stem == "__main__" else script.stem
-    command = " ".join([f"python -m benchmarks.{name_of_script}", *words])
+    script = Path(sys.argv[0]).resolve().relative_to(REPOSITORY).with_suffix("")
+    module = ".".join(part for part in script.parts if part != "__main__")
+    command = " ".join([f"python -m {module}", *words])
     stamp = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command}
     full = [{**row, **stamp} for row in rows]
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     path = EVIDENCE / f"{name}.csv"
-    if by is not None and path.exists():
-        with path.open(newline="", encoding="utf-8") as handle:
-            before = list(csv.DictReader(handle))
-        now = {str(row[by]): row for row in full}
-        full = [now.pop(row[by], row) for row in before] + list(now.values())
+    if by and path.exists():
+        now = {tuple(str(row[column]) for column in by): row for row in full}
+        full = [now.pop(tuple(row[column] for column in by), row) for row in read(name)] + list(now.values())
     with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, fieldnames=list(full[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(full)
-    from benchmarks.benchmarks_page import main as fill_pages  # which reads this module's folder
-
-    fill_pages()
     return path

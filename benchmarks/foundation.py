@@ -271,7 +271,7 @@ def main() -> None:
     if "peers" in wanted:
         with tempfile.TemporaryDirectory() as folder:
             rows += measure_peers(arguments.peer_python or crowdkit_python(Path(folder)))
-    print(evidence.write("foundation", rows, by="measure").relative_to(evidence.REPOSITORY))
+    print(evidence.write("foundation", rows, by=("measure",)).relative_to(evidence.REPOSITORY))
 
 
 if __name__ == "__main__":

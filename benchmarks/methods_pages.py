@@ -1,23 +1,15 @@
-"""Writes the parts of the docs that list what methods can do, from their capabilities.
-
-    python -m benchmarks.methods_pages
-
-``tests/docs/test_methods_pages.py`` holds the pages to them.
-"""
+"""Lists in the docs of what methods can do, from their capabilities."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import cast
 
 from benchmarks import pages
-from benchmarks.evidence import REPOSITORY
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, capability_table, methods_that
-
-DOCS = REPOSITORY / "docs"
 
 
 def _named(names: Iterable[str]) -> str:
@@ -85,28 +77,3 @@ def distributed() -> str:
         f"Methods that run on dask: {_named(methods_that('dask'))}. Fits that `--checkpoint` resumes after a crash, on "
         f"one machine: {_named(methods_that('checkpoint'))}."
     )
-
-
-BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "methods.md": {"capabilities": capabilities_of_all},
-    "scale.md": {"distributed": distributed},
-    "howto/annotators.md": {"explained": explained},
-    "howto/check.md": {"checked": checked},
-    "howto/new-items.md": {"new items": new_items},
-}
-
-
-def filled(page: str) -> str:
-    """A page with its lists as the methods declare them."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return pages.filled(text, {name: make() for name, make in BLOCKS[page].items()}, page, mark="generated")
-
-
-def main() -> None:
-    for page in BLOCKS:
-        (DOCS / page).write_text(filled(page), encoding="utf-8")
-        print(f"docs/{page}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,29 +1,22 @@
-"""What a round costs on clusters that we do not have, from what it costs here; keeps docs/scale.md up to date.
+"""What a round costs on clusters that we do not have, from what it costs here: the tables of docs/scale.md.
 
-    python -m benchmarks.scale_plan
-
-Reads docs/evidence/dask.csv (the cost model that ``python -m benchmarks.dask_engine`` fits) and
-docs/evidence/one_machine.csv, and rewrites what stands between the marks in docs/scale.md. A test fails while the page
-and the figures differ.
+From docs/evidence/dask.csv (the cost model that ``python -m benchmarks.dask_engine`` fits) and
+docs/evidence/one_machine.csv.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks import pages
-from benchmarks.evidence import EVIDENCE, REPOSITORY
+from benchmarks.evidence import read
 from rarevote.cluster.data import shards_for
 from rarevote.cluster.engine import _MERGED_AT_ONCE, _MERGED_BY_DRIVER
 from rarevote.crowd.annotations import smallest_unsigned
 
-PAGE = REPOSITORY / "docs" / "scale.md"
 FLOAT = 8
 # CC-Rasch: a gradient and a curvature for every ability.
 SUMS_PER_PARAMETER = 2
@@ -182,30 +175,20 @@ PLANS = [
 ]
 
 
-def figures(path: Path) -> dict[str, str]:
-    """Measures and values of an evidence file; nothing if it is not there."""
-    if not path.is_file():
-        return {}
-    with path.open(newline="", encoding="utf-8") as handle:
-        return {row["measure"]: row["value"] for row in csv.DictReader(handle)}
+def figures(name: str) -> dict[str, str]:
+    """Measures and values of an evidence file."""
+    return {row["measure"]: row["value"] for row in read(name)}
 
 
-def costs_of(found: dict[str, str]) -> Costs | None:
-    """The fitted cost model, if all of it was measured."""
+def costs_of(found: dict[str, str]) -> Costs:
+    """The fitted cost model."""
     names = (
         ("fixed, ms", 1e-3),
         ("per annotation and class, ns", 1e-9),
         ("per shard, worker and class, ns", 1e-9),
         ("per worker and class, ns", 1e-9),
     )
-    values = [(found.get(f"cost of a round: {name}"), unit) for name, unit in names]
-    if any(value is None for value, _ in values):
-        return None
-    return Costs(*(float(value or 0) * unit for value, unit in values))
-
-
-NOT_MEASURED = "*Not measured yet: run `{command}`, then `python -m benchmarks.scale_plan`.*"
-_DASK = "python -m benchmarks.dask_engine"
+    return Costs(*(float(found[f"cost of a round: {name}"]) * unit for name, unit in names))
 
 
 def short(value: float) -> str:
@@ -225,8 +208,6 @@ def short(value: float) -> str:
 def cost_table(found: dict[str, str]) -> str:
     """The coefficients as they were fitted."""
     costs = costs_of(found)
-    if costs is None:
-        return NOT_MEASURED.format(command=_DASK)
     rows = [
         ["once", f"{costs.fixed * 1e3:.3g} ms"],
         ["per annotation and class", f"{costs.annotation * 1e9:.3g} ns"],
@@ -240,8 +221,6 @@ def cost_table(found: dict[str, str]) -> str:
 def plan_table(found: dict[str, str]) -> str:
     """What the model predicts."""
     costs = costs_of(found)
-    if costs is None:
-        return NOT_MEASURED.format(command=_DASK)
     columns = []
     for crowd, n_nodes in PLANS:
         cost = one_round(costs, crowd, n_nodes)
@@ -285,28 +264,4 @@ def plan_table(found: dict[str, str]) -> str:
 
 def one_machine_table(found: dict[str, str]) -> str:
     """The large run on one machine, as it was measured."""
-    if not found:
-        return NOT_MEASURED.format(command="python -m benchmarks.one_machine")
     return pages.table(["measure", "value"], [[name, value] for name, value in found.items()])
-
-
-BLOCKS: dict[str, Callable[[], str]] = {
-    "cost": lambda: cost_table(figures(EVIDENCE / "dask.csv")),
-    "plan": lambda: plan_table(figures(EVIDENCE / "dask.csv")),
-    "one machine": lambda: one_machine_table(figures(EVIDENCE / "one_machine.csv")),
-}
-
-
-def filled(text: str) -> str:
-    """The page with every block as the evidence has it."""
-    return pages.filled(text, {name: render() for name, render in BLOCKS.items()}, PAGE.name)
-
-
-def main() -> None:
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    for name, render in BLOCKS.items():
-        print(f"{name}\n\n{render()}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,6 @@ now stays as it was measured before.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import subprocess
@@ -56,18 +55,7 @@ def main() -> None:
     asked = sys.argv[1:] or list(KINDS)
     if unknown := [kind for kind in asked if kind not in KINDS]:
         sys.exit(f"{unknown[0]}: there are {' and '.join(KINDS)}")
-    path = evidence.EVIDENCE / "versions.csv"
-    before: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as handle:
-            before = [row for row in csv.DictReader(handle) if row["versions"] not in asked]
-    evidence.write("versions", [tried(kind) for kind in asked])
-    with path.open(newline="", encoding="utf-8") as handle:
-        rows = sorted([*before, *csv.DictReader(handle)], key=lambda row: KINDS.index(row["versions"]))
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    path = evidence.write("versions", [tried(kind) for kind in asked], by=("versions",))
     print(path.relative_to(evidence.REPOSITORY))
 
 

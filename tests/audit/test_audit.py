@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.audit_boundary import CASES, boundary, ever_false
+from proofs.audit_boundary import CASES, boundary, ever_false
 
 from rarevote.audit import Audit
 from rarevote.audit.answers import ExpertWords, adjudicated
@@ -302,7 +302,7 @@ def test_blind_repeats_are_reported_and_change_no_bet() -> None:
 
 
 def test_boundary_cases_are_seldom_certified() -> None:
-    """One set is just bad, and the auditor never gives up; the long run is benchmarks/audit_boundary.py."""
+    """One set is just bad, and the auditor never gives up; the long run is proofs/audit_boundary.py."""
     n_audits = false = 0
     for case in CASES:
         for seed in range(12):

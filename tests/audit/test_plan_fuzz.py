@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from benchmarks.plan_fuzz import fuzzed
+from proofs.plan_fuzz import fuzzed
 
 N = 260
 

@@ -1,4 +1,4 @@
-"""Kills, full disks and wrong clocks, a few of each; ``benchmarks.faults`` does hundreds.
+"""Kills, full disks and wrong clocks, a few of each; ``proofs.faults`` does hundreds.
 
 In processes of their own: what is struck is a fork, and this process has threads.
 """
@@ -17,8 +17,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # A verb that writes where others read, as no verb of ours does.
 CARELESS = """
 import time
-from benchmarks import faults
-from benchmarks.fault_verbs import Verb
+from proofs import faults
+from proofs.fault_verbs import Verb
 
 def careless(folder):
     with (folder / "out" / "r.csv").open("w") as file:
@@ -42,7 +42,7 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="forks and file systems of Linux")
 @pytest.mark.parametrize("verb", ["aggregate .parquet", "simulate", "datasets"])
 def test_whatever_happens_nothing_is_half(verb: str) -> None:
-    done = python("-m", "benchmarks.faults", "--only", verb, "--tries", "2", "--dry")
+    done = python("-m", "proofs.faults", "--only", verb, "--tries", "2", "--dry")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("'tries': 2") >= 2  # both kinds of kills
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from benchmarks import methods_pages
 
 from rarevote.methods.registry import METHODS, methods_that
-
-
-@pytest.mark.parametrize("page", methods_pages.BLOCKS)
-def test_the_page_is_up_to_date(page: str) -> None:
-    text = (methods_pages.DOCS / page).read_text(encoding="utf-8")
-    assert text == methods_pages.filled(page), "the methods changed: run python -m benchmarks.methods_pages"
 
 
 def test_the_table_says_what_the_registry_says() -> None:

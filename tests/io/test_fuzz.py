@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.fuzz.__main__ import batch, summary
-from benchmarks.fuzz.doors import Door, House, Seed
-from benchmarks.fuzz.run import outcome, outcomes
+from proofs.fuzz.__main__ import batch, summary
+from proofs.fuzz.doors import Door, House, Seed
+from proofs.fuzz.run import outcome, outcomes
 
 # A number, not seconds: a faster machine must not try what a slower one did not.
 EXECUTIONS = 80
@@ -77,8 +77,8 @@ def test_findings_are_seen_and_kept(tmp_path: Path) -> None:
 def test_an_endless_loop_is_a_hang(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
-from benchmarks.fuzz import run
-from benchmarks.fuzz.doors import Door, Seed
+from proofs.fuzz import run
+from proofs.fuzz.doors import Door, Seed
 run.SECONDS_PER_FILE = 0.2
 def endless(path):
     while True:
@@ -106,11 +106,11 @@ def test_a_batch_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_the_tables_of_findings_and_properties_name_what_there_is(house: House) -> None:
     repository = Path(__file__).parents[2]
-    with (repository / "benchmarks" / "fuzz" / "findings.csv").open(encoding="utf-8") as handle:
+    with (repository / "proofs" / "fuzz" / "findings.csv").open(encoding="utf-8") as handle:
         findings = list(csv.DictReader(handle))
     assert {row["door"] for row in findings} <= set(house.names)
     assert all((repository / row["test"]).is_file() for row in findings)
-    with (repository / "benchmarks" / "fuzz" / "properties.csv").open(encoding="utf-8") as handle:
+    with (repository / "proofs" / "fuzz" / "properties.csv").open(encoding="utf-8") as handle:
         tried = [one for row in csv.DictReader(handle) for one in row["tried by"].split("; ")]
     for one in tried:
         path, _, test = one.partition("::")

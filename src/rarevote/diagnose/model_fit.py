@@ -1,10 +1,11 @@
 """Does a fitted model explain the votes? What it predicts beside what the votes show, without any truth.
 
 The model casts all votes again (:mod:`rarevote.diagnose.replicate`), 200 times with a fixed seed, and each time the
-same figures are counted as on the votes themselves: how many items are unanimous, how large the share of the leading label
-is, how often two votes on an item agree, how often each class is voted for and, where one votes for it, how many of the
-others do. A figure is *off* if it lies outside what 99% of such replicates show, all figures together (Bonferroni), and
-is off by enough to matter: with a million votes every difference is significant, and few are relevant.
+same figures are counted as on the votes themselves: how many items are unanimous, how large the share of the leading
+label is, how often two votes on an item agree, how often each class is voted for and, where one votes for it, how
+many of the others do. A figure is *off* if it lies outside what 99% of such replicates show, all figures together
+(Bonferroni), and is off by enough to matter: with a million votes every difference is significant, and few are
+relevant.
 
 Pairs of people who agree more than the model expects of two independent ones of their skills are told as well.
 """

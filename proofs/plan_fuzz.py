@@ -1,6 +1,6 @@
 """Does an altered plan that `verify` accepts certify more than an honest audit would?
 
-    python -m benchmarks.plan_fuzz [--executions 50000] [--seed 0]
+    python -m proofs.plan_fuzz [--executions 50000] [--seed 0]
 
 Writes docs/evidence/plan_fuzz.csv. Every execution takes the plan of an honest audit (true draws, true answers), alters
 one to three things in it, makes the certificate that follows from the altered plan, as a forger would, and verifies
@@ -21,8 +21,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from benchmarks import evidence
+
 from rarevote.audit import Audit, verify
 from rarevote.audit.plan_file import parse_plan, to_text
 from rarevote.errors import InputError, ParameterError

@@ -1,7 +1,7 @@
 """A campaign of damaged files at every door, in processes of their own.
 
-    python -m benchmarks.fuzz [--executions 20000] [--doors csv,json] [--seed 1] [--keep FOLDER] [--ledger FILE]
-    python -m benchmarks.fuzz --evidence --ledger FILE
+    python -m proofs.fuzz [--executions 20000] [--doors csv,json] [--seed 1] [--keep FOLDER] [--ledger FILE]
+    python -m proofs.fuzz --evidence --ledger FILE
 
 A million is 20 000 of every door, and 130 000 of the cheap ones (weights, workbench, costs) after that.
 Every door gets as many executions as are asked for, those that the ledger has already counted included: a campaign can
@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import evidence
-from benchmarks.fuzz.run import OUTCOMES, read_progress, run_child
+
+from proofs.fuzz.run import OUTCOMES, read_progress, run_child
 
 # So many in one process: its start takes as long as some hundred of them.
 _PER_CHILD = 10_000
 _COUNTED = (*OUTCOMES, "hangs", "crashes", "memory findings")
-_FINDINGS = evidence.REPOSITORY / "benchmarks" / "fuzz" / "findings.csv"
+_FINDINGS = evidence.REPOSITORY / "proofs" / "fuzz" / "findings.csv"
 
 
 def batch(door: str, seed: int, numbers: range, keep: Path) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def batch(door: str, seed: int, numbers: range, keep: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         progress = Path(folder) / "progress"
         words = ["child", door, str(seed), str(numbers.start), str(numbers.stop), str(keep), str(progress)]
-        child = subprocess.run([sys.executable, "-m", "benchmarks.fuzz", *words], capture_output=True, text=True)
+        child = subprocess.run([sys.executable, "-m", "proofs.fuzz", *words], capture_output=True, text=True)
         reached = read_progress(progress)
     number, counts, memory = reached or (numbers.start - 1, {}, 0)
     line: dict[str, Any] = {"door": door, "seed": seed, "start": numbers.start, "stop": number + 1, **counts}
@@ -111,7 +112,7 @@ def main() -> None:
         return
     options.keep.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        from benchmarks.fuzz.doors import House
+        from proofs.fuzz.doors import House
 
         names = options.doors.split(",") if options.doors else House(Path(folder)).names
     for name in names:

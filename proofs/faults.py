@@ -1,6 +1,6 @@
 """Every verb that writes, killed, without room, without rights, twice at once and with a wrong clock.
 
-    python -m benchmarks.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
+    python -m proofs.faults [--tries 10] [--only audit,study] [--faults killed,full] [--seed 1]
 
 Each try begins with a folder in which an earlier run left its output. After it
 
@@ -13,7 +13,7 @@ Each try begins with a folder in which an earlier run left its output. After it
 
 Kills are SIGKILL, half at a random moment of the run, half right before a random operation on files. The disk is full
 after a random number of bytes: by a limit on files, and on a file system of that size where one may be mounted. Killed
-workers and drivers of dask clusters are in ``benchmarks.kills``, the workbench in ``benchmarks.workbench``.
+workers and drivers of dask clusters are in ``proofs.kills``, the workbench in ``proofs.workbench``.
 
 Writes docs/evidence/faults.csv, a row a verb and fault; what is not tried now stays as it was measured before.
 """
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import os
 import random
 import shutil
@@ -37,10 +36,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import evidence
-from benchmarks.fault_cache import FAULTS as CACHE_FAULTS
-from benchmarks.fault_cache import CacheTries
-from benchmarks.fault_process import Ended, Fault, Running, run
-from benchmarks.fault_verbs import VERBS, HalfError, Verb, leftovers
+
+from proofs.fault_cache import FAULTS as CACHE_FAULTS
+from proofs.fault_cache import CacheTries
+from proofs.fault_process import Ended, Fault, Running, run
+from proofs.fault_verbs import VERBS, HalfError, Verb, leftovers
 
 DAY = 24 * 3600.0
 
@@ -302,27 +302,6 @@ def _row(verb: str, fault: str, count: Count) -> dict[str, Any]:
     return {"verb": verb, "fault": fault, **{column: row[column] for column in columns}}
 
 
-def write(rows: list[dict[str, Any]]) -> Path:
-    """Write the evidence; what was not tried now stays, with its own date and commit."""
-    path = evidence.EVIDENCE / "faults.csv"
-    before: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as handle:
-            before = list(csv.DictReader(handle))
-    evidence.write("faults", rows)
-    with path.open(newline="", encoding="utf-8") as handle:
-        now = list(csv.DictReader(handle))
-    tried = {(row["verb"], row["fault"]) for row in now}
-    verbs, faults = [*(verb.name for verb in VERBS), CACHE], [*FAULTS, *CACHE_FAULTS]
-    kept = [row for row in before if (row["verb"], row["fault"]) not in tried and row["verb"] in verbs]
-    merged = sorted([*now, *kept], key=lambda row: (verbs.index(row["verb"]), faults.index(row["fault"])))
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        table = csv.DictWriter(handle, fieldnames=list(now[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(merged)
-    return path
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=10)
@@ -349,7 +328,7 @@ def main() -> None:
             rows.append(row)
             print(row, flush=True)
     if not arguments.dry:
-        print(write(rows).relative_to(evidence.REPOSITORY))
+        print(evidence.write("faults", rows, by=("verb", "fault")).relative_to(evidence.REPOSITORY))
     failed = [
         row for row in rows if any(row[column] for column in ("lost", "half-visible", "wrong", "foreign", "left"))
     ]

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks import evidence
 
 import rarevote
-from benchmarks import evidence
-from benchmarks.fuzz.folders import Folders, some_crowds
-from benchmarks.fuzz.mutate import zipped
+from proofs.fuzz.folders import Folders, some_crowds
+from proofs.fuzz.mutate import zipped
 from rarevote import DawidSkene
 from rarevote.audit import Audit
 from rarevote.audit.journal import journal_path
@@ -355,7 +355,7 @@ class House(ExitStack):
         return Door("certificate", enter, [Seed(".json", certificate)])
 
     def _workbench(self) -> Door:
-        from benchmarks.fuzz.requests import Visitor, some_requests
+        from proofs.fuzz.requests import Visitor, some_requests
 
         visitor = self.enter_context(closing(Visitor(self._folder / "workbench", self._plan_text())))
         return Door("workbench", visitor.send, [Seed(".request", request) for request in some_requests()])

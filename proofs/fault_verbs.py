@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks import evidence
-from benchmarks.fault_process import run
+
+from proofs.fault_process import run
 from rarevote.audit import Audit
 from rarevote.cli.show import complain
 from rarevote.errors import RarevoteError

@@ -1,6 +1,6 @@
 """The workbench under kills, with a million items, and over a long session.
 
-    python -m benchmarks.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
+    python -m proofs.workbench [--kills 60] [--items 1000000] [--answers 10000] [--seed 0]
 
 Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 stays as it was measured before:
 
@@ -16,7 +16,6 @@ Writes docs/evidence/workbench.csv, one row a figure; one that is given as 0 sta
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import random
@@ -29,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import evidence
 from tests.workbench.processes import Process, answers_until_killed
 
-from benchmarks import evidence
 from rarevote.audit import Audit, verify
 from rarevote.audit.journal import read_journal
 
@@ -164,27 +163,6 @@ def answers_row(folder: Path, n: int) -> dict[str, Any]:
     }
 
 
-def write(rows: list[dict[str, Any]]) -> Path:
-    """Write the evidence; what was not measured now stays, with its own date and commit."""
-    path = evidence.EVIDENCE / "workbench.csv"
-    before: list[dict[str, Any]] = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as handle:
-            before = list(csv.DictReader(handle))
-    evidence.write("workbench", rows)
-    with path.open(newline="", encoding="utf-8") as handle:
-        now = list(csv.DictReader(handle))
-    measured = {row["part"] for row in now}
-    merged = sorted(
-        [*now, *(row for row in before if row["part"] not in measured)], key=lambda row: PARTS.index(row["part"])
-    )
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        table = csv.DictWriter(handle, fieldnames=list(now[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(merged)
-    return path
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=60)
@@ -207,7 +185,7 @@ def main() -> None:
             rows.append({"part": part, **made(folder)})
             print(json.dumps(rows[-1]), flush=True)
     failed = [row for row in rows if row["holds"] != "yes"]
-    print(write(rows).relative_to(evidence.REPOSITORY))
+    print(evidence.write("workbench", rows, by=("part",)).relative_to(evidence.REPOSITORY))
     sys.exit(f"{len(failed)} of {len(rows)} do not hold" if failed else 0)
 
 

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.fuzz.columnar import altered_table
+from proofs.fuzz.columnar import altered_table
 
 Draw = random.Random
 Mutation = Callable[[bytes, Draw], bytes]

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.fault_verbs import write_inputs
+from proofs.fault_verbs import write_inputs
 
 _COMMAND = "aggregate votes.csv -m dawid-skene --set n_iter=5 -q --out result.csv"
 _SCRIPT = f"""

@@ -1,6 +1,6 @@
 """Cases built against the audit: one set is just bad, and the auditor never gives up.
 
-    python -m benchmarks.audit_boundary [--audits 2000] [--cases deep-right,next-wrong,...] [--work FOLDER]
+    python -m proofs.audit_boundary [--audits 2000] [--cases deep-right,next-wrong,...] [--work FOLDER]
 
 Writes docs/evidence/audit_boundary.csv, a row per case. A single positive less in the tail would make the recall of the
 bad set the target or more. The auditor does not stop when nothing pays but draws 100 items at a time until that set is
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-
 from benchmarks import evidence
 from benchmarks.audit import TARGET, Row
 from benchmarks.audit_sets import Ranked
+
 from rarevote.audit.audit import Audit
 from rarevote.audit.strata import cuts
 from rarevote.decide.floor import positives_that_break

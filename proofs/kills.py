@@ -1,6 +1,6 @@
 """Fits whose workers or driver are killed (SIGKILL) at a random moment, against the fit that nobody disturbs.
 
-    python -m benchmarks.kills [--workers 12] [--drivers 12] [--seed 0]
+    python -m proofs.kills [--workers 12] [--drivers 12] [--seed 0]
 
 Writes docs/evidence/kills.csv, one row a kill. A worker's death must leave the penalised objective within 1e-8
 (relative) and the posteriors within 1e-6; a driver that is started again with the same command must end bit for bit
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from benchmarks import evidence
 from benchmarks.dask_engine import cluster, columns, posterior, write_files
+
 from rarevote import CCRasch
 from rarevote.cluster.fit import Dask
 from rarevote.em.loop import Progress

@@ -1,7 +1,7 @@
 """Every property of tests/methods/contracts.py, for every method, on ten thousand generated crowds.
 
-    python -m benchmarks.contracts                                # 10,000 crowds, about 15 minutes of one core
-    python -m benchmarks.contracts --crowds 2500 --first 10000    # 2,500 others, added to the file
+    python -m proofs.contracts                                # 10,000 crowds, about 15 minutes of one core
+    python -m proofs.contracts --crowds 2500 --first 10000    # 2,500 others, added to the file
 
 Each crowd goes to one method, which has to keep all properties there; slow methods get fewer and smaller ones. Writes
 docs/evidence/contracts.csv: property, method, crowds, violations, the largest difference met and how much is rounding.
@@ -18,10 +18,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from benchmarks import evidence
 from tests.methods.contracts import DASK_TOLERANCE, PROPERTIES, Case, local_is_dask
 from tests.tables import METHOD_ROWS, MethodRow
-
-from benchmarks import evidence
 
 # Crowds for each that a method of the ordinary kind gets.
 _SHARES = {"mace": 0.3, "cc-rasch": 0.6, "anchored-rasch": 0.6, "rasch": 0.6}

@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.fuzz.doors import Door, House
-from benchmarks.fuzz.mutate import altered
+from proofs.fuzz.doors import Door, House
+from proofs.fuzz.mutate import altered
 from rarevote.errors import RarevoteError
 
 SECONDS_PER_FILE = 10  # of the processor: a busy machine is no finding
