@@ -417,20 +417,10 @@ def scores_of(
     names = [*classes.tolist(), _NO_ANSWER]  # last, where -1 finds it
     answers = [names[code] for code in codes[place[place >= 0]].tolist()]
     found = score(true, answers, unanswered=_NO_ANSWER)
-    recall = {str(name): value for name, value in found.recall.items()}
-    precision = {str(name): value for name, value in found.precision.items()}
     return {
-        "n_items": found.n_items,
-        "rare_class": rare,
-        "rare_recall": recall.get(rare),
-        "rare_precision": precision.get(rare),
+        **found.figures(rare),
         "minority_class": found.minority_class,
         "minority_recall": found.minority_recall,
-        "balanced_accuracy": found.balanced_accuracy,
-        "macro_f1": found.macro_f1,
-        "accuracy": found.accuracy,
-        "recall": recall,
-        "precision": precision,
         "n_unanswered": answers.count(_NO_ANSWER),
         "truth_without_labels": len(known) - len(true),
     }

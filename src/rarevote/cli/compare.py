@@ -26,7 +26,7 @@ from rarevote.cli.show import aligned, fitting, say, share, tell, warn
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
-    from rarevote.scoring.compare import Comparison, MethodScores
+    from rarevote.scoring.compare import Comparison
 
 EXAMPLES = examples(
     "rarevote compare labels.csv",
@@ -90,7 +90,12 @@ def compare(
         warn(f"left out: {reason}")
     summary = _summary(crowd, found, rare_name)
     if known is not None:
-        summary["scores"] = {name: _as_json(one) for name, one in found.score(known, learned or {}).items()}
+        summary["scores"] = {
+            name: {
+                **one.figures(rare_name), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
+            }
+            for name, one in found.score(known, learned or {}).items()
+        }  # fmt: skip
     if out is not None:
         write_columns(_rows(crowd, found), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
@@ -153,13 +158,6 @@ def _rows(crowd: Crowd, found: Comparison) -> dict[str, Any]:
     for name, texts in crowd.shown.items():
         rows[name if name not in rows else f"show:{name}"] = texts[different]
     return rows
-
-
-def _as_json(scores: MethodScores) -> dict[str, Any]:
-    found = asdict(scores)
-    for figure in ("recall", "precision"):
-        found[figure] = {str(name): value for name, value in found[figure].items()}
-    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ the items on which they differ are the ones to look at.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,38 +24,13 @@ from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.io.read.results import read_result
-from rarevote.scoring.metrics import log_loss, score
+from rarevote.scoring.metrics import Scores, log_loss, score
 from rarevote.scoring.ranking import calibration_error
 
 FloatArray = NDArray[Any]
 Codes = NDArray[np.int64]
 _NO_ANSWER = ""  # in a file, in place of a label; no class is called so
 _SILENT: Any = object()  # in place of a class of any type
-
-
-@dataclass(frozen=True)
-class MethodScores:
-    """One method against the truth.
-
-    Attributes:
-        n_items: items with truth.
-        recall: share of each true class that was found.
-        precision: share right of the items that were given each class.
-        balanced_accuracy: mean recall over the true classes.
-        macro_f1: mean F1 over the classes that occur as truth or as answer.
-        accuracy: share of items answered correctly.
-        log_loss: mean surprise at the truth, in nats.
-        calibration_error: mean distance between confidence and share right, over bins of confidence.
-    """
-
-    n_items: int
-    recall: dict[Hashable, float]
-    precision: dict[Hashable, float]
-    balanced_accuracy: float
-    macro_f1: float
-    accuracy: float
-    log_loss: float
-    calibration_error: float
 
 
 @dataclass(frozen=True)
@@ -120,7 +95,7 @@ class Comparison:
         """Tasks on which not all methods agree."""
         return differing_tasks(self.labels)
 
-    def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, MethodScores]:
+    def score(self, known: Mapping[Any, Any], gold: Mapping[Any, Any]) -> dict[str, Scores]:
         """Every method against the truth; items that any method may have learned from do not count.
 
         An item without votes has no answer, and is a miss of its class for every method.
@@ -133,7 +108,7 @@ class Comparison:
         return {name: score_labels(one.p, classes, truth, one.labels) for name, one in self.fits.items()}
 
 
-def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes) -> MethodScores:
+def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any], labels: Codes) -> Scores:
     """Judge labels and probabilities of one method.
 
     Args:
@@ -150,18 +125,8 @@ def score_labels(p: FloatArray, classes: Sequence[Any], truth: Mapping[int, Any]
     rows = np.fromiter(truth, dtype=np.int64, count=len(truth))
     true_labels = list(truth.values())
     answers = [classes[code] if code >= 0 else _SILENT for code in labels[rows].tolist()]
-    found = score(true_labels, answers, unanswered=_SILENT)
     loss, error = score_probabilities(p[rows], classes, true_labels, answers)
-    return MethodScores(
-        n_items=found.n_items,
-        recall=found.recall,
-        precision=found.precision,
-        balanced_accuracy=found.balanced_accuracy,
-        macro_f1=found.macro_f1,
-        accuracy=found.accuracy,
-        log_loss=loss,
-        calibration_error=error,
-    )
+    return replace(score(true_labels, answers, unanswered=_SILENT), log_loss=loss, calibration_error=error)
 
 
 def score_probabilities(
@@ -255,25 +220,14 @@ def score_result(
         )
     true, labels = [known[task] for task in items], [found.labels[task] for task in items]
     scores = score(true, labels, unanswered=_NO_ANSWER)
-    recall, precision = (
-        {str(name): value for name, value in part.items()} for part in (scores.recall, scores.precision)
-    )
-    if rare is not None and rare not in {*recall, *precision}:
-        raise ParameterError(f"rare: {rare!r} is not a class; the classes are {some_names({**recall, **precision})}")
-    of_interest = str(scores.minority_class) if rare is None else rare
+    names = [str(name) for name in {**scores.recall, **scores.precision}]
+    if rare is not None and rare not in names:
+        raise ParameterError(f"rare: {rare!r} is not a class; the classes are {some_names(names)}")
     n_true, n_given = Counter(true), Counter(labels)
     summary: dict[str, Any] = {
-        "n_items": scores.n_items,
-        "rare_class": of_interest,
-        "rare_recall": recall.get(of_interest),
-        "rare_precision": precision.get(of_interest),
-        "balanced_accuracy": scores.balanced_accuracy,
-        "macro_f1": scores.macro_f1,
-        "accuracy": scores.accuracy,
-        "recall": recall,
-        "precision": precision,
-        "n_true": {name: n_true[name] for name in {**recall, **precision}},
-        "n_labelled": {name: n_given[name] for name in {**recall, **precision}},
+        **scores.figures(str(scores.minority_class) if rare is None else rare),
+        "n_true": {name: n_true[name] for name in names},
+        "n_labelled": {name: n_given[name] for name in names},
         "n_unanswered": n_given[_NO_ANSWER],
         "truth_without_result": len(known) - len(items),
         "result_without_truth": len(found.labels) - len(items),

@@ -48,6 +48,8 @@ class Scores:
         accuracy: share of items answered correctly.
         recall: recall of every class that occurs in the truth.
         precision: precision of every class that was ever answered; the others have none.
+        log_loss: mean surprise at the truth, in nats; None where no probabilities were given.
+        calibration_error: mean distance between confidence and share right, over bins of confidence; likewise.
     """
 
     minority_class: Hashable
@@ -58,6 +60,25 @@ class Scores:
     accuracy: float
     recall: dict[Hashable, float]
     precision: dict[Hashable, float]
+    log_loss: float | None = None
+    calibration_error: float | None = None
+
+    def figures(self, rare: str) -> dict[str, Any]:
+        """The figures of labels for JSON, those of the class ``rare`` first; classes by their names as text."""
+        recall, precision = (
+            {str(name): value for name, value in part.items()} for part in (self.recall, self.precision)
+        )
+        return {
+            "n_items": self.n_items,
+            "rare_class": rare,
+            "rare_recall": recall.get(rare),
+            "rare_precision": precision.get(rare),
+            "balanced_accuracy": self.balanced_accuracy,
+            "macro_f1": self.macro_f1,
+            "accuracy": self.accuracy,
+            "recall": recall,
+            "precision": precision,
+        }
 
 
 def score(truth: Labels, predicted: Labels, *, unanswered: Hashable | None = None) -> Scores:
