@@ -1,0 +1,1 @@
+"""Proofs: programs that attack the package or hold it against an earlier version of itself."""
