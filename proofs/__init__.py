@@ -1,1 +1,1 @@
-"""Attacks on the package: fuzzing, faults, kills, contracts."""
+"""Proofs: programs that attack the package, or compare it with an earlier version of itself."""
