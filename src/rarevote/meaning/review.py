@@ -34,7 +34,7 @@ from rarevote.io.platforms.base import shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
-from rarevote.methods.checks import check_count
+from rarevote.methods.parameters import check_count
 
 
 @dataclass(frozen=True)

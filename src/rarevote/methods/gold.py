@@ -15,10 +15,10 @@ from rarevote.crowd.numerics import FloatArray, normalise_rows
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_number
 
 Gold = NDArray[np.int32]
 Toward = Literal["crowd", "uniform"]
@@ -174,7 +174,6 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         return np.asarray(self._parameter("priors"))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        del task
         errors, own = self._parameter("errors")[worker], np.arange(self.annotations_.n_classes)
         votes = np.arange(len(worker))
         return Evidence(np.log(self._parameter("priors")), np.log(errors[votes, label]), errors[:, own, own])

@@ -13,7 +13,7 @@ from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_count
+from rarevote.methods.parameters import check_count
 
 
 @dataclass(eq=False, repr=False)

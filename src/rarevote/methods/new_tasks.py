@@ -94,7 +94,8 @@ class PredictsNewTasks(Estimator):
                 self.get_params(),
                 crowd.classes,
                 crowd.workers,
-                {name: np.asarray(self._result.parameters[name]) for name in self.saved_arrays} | _kept(self.calibration_),
+                {name: np.asarray(self._result.parameters[name]) for name in self.saved_arrays}
+                | _kept(self.calibration_),
                 {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
             ),
         )

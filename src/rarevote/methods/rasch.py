@@ -15,10 +15,10 @@ from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
-from rarevote.methods.checks import check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.gold import impose_gold, require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_number
 
 _RIGHT = 0
 _GAIN_PER_ANNOTATION = 1e-9

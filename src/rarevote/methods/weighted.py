@@ -14,9 +14,9 @@ from rarevote.crowd.numerics import first_of_best, normalise_rows
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
-from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import check_count, check_number
 
 # Scores closer than this are a tie: sums of equal skills must not be told apart by their rounding.
 _DECIMALS_OF_TIES = 10

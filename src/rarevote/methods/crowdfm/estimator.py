@@ -16,7 +16,7 @@ from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, WeightsError
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import check_count
+from rarevote.methods.parameters import check_count
 
 if TYPE_CHECKING:
     from rarevote.methods.crowdfm.network import CrowdFMWeights

@@ -18,10 +18,10 @@ from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.checks import check_count, check_number
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_count, check_number
 
 Start = Literal["crowd-kit", "votes"]
 
@@ -170,7 +170,6 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        del task
         n_classes = self.annotations_.n_classes
         spams, copies = (self._parameter(name)[worker][:, None] for name in ("spams", "copies"))
         # A vote speaks for the class that it names and for no other.

@@ -1,36 +1,75 @@
-"""What is refused before a fit begins: hyper-parameters that make no sense, and more memory than there is.
+"""Parameters of a method: those of its constructor, by name, and the checks of their values.
 
-Parameters come as users write them, and are resolved to one value per class where they are of classes. How much memory
-a fit will take follows from the sizes of the crowd: a method says how many tables of 8-byte numbers it has in memory at
-the same time, by their shape (:attr:`Estimator.memory_model <rarevote.methods.base.Estimator.memory_model>`)::
-
-    t tasks    w workers    k classes    v votes, where a fit of few votes is computed in whole arrays
-
->>> from rarevote.methods.dawid_skene import DawidSkene
->>> sizes = Sizes(n_tasks=5000, n_workers=1000, n_classes=1000, n_annotations=40_000)
->>> gigabytes(needed_memory(DawidSkene(), sizes))
-'32.1 GB'
-
-The numbers are measured, at their least: who is refused would not have come through.
+Values come as users write them, and are resolved to one per class where they are of classes.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from math import inf, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import inf
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray
-from rarevote.errors import NotEnoughMemoryError, ParameterError
-from rarevote.kernels.memory import available_memory, gigabytes
-from rarevote.kernels.plain import is_small
-from rarevote.methods.registry import METHODS
+from rarevote.errors import ParameterError
+from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.registry import DeclaredCapabilities, require_capability
 
-if TYPE_CHECKING:
-    from rarevote.methods.base import Estimator
+
+class HasParameters:
+    """The constructor's parameters by name, as scikit-learn asks for them."""
+
+    #: name on the command line
+    method_name: ClassVar[str] = ""
+    #: what the method can do, as its line in the registry says; read from the class or an instance
+    capabilities: ClassVar[Capabilities] = DeclaredCapabilities()  # type: ignore[assignment]
+
+    @classmethod
+    def parameter_defaults(cls) -> dict[str, Any]:
+        """Names of the constructor's parameters and their defaults."""
+        if cls.__init__ is object.__init__:
+            return {}
+        signature = inspect.signature(cls.__init__)
+        return {name: entry.default for name, entry in signature.parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name (scikit-learn)."""
+        return {name: getattr(self, name) for name in self.parameter_defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name (scikit-learn)."""
+        known = self.parameter_defaults()
+        for name, value in params.items():
+            if name == "dtype":
+                require_capability(self, "float32", "dtype")
+            if name not in known:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = {
+            name: value
+            for name, value in self.get_params().items()
+            if not _same(value, self.parameter_defaults()[name])
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
+def check_choice(name: str, value: Any, *choices: str | None) -> None:
+    """Refuse anything but one of the choices."""
+    if value not in choices:
+        *others, last = ("None" if choice is None else f'"{choice}"' for choice in choices)
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
 
 
 def state_dtype(value: Any) -> np.dtype[Any]:
@@ -101,65 +140,3 @@ def check_number(name: str, value: Any, *, above: float = -inf, at_least: float 
     bounds = {"above": (above, -inf), "at least": (at_least, -inf), "at most": (at_most, inf)}
     words = [f"{word} {bound:g}" for word, (bound, none) in bounds.items() if bound != none]
     raise ParameterError(f"{name} must be a finite number {' and '.join(words)}, got {value!r}")
-
-
-_BYTES = 8
-# Below this nothing is refused: what a machine tells of its memory is not so exact.
-_MIN_REFUSED = 1 << 28
-# Methods that keep little for every worker, in the order in which they are proposed.
-_SMALLER = ("class-conditional", "majority-vote")
-
-
-class Sizes(NamedTuple):
-    """What a crowd's memory depends on."""
-
-    n_tasks: int
-    n_workers: int
-    n_classes: int
-    n_annotations: int
-
-    @classmethod
-    def of(cls, crowd: Any) -> Sizes:
-        """Those of a crowd."""
-        return cls(*(int(getattr(crowd, name)) for name in cls._fields))
-
-
-def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
-    """Bytes that a fit has in memory at the same time, beside the votes."""
-    in_arrays = sizes.n_annotations if is_small(sizes.n_annotations) else 0
-    size = {"t": sizes.n_tasks, "w": sizes.n_workers, "k": sizes.n_classes, "v": in_arrays}
-    # What there is of every task may be stored in single precision.
-    of_task = np.dtype(getattr(estimator, "dtype", "float64")).itemsize / _BYTES
-    return int(
-        sum(
-            tables * _BYTES * prod(size[letter] for letter in shape) * (of_task if shape.startswith("t") else 1)
-            for shape, tables in estimator.memory_model.items()
-        )
-    )
-
-
-def require_memory(estimator: Estimator, sizes: Sizes, available: int | None = None, where: str = "here") -> None:
-    """Refuse a fit that does not fit into memory.
-
-    Args:
-        estimator: the method with its parameters.
-        sizes: of the crowd, or of what is held in one place of it.
-        available: bytes; by default what this process may take.
-        where: whose memory that is, for the message.
-
-    Raises:
-        NotEnoughMemoryError: more is needed than available.
-    """
-    needed = needed_memory(estimator, sizes)
-    if needed < _MIN_REFUSED:
-        return
-    available = available_memory() if available is None else available
-    if available is None or needed <= available:
-        return
-    found = (name for name in _SMALLER if needed_memory(METHODS[name].load()(), sizes) <= available)
-    other = next((f", or choose a method that takes less ({name})" for name in found), "")
-    raise NotEnoughMemoryError(
-        f"{estimator.method_name} needs about {gigabytes(needed)} of memory for {sizes.n_tasks:,} tasks, "
-        f"{sizes.n_workers:,} workers and {sizes.n_classes:,} classes, and {gigabytes(available)} are available "
-        f"{where}: merge rare classes, or workers with few votes{other}"
-    )
