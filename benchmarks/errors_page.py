@@ -194,7 +194,7 @@ EXAMPLES: tuple[Example, ...] = (
             "The method keeps a table of all classes by all classes for every worker, and this machine has no "
             "room for it; nothing was begun.",
             "Merge classes that hardly differ, take a method that keeps less, or a larger machine.",
-            within=lambda: mock.patch("rarevote.methods.checks.available_memory", return_value=1 << 28)),
+            within=lambda: mock.patch("rarevote.methods.memory.available_memory", return_value=1 << 28)),
     Example("RarevoteError", "aggregate votes.csv --engine dask --scheduler nonsense://x --out results",
             "No scheduler answers at this address, or none of ours can be spoken to.",
             "Check the address, the network and the certificates.", cut=r"(?<=\().*(?=\))"),

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rarevote.example import example_files
-
 from proofs.golden.repeatable import REPOSITORY
-from rarevote import simulate_crowd, simulate_jury
+from rarevote import example_files, simulate_crowd, simulate_jury
 
 _HEADER = ("task", "worker", "label", "text")
 _NAMES = {2: ("sound", "defect"), 3: ("sound", "scratch", "defect")}

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rarevote.example import example_files
 
 import rarevote
 from proofs.golden.inputs import make_inputs
+from rarevote import example_files
 from rarevote.errors import RarevoteError
 
 Snippet = Callable[[Path], None]
@@ -211,7 +211,7 @@ def decide_refused(inputs: Path) -> None:
         {"min_recall": {"defect": 2}}, {"abstain_below": 0}, {"prevalence": {"defect": 2}}, {"cap": -1},
     ):  # fmt: skip
         try:
-            show(fitted.decide(**options).words)
+            show(fitted.decide(**options).description)
         except (RarevoteError, TypeError) as error:
             print(options, type(error).__name__, error)
 

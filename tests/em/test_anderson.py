@@ -33,13 +33,13 @@ class Valley(Hill):
     def update(self, shared: Any, stats: Sums, damping: float) -> Any:
         return Point(shared.at + self.shares * (3.0 - shared.at), shared.solving)
 
-    def coordinates(self, shared: Point) -> NDArray[np.float64]:
+    def coordinates(self, shared: Any) -> Any:
         return shared.at
 
     def metric(self, stats: Sums) -> NDArray[np.float64]:
         return np.ones(3)
 
-    def profiled(self, coordinates: NDArray[np.float64], like: Point) -> Point:
+    def profiled(self, coordinates: NDArray[np.float64], like: Any) -> Any:
         return Point(coordinates * self.mislead, True)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rarevote.em.engine import Engine
 from rarevote.em.loop import Progress, Status, StoppingRule, run_em
+from rarevote.em.model import EMModel
 from rarevote.errors import RarevoteError
 
 
@@ -16,7 +17,7 @@ class Sums(NamedTuple):
     gradient: np.ndarray[Any, Any]
 
 
-class Hill:
+class Hill(EMModel[float, Any, Sums]):
     """Climbs ``-(x - 3)**2`` from 0 by steps that overshoot ``stretch`` times; damping shortens them."""
 
     def __init__(self, stretch: float, broken: bool = False, missing: float = 1.0) -> None:

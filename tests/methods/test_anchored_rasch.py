@@ -62,7 +62,7 @@ def oracle_of(crowd: Annotations, gold: dict[int, int] | None = None) -> Oracle:
 
 def test_the_oracle_has_the_nodes_of_the_model() -> None:
     crowd = crowd_of(3)
-    with local.LocalEngine(AnchorCount(crowd.n_workers, 3, 0.05), crowd, NO_GOLD) as engine:  # type: ignore[var-annotated,arg-type]
+    with local.LocalEngine(AnchorCount(crowd.n_workers, 3, 0.05), crowd, NO_GOLD) as engine:
         sums, _ = engine.run((), refresh=False, damping=0.0)
     model = AnchoredRasch()._model(anchors_from(sums, AnchorSmoothing()), crowd.n_workers)
     np.testing.assert_allclose(model.nodes * 3, NODES, atol=1e-13)

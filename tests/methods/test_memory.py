@@ -11,8 +11,8 @@ import pytest
 from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import NotEnoughMemoryError, RarevoteError
-from rarevote.methods import checks
-from rarevote.methods.checks import Sizes, needed_memory, require_memory
+from rarevote.methods import memory
+from rarevote.methods.memory import Sizes, needed_memory, require_memory
 from tests.command import rarevote
 from tests.tables import METHOD_ROWS, MethodRow
 
@@ -69,7 +69,7 @@ def test_a_fit_that_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.Mon
 
 
 def test_fits_ask_before_they_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "available_memory", lambda: 10**8)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
     crowd = crowd_of(100, 60, 300, 1)
     with pytest.raises(
         NotEnoughMemoryError, match=r"anchored-rasch needs about 0\.3\d GB .*0\.10 GB are available here"
@@ -82,6 +82,6 @@ def test_the_command_line_says_so_in_one_line(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "votes.csv"
     rows = [f"t{number},w{number % 60},c{number % 300}" for number in range(600)]
     path.write_text("\n".join(["task,worker,label", *rows]))
-    monkeypatch.setattr(checks, "available_memory", lambda: 10**8)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
     done = rarevote("aggregate", path, "-q", "--out", tmp_path / "result.csv", code=1)
     assert "anchored-rasch needs about 0.33 GB of memory" in done.stderr

@@ -30,7 +30,8 @@ def test_a_true_class_that_no_method_knows() -> None:
     posterior = np.array([[0.9, 0.1], [0.2, 0.8]])
     found = score_labels(posterior, ["a", "b"], {0: "z", 1: "b"}, np.array([0, 1]))
     assert found.recall == {"b": 1.0, "z": 0.0}
-    assert found.log_loss is not None and np.isfinite(found.log_loss)
+    assert found.log_loss is not None
+    assert np.isfinite(found.log_loss)
     with pytest.raises(InputError, match="no truth"):
         score_labels(posterior, ["a", "b"], {}, np.array([0, 1]))
 

@@ -39,7 +39,7 @@ from rarevote.cluster.host import (
 )
 from rarevote.em.engine import Engine
 from rarevote.em.local import n_threads
-from rarevote.em.model import Local, Model, Offsets, Shared, Stats
+from rarevote.em.model import Local, Offsets, Passes, Shared, Stats
 from rarevote.errors import MissingExtraError, RarevoteError
 from rarevote.io.write.atomic import make_folder
 
@@ -66,7 +66,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         crowd: where the encoded shards are.
     """
 
-    def __init__(self, client: Any, model: Model[Shared, Local, Stats], crowd: StagedCrowd) -> None:
+    def __init__(self, client: Any, model: Passes[Shared, Local, Stats], crowd: StagedCrowd) -> None:
         self._client = client
         self._crowd = crowd
         self._base: Path | None = None

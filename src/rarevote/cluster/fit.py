@@ -48,7 +48,7 @@ from rarevote.io.write.atomic import cannot_write, flush_folder, make_folder, re
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator, Fit, Request
-from rarevote.methods.checks import Sizes, require_memory
+from rarevote.methods.memory import Sizes, require_memory
 from rarevote.methods.registry import METHODS, require_capability
 
 _LAST = "summary.json"

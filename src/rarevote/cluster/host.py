@@ -25,7 +25,7 @@ from rarevote.decide.decider import CrowdSums, Decider, Deciding, Labelled
 from rarevote.decide.decision import DecisionCounts, confidence_of
 from rarevote.decide.probabilities import Calibrator, Probabilities, certain, reweighted
 from rarevote.decide.rules import ABSTAINED, ItemBatch
-from rarevote.em.model import Model, Offsets, Shard
+from rarevote.em.model import Offsets, Passes, Shard
 from rarevote.em.shards import Node, ShardState, Summation, add_to, added, combine, read_local, write_local
 from rarevote.errors import InputError
 from rarevote.io.arrays import load_arrays, save_arrays
@@ -60,7 +60,7 @@ class Block:
     """
 
     number: int
-    model: Model[Any, Any, Any]
+    model: Passes[Any, Any, Any]
     folder: Path
     shards: range
     n_shards: int

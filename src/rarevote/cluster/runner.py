@@ -16,7 +16,7 @@ from rarevote.cluster.host import KeepPosterior
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
-from rarevote.em.model import CrowdFacts, FloatArray, Model, Shard, Start
+from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Passes, Shard, Start
 
 
 class DaskRunner(Runner):
@@ -44,7 +44,7 @@ class DaskRunner(Runner):
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def _opened(self, model: Any) -> DaskEngine[Any, Any, Any]:
+    def _opened(self, model: Passes[Any, Any, Any]) -> DaskEngine[Any, Any, Any]:
         """An engine that stays open until the next one is, or all is done."""
         self._open.close()
         self._engine = self._open.enter_context(DaskEngine(self._client, model, self._crowd))
@@ -58,7 +58,7 @@ class DaskRunner(Runner):
 
     def run(
         self,
-        model: Model[Any, Any, Any],
+        model: EMModel[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         rule: StoppingRule,
@@ -78,19 +78,19 @@ class DaskRunner(Runner):
 
     def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
         """The posterior that the tasks begin with stays with the hosts."""
-        self._opened(cast("Model[Any, Any, Any]", model))
+        self._opened(cast("Passes[Any, Any, Any]", model))
         self.of_last_pass = False
         posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
         return posterior
 
-    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
         """The sums of a single pass."""
         with DaskEngine(self._client, model, self._crowd) as engine:
             return engine.run(shared, refresh=False, damping=0.0)[0]
 
     def report(
         self,
-        model: Any,
+        model: Passes[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rarevote.errors import ParameterError
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_count(name: str, value: Any, *, at_least: int = 1) -> None:

@@ -206,8 +206,8 @@ def vote_model(estimator: Estimator, votes: SomeVotes) -> VoteModel | None:
         return None
     from rarevote.methods.anchored_rasch.estimator import AnchoredRasch
     from rarevote.methods.cc_rasch.estimator import CCRasch
-    from rarevote.methods.checks import per_class
     from rarevote.methods.dawid_skene.estimator import ConfusionEstimator
+    from rarevote.methods.parameters import per_class
 
     known = estimator.fitted_parameters
     posterior = np.asarray(estimator.posterior_[votes.tasks], dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shared, Start, Stats
+from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Local, Offsets, Passes, Shared, Start, Stats
 from rarevote.errors import RarevoteError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Runner(ABC):
     @abstractmethod
     def run(
         self,
-        model: Model[Any, Any, Any],
+        model: EMModel[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         rule: StoppingRule,
@@ -95,13 +95,13 @@ class Runner(ABC):
         """
 
     @abstractmethod
-    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
         """The sums of a single pass with the posterior that the tasks begin with."""
 
     @abstractmethod
     def report(
         self,
-        model: Any,
+        model: Passes[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,

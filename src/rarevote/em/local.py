@@ -19,7 +19,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.em.checkpoint import Checkpoint, digest_of
 from rarevote.em.engine import Engine, Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
-from rarevote.em.model import CrowdFacts, FloatArray, Local, Model, Offsets, Shard, Shared, Start, Stats
+from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Local, Offsets, Passes, Shard, Shared, Start, Stats
 from rarevote.em.shards import ShardState, Summation, read_local, write_local
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class LocalRunner(Runner):
         self._cut: tuple[Annotations, NDArray[np.int32], list[Shard]] | None = None
 
     def _engine(
-        self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], *, one_posterior: bool = False
+        self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], *, one_posterior: bool = False
     ) -> LocalEngine[Any, Any, Any]:
         """An engine over the shards of the last crowd, if it is the same: they are laid out only once."""
         votes = _here(crowd)
@@ -96,7 +96,7 @@ class LocalRunner(Runner):
 
     def run(
         self,
-        model: Model[Any, Any, Any],
+        model: EMModel[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         rule: StoppingRule,
@@ -107,10 +107,9 @@ class LocalRunner(Runner):
         **options: Any,
     ) -> Run:
         """Fit a model; a checkpoint is cleared once that is done."""
-        del is_last
         # Where every pass refreshes the posterior, nobody asks for an earlier one; a checkpoint would.
-        mixes = getattr(model, "profiles", False) and options.get("accelerate") and not options.get("exact")
-        alone = getattr(model, "one_posterior", False) or bool(mixes)
+        mixes = model.profiles and bool(options.get("accelerate")) and not options.get("exact")
+        alone = model.one_posterior or mixes
         with self._engine(model, crowd, gold, one_posterior=alone and checkpoint is None) as engine:
             shared = model.start()
             outcome = run_em(model, engine, shared, rule, callback=callback, checkpoint=checkpoint, **options)
@@ -125,14 +124,14 @@ class LocalRunner(Runner):
         posterior: FloatArray = model.start_local(Shard(votes.task_ptr, votes.worker, votes.label, gold))[0]
         return posterior
 
-    def sums(self, model: Any, crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
         """The sums of a single pass."""
         with self._engine(model, crowd, gold) as engine:
             return engine.run(shared, refresh=False, damping=0.0)[0]
 
     def report(
         self,
-        model: Any,
+        model: Passes[Any, Any, Any],
         crowd: CrowdFacts,
         gold: NDArray[np.int32],
         shared: Any,
@@ -180,7 +179,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
 
     def __init__(
         self,
-        model: Model[Shared, Local, Stats],
+        model: Passes[Shared, Local, Stats],
         annotations: Annotations,
         gold: NDArray[np.int32],
         n_jobs: int | None = None,

@@ -1,6 +1,6 @@
 """The one loop behind every method that is fitted by expectation and maximisation.
 
-A method states three things and never loops (:class:`~rarevote.em.model.Model`): where to start, what one pass over a
+A method states three things and never loops (:class:`~rarevote.em.model.EMModel`): where to start, what one pass over a
 run of tasks computes, and how the sums of all passes change the shared parameters. The loop decides whether a step
 counts, when to stop, and what to report.
 
@@ -11,9 +11,9 @@ rises: the history never falls beyond rounding. With a damping of one or more a 
 With the posterior frozen, repeated passes solve the maximisation step to a gradient tolerance (``exact=True``);
 otherwise each pass refreshes the posterior and takes one step (generalised EM).
 
-EM creeps where little is known. With ``accelerate=True`` every second step is extrapolated
-(:mod:`rarevote.em.model`), or, for a model whose passes solve for the local parameters, every step is a mixture of
-the last ones (:mod:`rarevote.em.model`). A jump that lowers the objective is not taken.
+EM creeps where little is known. With ``accelerate=True`` every second step is extrapolated, or, for a model whose
+passes solve for the local parameters, every step is a mixture of the last ones (:mod:`rarevote.em.acceleration`). A
+jump that lowers the objective is not taken.
 
 A fit can be saved and resumed (``checkpoint=``). It is saved right after an evaluation, and extrapolation restarts
 there, interrupted or not: little state is alive then, and a resumed fit equals an undisturbed one bit for bit.
@@ -25,11 +25,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Generic, cast
+from typing import TYPE_CHECKING, Generic
 
+from rarevote.em.acceleration import Anderson, Squarem
 from rarevote.em.checkpoint import LoopState
 from rarevote.em.engine import Engine
-from rarevote.em.model import AcceleratedModel, Anderson, Local, Model, ProfiledModel, Shared, Squarem, Stats
+from rarevote.em.model import EMModel, Local, Shared, Stats
 from rarevote.errors import RarevoteError
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ _MIN_INNER_PASSES = 8  # once such steps have turned out not to end
 _MAX_IDLE_PASSES = 5
 # The first steps are far from the geometric regime that a jump assumes.
 _FIRST_JUMP = 3
-# The objective is a sum of as many terms as there are annotations: this is its rounding, relative to its size.
-_ROUNDING = 1e-12
 
 
 class Status(Enum):
@@ -106,7 +105,7 @@ class Outcome(Generic[Shared]):
 
 
 def run_em(
-    model: Model[Shared, Local, Stats],
+    model: EMModel[Shared, Local, Stats],
     engine: Engine[Shared, Local, Stats],
     shared: Shared,
     rule: StoppingRule,
@@ -126,7 +125,7 @@ def run_em(
         rule: when to stop.
         exact: solve every maximisation step to ``gradient_tolerance`` with the posterior frozen.
         gradient_tolerance: Euclidean norm of the gradient at which a maximisation step counts as solved.
-        accelerate: extrapolate steps; the model must be an :class:`AcceleratedModel` or a :class:`ProfiledModel`.
+        accelerate: extrapolate steps; the model must state what that needs.
         callback: told about every iteration.
         checkpoint: saves the fit now and then; what it has saved is resumed.
     """
@@ -171,7 +170,7 @@ class _Loop(Generic[Shared, Local, Stats]):
 
     def __init__(
         self,
-        model: Model[Shared, Local, Stats],
+        model: EMModel[Shared, Local, Stats],
         engine: Engine[Shared, Local, Stats],
         shared: Shared,
         exact: bool,
@@ -182,13 +181,12 @@ class _Loop(Generic[Shared, Local, Stats]):
         self.exact, self.gradient_tolerance = exact, gradient_tolerance
         self.accelerate, self.may_jump = accelerate, False
         self._inner_passes = _MAX_INNER_PASSES
-        self._rounding = float(getattr(model, "rounding", _ROUNDING))
         self.objective = -inf
         self.n_passes = self.n_damped = 0
         self.stalled = False
         self._previous: tuple[Shared, bool] | None = None
         self._plain: Shared | None = None  # where the last step would have led without the jump
-        self._accelerator = _accelerator_of(model, engine)
+        self._accelerator = Anderson(model) if model.profiles else Squarem(model, engine)
 
     def state(self, history: list[float], values: list[float]) -> LoopState[Shared]:
         """What to save after an evaluation, which a resumed fit repeats; extrapolation restarts here."""
@@ -237,7 +235,7 @@ class _Loop(Generic[Shared, Local, Stats]):
         return stats, change
 
     def _fell(self, objective: float) -> bool:
-        return objective < self.objective - self._rounding * (1.0 + abs(self.objective))
+        return objective < self.objective - self.model.rounding * (1.0 + abs(self.objective))
 
     def _retake(self, damping: float) -> None:
         assert self._previous is not None
@@ -286,11 +284,3 @@ class _Loop(Generic[Shared, Local, Stats]):
             self.advance(self.model.update(self.shared, stats, 0.0), refreshed=False)
         # A step that has no solution within reach is one of many: the next ones go on from here.
         self._inner_passes = max(self._inner_passes // 4, _MIN_INNER_PASSES)
-
-
-def _accelerator_of(
-    model: Model[Shared, Local, Stats], engine: Engine[Shared, Local, Stats]
-) -> Squarem[Shared, Stats] | Anderson[Shared, Stats]:
-    if getattr(model, "profiles", False):
-        return Anderson(cast("ProfiledModel[Shared, Local, Stats]", model))
-    return Squarem(cast("AcceleratedModel[Shared, Local, Stats]", model), engine)

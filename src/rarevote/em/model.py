@@ -1,26 +1,12 @@
-"""What an EM method states: facts of a crowd, shards of it, the model that a pass runs over them; and its shortcuts.
-
-**SQUAREM** (Varadhan and Roland 2008): every second step of a creeping EM is extrapolated. From three consecutive
-points ``t0, t1, t2`` with ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the loop jumps to ``t0 + 2 a r + a^2 v``, ``a = |r|
-/ |v|``, over shared and local parameters alike. Local state needs nothing but two sums to agree on ``a``.
-
-**Anderson's mixing** (1965) of the shared parameters, for models that profile their local ones out. With local
-parameters at their best for given shared ones, EM is a map of the shared parameters alone, ``x -> G(x)``. From the last
-few points ``x_j`` with steps ``f_j = G(x_j) - x_j`` the loop goes to
-
-    G(x) - sum_j c_j (dx_j + df_j),    c = the least squares of  f - sum_j c_j df_j
-
-where ``dx_j`` and ``df_j`` are differences of consecutive points and steps. Nothing is kept per task: the local state
-that a pass proposes is the same whether the shared parameters are mixed or not, so that a mixture that lowers the
-objective is taken back by taking the plain step instead.
-"""
+"""The model that an EM method states, and the shards of a crowd that its passes run over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
-from math import sqrt
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +15,6 @@ from rarevote.crowd.numerics import dot, normalise_rows
 from rarevote.kernels import plain
 
 if TYPE_CHECKING:
-    from rarevote.em.engine import Engine
     from rarevote.kernels.blocks import Blocks
 
 FloatArray = NDArray[Any]
@@ -37,6 +22,9 @@ FloatArray = NDArray[Any]
 Shared = TypeVar("Shared")
 Local = TypeVar("Local", bound=tuple[Any, ...])
 Stats = TypeVar("Stats", bound=tuple[Any, ...])
+_Table = TypeVar("_Table")
+
+DOUBLE = np.dtype(np.float64)
 
 # What to add to each local array of three consecutive points.
 Offsets = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...], tuple[FloatArray, ...]]
@@ -125,23 +113,23 @@ class Start(Protocol):
         """Local state of a shard to begin with, the posterior first."""
 
 
-class Model(Protocol[Shared, Local, Stats]):
-    """What an EM method states.
+class Passes(ABC, Generic[Shared, Local, Stats]):
+    """What runs over shards and adds up.
 
     ``Local`` and ``Stats`` are named tuples of arrays. Those of ``Local`` have one row per task, the posterior
     first; they stay with their shard. Those of ``Stats`` are sums over tasks, so that threads, files and machines
     are only different ways of adding.
     """
 
-    def start(self) -> Shared:
-        """Shared parameters to begin with."""
-
+    @abstractmethod
     def start_local(self, shard: Shard) -> Local:
         """Local state of a shard to begin with: the soft majority vote, gold imposed."""
 
+    @abstractmethod
     def empty_stats(self, shared: Shared) -> Stats:
         """Zeros to add to."""
 
+    @abstractmethod
     def step(
         self,
         shared: Shared,
@@ -158,36 +146,119 @@ class Model(Protocol[Shared, Local, Stats]):
             The largest change of any posterior probability.
         """
 
+
+class EMModel(Passes[Shared, Local, Stats]):
+    """What an EM method states; the loop does the rest (:mod:`rarevote.em.loop`).
+
+    The defaults are those of a model in double precision whose maximisation step has a closed form. A fit with
+    ``accelerate=True`` also asks for what one of the two ways of :mod:`rarevote.em.acceleration` needs.
+    """
+
+    #: of the local state
+    dtype: np.dtype[Any] = DOUBLE
+    #: how far, relative to its size, the objective may fall because local state is stored in single precision
+    single_rounding: ClassVar[float] = 1e-8
+    #: whether a step needs no posterior but that of the last pass
+    one_posterior: ClassVar[bool] = False
+    #: whether accelerated passes solve for the local parameters, so that only the shared ones are left to accelerate
+    profiles: bool = False
+
+    @property
+    def rounding(self) -> float:
+        """How far, relative to its size, the objective may fall by rounding: a sum of a term for each annotation."""
+        return 1e-12 if self.dtype == DOUBLE else self.single_rounding
+
+    @abstractmethod
+    def start(self) -> Shared:
+        """Shared parameters to begin with."""
+
+    @abstractmethod
     def objective(self, shared: Shared, stats: Stats) -> float:
         """The penalised log likelihood at ``shared`` and the local state that came in."""
 
+    @abstractmethod
     def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
         """New shared parameters from the sums."""
 
     def gradient_norm(self, shared: Shared, stats: Stats) -> float:
-        """Euclidean norm of the gradient that is left in the maximisation step (used with ``exact=True``)."""
+        """Euclidean norm of the gradient that is left in the maximisation step: none after one in closed form."""
+        return 0.0
 
     def stopping_value(self, shared: Shared, updated: Shared, stats: Stats, objective: float) -> float:
-        """The value whose gain the stopping rule looks at; the objective, unless history has it otherwise."""
+        """The value whose gain the stopping rule looks at."""
+        return objective
 
-    # A model that asks for no posterior but that of the last pass has a property ``one_posterior`` that says so.
-    # A model whose local state is stored with less than double precision has a property ``rounding`` that says how
-    # far, relative to its size, the objective may fall for that reason.
-
-
-class AcceleratedModel(Model[Shared, Local, Stats], Protocol):
-    """A model whose parameters can be extrapolated. The posterior takes no part: it follows from the parameters."""
+    # -- SQUAREM: the posterior takes no part, it follows from the parameters ----------------------------------------
 
     def local_offsets(self, shared: Shared) -> tuple[FloatArray, ...]:
         """What has to be added to each local array but the posterior to give the parameters that it stands for."""
+        return ()
 
     def shared_distances(self, first: Shared, second: Shared, third: Shared) -> tuple[float, float]:
-        """Squared norms of ``second - first`` and of ``third - 2 second + first``."""
+        """Squared norms of ``second - first`` and of ``third - 2 second + first``, over all arrays by default."""
+        points: Any = (first, second, third)
+        return squared_distances(*points)
 
     def extrapolate(
         self, points: tuple[Shared, Shared, Shared], length: float, local_means: tuple[FloatArray, ...]
     ) -> Shared:
         """Shared parameters at the extrapolated point; ``local_means`` are the means of the local arrays there."""
+        raise NotImplementedError
+
+    # -- Anderson's mixing: of a model that profiles -----------------------------------------------------------------
+
+    def coordinates(self, shared: Shared) -> NDArray[np.float64]:
+        """All shared parameters as one vector."""
+        raise NotImplementedError
+
+    def metric(self, stats: Stats) -> NDArray[np.float64]:
+        """How much each coordinate counts: about the curvature of the objective along it."""
+        raise NotImplementedError
+
+    def profiled(self, coordinates: NDArray[np.float64], like: Shared) -> Shared:
+        """Shared parameters at ``coordinates``, from where on passes solve for local parameters.
+
+        What takes no part, as what depends on the local state alone, is that of ``like``.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldShared(EMModel[Shared, Local, Stats]):
+    """A model with everything shared held fast: only the local state moves.
+
+    Mixed into the model of a method, for tasks that its fit has not seen.
+    """
+
+    held: Shared
+
+    @classmethod
+    def of(cls, model: EMModel[Shared, Local, Stats], held: Shared, **changed: Any) -> Self:
+        """The model of a fit, with what is different for new tasks."""
+        stated = {one.name: getattr(model, one.name) for one in fields(model)}  # type: ignore[arg-type]
+        return cls(**{**stated, **changed}, held=held)
+
+    def start(self) -> Shared:
+        """What is held."""
+        return self.held
+
+    def update(self, shared: Shared, stats: Stats, damping: float) -> Shared:
+        """Nothing to update."""
+        return shared
+
+
+def once_a_pass(make: Callable[[Any, Any], _Table]) -> Callable[[Any, Any], _Table]:
+    """A method of a model that makes a table of the shared parameters: the last one is kept, all shards ask for it."""
+    place = f"_last_{make.__name__}"
+
+    @wraps(make)
+    def table(self: Any, shared: Any) -> _Table:
+        last: tuple[Any, _Table] | None = vars(self).get(place)
+        if last is None or last[0] is not shared:
+            vars(self)[place] = last = shared, make(self, shared)
+        return last[1]
+
+    return table
 
 
 def squared_distances(
@@ -203,24 +274,11 @@ def squared_distances(
     return near, far
 
 
-class ProfiledModel(Model[Shared, Local, Stats], Protocol):
-    """A model whose passes can solve for the local parameters, so that only the shared ones are left to accelerate."""
-
-    @property
-    def profiles(self) -> bool:
-        """Whether to do so; else it is an :class:`AcceleratedModel`."""
-
-    def coordinates(self, shared: Shared) -> NDArray[np.float64]:
-        """All shared parameters as one vector."""
-
-    def metric(self, stats: Stats) -> NDArray[np.float64]:
-        """How much each coordinate counts: about the curvature of the objective along it."""
-
-    def profiled(self, coordinates: NDArray[np.float64], like: Shared) -> Shared:
-        """Shared parameters at ``coordinates``, from where on passes solve for local parameters.
-
-        What takes no part, as what depends on the local state alone, is that of ``like``.
-        """
+def far_point(points: Iterable[FloatArray], length: float) -> FloatArray:
+    """``t0 + 2 a r + a^2 v``, the point that SQUAREM jumps to; ``a`` is the length."""
+    t0, t1, t2 = points
+    r = t1 - t0
+    return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
 
 
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
@@ -231,98 +289,3 @@ def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
         shares[known] = 0.0
         shares[known, shard.gold[known]] = 1.0
     return shares
-
-
-# A jump may be this many steps long; the limit grows while jumps reach it and shrinks when one is not taken.
-_SHORTEST_LIMIT = 4.0
-_LIMIT_FACTOR = 4.0
-
-
-class Squarem(Generic[Shared, Stats]):
-    """Decides when to jump, and how far."""
-
-    def __init__(self, model: AcceleratedModel[Shared, Any, Stats], engine: Engine[Shared, Any, Stats]) -> None:
-        self._model, self._engine = model, engine
-        self._since_jump = 0
-        self.limit = _SHORTEST_LIMIT  # that the next jump has to keep
-
-    def restart(self) -> None:
-        """Forget the points so far: the next jump needs new ones."""
-        self._since_jump = 0
-
-    def refuse(self) -> None:
-        """The last jump was not taken: back to the plain step, and the next ones are shorter."""
-        self._engine.take_plain()
-        self.limit = max(_SHORTEST_LIMIT, self.limit / _LIMIT_FACTOR)
-
-    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared | None:
-        """Where to jump from three consecutive points, every second time; None for the plain step."""
-        del stats
-        self._since_jump += 1
-        if self._since_jump < 2 or previous is None:
-            return None
-        points = (previous, current, proposed)
-        offsets = cast("Offsets", tuple(self._model.local_offsets(point) for point in points))
-        shared, local = self._model.shared_distances(*points), self._engine.local_distances(offsets)
-        first, second = shared[0] + local[0], shared[1] + local[1]
-        length = sqrt(first / second) if second > 0.0 else 1.0
-        if length >= self.limit:
-            length = self.limit
-            self.limit *= _LIMIT_FACTOR
-        if length <= 1.0:
-            return None  # not longer than the step itself
-        self._since_jump = 0
-        return self._model.extrapolate(points, length, self._engine.extrapolate(offsets, length))
-
-
-_MAX_DEPTH = 5
-# Differences that are this much like others, relative and squared, are noise.
-_SAME = 1e-13
-
-
-class Anderson(Generic[Shared, Stats]):
-    """Decides where to go from the last points and the steps from there."""
-
-    limit = 1.0  # of a jump; there is none to keep
-
-    def __init__(self, model: ProfiledModel[Shared, Any, Stats]) -> None:
-        self._model = model
-        self._points: list[NDArray[np.float64]] = []
-        self._steps: list[NDArray[np.float64]] = []
-
-    def restart(self) -> None:
-        """Forget the points so far."""
-        self._points, self._steps = [], []
-
-    def refuse(self) -> None:
-        """The last mixture was not taken: only its origin is worth remembering."""
-        self._points, self._steps = self._points[-1:], self._steps[-1:]
-
-    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared:
-        """Where to go instead of ``proposed``; from the first point on, tasks are to be solved."""
-        del previous
-        begin, end = self._model.coordinates(current), self._model.coordinates(proposed)
-        self._points = [*self._points[-_MAX_DEPTH:], begin]
-        self._steps = [*self._steps[-_MAX_DEPTH:], end - begin]
-        changes = [after - before for before, after in zip(self._steps, self._steps[1:], strict=False)]
-        if changes:
-            moves = [after - before for before, after in zip(self._points, self._points[1:], strict=False)]
-            shares = _least_squares(changes, end - begin, self._model.metric(stats))
-            for share, move, change in zip(shares, moves, changes, strict=True):
-                end = end - share * (move + change)
-        return self._model.profiled(end, proposed)
-
-
-def _least_squares(
-    columns: list[NDArray[np.float64]], target: NDArray[np.float64], weight: NDArray[np.float64]
-) -> list[float]:
-    """Coefficients of the columns whose sum is nearest to the target, squares weighted.
-
-    Sums are those of NumPy, whose order depends on nothing but the length.
-    """
-    scales = [float(np.sqrt((weight * column * column).sum())) or 1.0 for column in columns]
-    gram = np.array([[float((weight * one * other).sum()) for other in columns] for one in columns])
-    right = np.array([float((weight * column * target).sum()) for column in columns])
-    gram = gram / np.outer(scales, scales)
-    found: list[float] = (np.linalg.lstsq(gram, right / scales, rcond=_SAME)[0] / scales).tolist()
-    return found

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.em.model import Local, Model, Offsets, Shard, Shared, Stats
+from rarevote.em.model import Local, Offsets, Passes, Shard, Shared, Stats
 from rarevote.errors import InputError
 from rarevote.io.arrays import load_arrays, save_arrays
 from rarevote.kernels import plain
@@ -43,7 +43,7 @@ class ShardState(Generic[Shared, Local, Stats]):
     """
 
     def __init__(
-        self, model: Model[Shared, Local, Stats], shard: Shard, room: tuple[Local, Local, Local, Local] | None = None
+        self, model: Passes[Shared, Local, Stats], shard: Shard, room: tuple[Local, Local, Local, Local] | None = None
     ) -> None:
         self.shard = shard
         self.current: Local = model.start_local(shard)
@@ -229,7 +229,7 @@ class Summation(Generic[Stats]):
         n_shards: how many there are in all.
     """
 
-    def __init__(self, model: Model[Any, Any, Stats], shards: range, n_shards: int) -> None:
+    def __init__(self, model: Passes[Any, Any, Stats], shards: range, n_shards: int) -> None:
         self._model, self._shards, self._n_shards = model, shards, n_shards
         self._free: list[Stats] = []
         self._handed_out: list[Stats] = []

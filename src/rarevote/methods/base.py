@@ -8,7 +8,6 @@ says how to compute a :class:`Fit` from a :class:`Request`; everything else is h
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,13 +27,14 @@ from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status, StoppingRule
-from rarevote.em.model import CrowdFacts, Model
+from rarevote.em.model import CrowdFacts, EMModel
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
-from rarevote.methods.checks import Sizes, require_memory
-from rarevote.methods.registry import DeclaredCapabilities, cannot, require_capability
+from rarevote.methods.memory import Sizes, require_memory
+from rarevote.methods.parameters import HasParameters
+from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
     from rarevote.methods.evidence import Evidence
@@ -156,18 +156,14 @@ def fitted_result(make: Callable[[Any], Any]) -> property:
     return property(get)
 
 
-class Estimator:
+class Estimator(HasParameters):
     """Base of all aggregation methods."""
 
-    #: name on the command line
-    method_name: ClassVar[str] = ""
-    #: what the method can do, as its line in the registry says; read from the class or an instance
-    capabilities = DeclaredCapabilities()
     #: the rule behind :attr:`labels_`, by its name in :mod:`rarevote.decide.rules`
     own_decision: str = "labels"
     #: whether :attr:`posterior_` weighs evidence; else it holds shares of weighted votes
     has_posterior: ClassVar[bool] = True
-    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.checks`
+    #: tables that a fit has in memory at the same time, by shape: see :mod:`rarevote.methods.memory`
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
@@ -434,34 +430,6 @@ class Estimator:
             names, values = names[shown], values[shown]
         return source.deliver(Table({role: names}, {name: values}, series=True, dtypes=source.dtypes))
 
-    # -- parameters --------------------------------------------------------------------------------------------------
-
-    @classmethod
-    def parameter_defaults(cls) -> dict[str, Any]:
-        """Names of the constructor's parameters and their defaults."""
-        if cls.__init__ is object.__init__:
-            return {}
-        signature = inspect.signature(cls.__init__)
-        return {name: entry.default for name, entry in signature.parameters.items() if name != "self"}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name (scikit-learn)."""
-        del deep
-        return {name: getattr(self, name) for name in self.parameter_defaults()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name (scikit-learn)."""
-        known = self.parameter_defaults()
-        for name, value in params.items():
-            if name == "dtype":
-                require_capability(self, "float32", "dtype")
-            if name not in known:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
-                )
-            setattr(self, name, value)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         # Only scikit-learn asks, so it is loaded already; it is never imported from here.
         utils = sys.modules["sklearn.utils"]
@@ -476,14 +444,6 @@ class Estimator:
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)
 
-    def __repr__(self) -> str:
-        changed = {
-            name: value
-            for name, value in self.get_params().items()
-            if not _same(value, self.parameter_defaults()[name])
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
     def _repr_html_(self) -> str:
         facts: dict[str, Any] = {name: repr(value) for name, value in self.get_params().items()}
         if not self.__sklearn_is_fitted__():
@@ -491,10 +451,6 @@ class Estimator:
         crowd = self.annotations_
         facts |= {"tasks": crowd.n_tasks, "workers": crowd.n_workers, "votes": crowd.n_annotations}
         return facts_html(f"{type(self).__name__}, {self.status_} in {self.n_iter_} iterations", facts)
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
 def saved_in(checkpoint: str | Path | None, every: int) -> tuple[str | Path, int] | None:
@@ -530,7 +486,7 @@ class EMEstimator(Estimator):
         kept = saved_in(checkpoint, checkpoint_every)
         return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept)
 
-    def _em(self, request: Request, model: Model[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
+    def _em(self, request: Request, model: EMModel[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
         """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
         if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 0):
             raise ParameterError(f"n_iter must be a whole number of at least 0, got {rule.n_iter!r}")

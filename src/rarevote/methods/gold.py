@@ -174,7 +174,6 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         return np.asarray(self._parameter("priors"))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        del task
         errors, own = self._parameter("errors")[worker], np.arange(self.annotations_.n_classes)
         votes = np.arange(len(worker))
         return Evidence(np.log(self._parameter("priors")), np.log(errors[votes, label]), errors[:, own, own])

@@ -15,6 +15,7 @@ from rarevote.methods.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
+    from rarevote.methods.parameters import HasParameters
 
 _NONE = Capabilities()
 
@@ -102,7 +103,7 @@ def find_method(name: str) -> MethodEntry:
 class DeclaredCapabilities:
     """What a class of estimators can do, as its line in the list says; of a class that is not listed, nothing."""
 
-    def __get__(self, instance: Estimator | None, owner: type[Estimator]) -> Capabilities:
+    def __get__(self, instance: HasParameters | None, owner: type[HasParameters]) -> Capabilities:
         return METHODS[owner.method_name].capabilities if owner.method_name in METHODS else _NONE
 
 
@@ -122,7 +123,7 @@ def which_methods(capability: str) -> str:
     return ", ".join(can) if len(can) <= len(cannot) else f"all methods except {', '.join(cannot)}"
 
 
-def cannot(method: Estimator, capability: str, option: str = "") -> ParameterError:
+def cannot(method: HasParameters, capability: str, option: str = "") -> ParameterError:
     """The error that says what a method cannot do, and names those that can.
 
     Args:
@@ -134,7 +135,7 @@ def cannot(method: Estimator, capability: str, option: str = "") -> ParameterErr
     return ParameterError(f"{name} cannot {Capabilities.verb(capability)}: {leave}choose one of {others}")
 
 
-def require_capability(method: Estimator, capability: str, option: str = "") -> None:
+def require_capability(method: HasParameters, capability: str, option: str = "") -> None:
     """Refuse what a method cannot do.
 
     Raises:

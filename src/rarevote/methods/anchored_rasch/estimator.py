@@ -35,9 +35,9 @@ from rarevote.methods.anchored_rasch.model import (
     log_off_diagonal,
 )
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
-from rarevote.methods.checks import state_dtype
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import state_dtype
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
@@ -317,7 +317,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     # -- results -----------------------------------------------------------------------------------------------------
 
     def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
-        del vote_shares
         return AsReported()
 
     @property

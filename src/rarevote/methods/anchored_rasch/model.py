@@ -45,7 +45,7 @@ engine on many machines does what the local one does: ``engine.run((), refresh=F
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray
-from rarevote.em.model import Shard, soft_majority, squared_distances
+from rarevote.em.model import DOUBLE, EMModel, Passes, Shard, far_point, once_a_pass, soft_majority
 from rarevote.methods.anchored_rasch import plain
 
 _SMALLEST_SHARE = 1e-6
@@ -136,7 +136,7 @@ class NoTasks(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnchorCount:
+class AnchorCount(Passes[tuple[()], NoTasks, AnchorSums]):
     """The counting pass as an engine sees it: no parameters, no local state, sums that are :class:`AnchorSums`."""
 
     n_workers: int
@@ -149,7 +149,6 @@ class AnchorCount:
 
     def empty_stats(self, shared: tuple[()]) -> AnchorSums:
         """Zeros to add to."""
-        del shared
         return AnchorSums(np.zeros((self.n_workers, self.n_classes, self.n_classes)), np.zeros(self.n_classes))
 
     def step(
@@ -163,7 +162,6 @@ class AnchorCount:
         damping: float,
     ) -> float:
         """Count a shard."""
-        del shared, local, out, refresh, damping
         count_anchors(shard, self.discount, stats)
         return 0.0
 
@@ -201,7 +199,7 @@ class _Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnchoredModel:
+class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
     """The model with its anchors.
 
     Attributes:
@@ -220,19 +218,12 @@ class AnchoredModel:
     spread: float
     tau: float
     n_nodes: int
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
-    # The tables of the last pass, which all shards of it ask for.
-    _held: list[tuple[AnchoredShared, _Tables]] = field(default_factory=list, repr=False, compare=False)
+    dtype: np.dtype[Any] = DOUBLE
 
     @property
     def n_classes(self) -> int:
         """K."""
         return len(self.anchors.log_prior)
-
-    @property
-    def rounding(self) -> float:
-        """By how much, relative to its size, the objective may fall because the first posterior is stored rounded."""
-        return 1e-12 if self.dtype == np.float64 else 1e-8
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -250,18 +241,14 @@ class AnchoredModel:
         """``alpha - s x_g``, (..., K, G)."""
         return np.asarray(ability[..., None] - self.nodes)
 
+    @once_a_pass
     def tables(self, shared: AnchoredShared) -> _Tables:
-        """What a pass looks up; computed once a pass, whatever the number of shards."""
-        held = self._held[:1]
-        if held and held[0][0] is shared:
-            return held[0][1]
+        """What a pass looks up."""
         log_wrong = -np.logaddexp(0.0, self.log_odds(shared.ability))
         of_vote = shared.log_errors.copy()
         own = np.arange(self.n_classes)
         of_vote[:, own, own] = shared.ability
-        made = _Tables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
-        self._held[:1] = [(shared, made)]
-        return made
+        return _Tables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -300,7 +287,6 @@ class AnchoredModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.anchored_rasch.kernel`)."""
-        del damping  # tasks have no parameters of their own
         return float(
             passes_for(shard).em_pass(
                 shard,
@@ -351,25 +337,7 @@ class AnchoredModel:
         errors /= total
         return AnchoredShared(shared.ability + step, log_off_diagonal(errors))
 
-    def stopping_value(
-        self, shared: AnchoredShared, updated: AnchoredShared, stats: AnchoredStats, objective: float
-    ) -> float:
-        """The objective itself."""
-        del shared, updated, stats
-        return objective
-
     # -- acceleration ------------------------------------------------------------------------------------------------
-
-    def local_offsets(self, shared: AnchoredShared) -> tuple[FloatArray, ...]:
-        """Tasks have no parameters."""
-        del shared
-        return ()
-
-    def shared_distances(
-        self, first: AnchoredShared, second: AnchoredShared, third: AnchoredShared
-    ) -> tuple[float, float]:
-        """Squared norms of the first and second differences over abilities and log errors."""
-        return squared_distances(first, second, third)
 
     def extrapolate(
         self,
@@ -378,13 +346,7 @@ class AnchoredModel:
         local_means: tuple[FloatArray, ...],
     ) -> AnchoredShared:
         """The far point, its errors made to sum to one."""
-        del local_means
-
-        def far(t0: FloatArray, t1: FloatArray, t2: FloatArray) -> FloatArray:
-            r = t1 - t0
-            return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
-
-        ability, log_errors = (far(*values) for values in zip(*points, strict=True))
+        ability, log_errors = (far_point(values, length) for values in zip(*points, strict=True))
         if self.n_classes <= 2:
             return AnchoredShared(ability, log_errors)  # a wrong vote names the only other class
         own = np.arange(self.n_classes)
@@ -417,7 +379,7 @@ class ReportShared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnchoredReport:
+class AnchoredReport(Passes[ReportShared, AnchoredLocal, ReportSums]):
     """The two passes of the report as an engine sees them; the local state is the reported probability.
 
     The first weighs the votes, and its sums tell the shares of the classes. The second, with these shares, allows for a
@@ -439,7 +401,6 @@ class AnchoredReport:
 
     def empty_stats(self, shared: ReportShared) -> ReportSums:
         """Zeros to add to."""
-        del shared
         return ReportSums(np.zeros(self.model.n_classes))
 
     def step(
@@ -453,7 +414,6 @@ class AnchoredReport:
         damping: float,
     ) -> float:
         """Write the probabilities of a shard: from its votes, or from those before and the shares."""
-        del refresh, damping
         if shared.shares.size:
             reported = (1.0 - self.lapse) * local.posterior + self.lapse * shared.shares
             known = np.flatnonzero(shard.gold >= 0)

@@ -17,9 +17,9 @@ from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
-from rarevote.methods.checks import per_class, resolve_prior, state_dtype
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
+from rarevote.methods.parameters import per_class, resolve_prior, state_dtype
 
 MStep = Literal["fused", "exact"]
 
@@ -176,11 +176,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         fitted = self._model(self.annotations_)
         parameters = self._result.parameters
         deviation = np.where((worker >= 0)[:, None], parameters["ability_deviation"][worker], 0.0)
-        sizes = {"n_workers": len(worker), "n_tasks": int(parameters["n_tasks"])}
         shared = CCRaschShared(
             parameters["intercept"], deviation, np.zeros(fitted.n_difficulties), parameters["log_prior"]
         )
-        model = HeldWorkers(**{**vars(fitted), **sizes}, held=shared)
+        model = HeldWorkers.of(fitted, shared, n_workers=len(worker), n_tasks=int(parameters["n_tasks"]))
         rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
         return LocalRunner(self.n_jobs).run(model, annotations, np.empty(0, dtype=np.int32), rule).posterior
 

@@ -19,15 +19,24 @@ eliminating ``g`` and the multiplier of the constraint leaves one number per cla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import column_sums, log_prior_from_mass
-from rarevote.em.model import Shard, soft_majority, squared_distances
+from rarevote.em.model import (
+    DOUBLE,
+    EMModel,
+    HeldShared,
+    Shard,
+    far_point,
+    once_a_pass,
+    soft_majority,
+    squared_distances,
+)
 from rarevote.methods.cc_rasch import plain
 
 FloatArray = NDArray[np.float64]
@@ -70,7 +79,7 @@ class CCRaschStats(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CCRaschModel:
+class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
     """The model with its hyper-parameters resolved to one value per class."""
 
     n_tasks: int
@@ -84,15 +93,9 @@ class CCRaschModel:
     estimate_prior: bool = False
     ability: Ability = "per-class"
     difficulty: Difficulty = "per-class"
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))  # of the local state
+    dtype: np.dtype[Any] = DOUBLE  # of the local state
     profiles: bool = False  # whether passes solve for the difficulties once a fit is accelerated
-    # The odds of the last pass, which all shards of it ask for.
-    _held: list[tuple[CCRaschShared, FloatArray]] = field(default_factory=list, repr=False, compare=False)
-
-    @property
-    def rounding(self) -> float:
-        """By how much, relative to its size, the objective may fall because it is a sum of rounded terms."""
-        return 1e-12 if self.dtype == np.float64 else 1e-7
+    single_rounding: ClassVar[float] = 1e-7  # of a sum of rounded terms
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +187,6 @@ class CCRaschModel:
 
     def empty_stats(self, shared: CCRaschShared) -> CCRaschStats:
         """Zeros to add to."""
-        del shared
         columns = self.n_difficulties
         return CCRaschStats(
             np.zeros((self.n_workers, 2, self.n_classes)),
@@ -242,15 +244,11 @@ class CCRaschModel:
             )
         )
 
+    @once_a_pass
     def _odds(self, shared: CCRaschShared) -> FloatArray:
-        """``exp(s_k + g_rk)``, (m, K); computed once a pass, whatever the number of shards."""
-        held = self._held[:1]
-        if held and held[0][0] is shared:
-            return held[0][1]
+        """``exp(s_k + g_rk)``, (m, K)."""
         log_odds = np.broadcast_to(shared.intercept + shared.ability, (self.n_workers, self.n_classes))
-        odds = np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS))
-        self._held[:1] = [(shared, odds)]
-        return odds
+        return np.asarray(np.exp(np.clip(log_odds, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)))
 
     def objective(self, shared: CCRaschShared, stats: CCRaschStats) -> float:
         """Penalised log likelihood, normalising constants of the priors left out."""
@@ -288,8 +286,7 @@ class CCRaschModel:
         return float(np.sqrt(squared))
 
     def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
-        """Newton step in the intercepts and abilities under ``sum_r g_r = 0``."""
-        del damping  # a damped pass has summed bounds in place of curvatures
+        """Newton step in the intercepts and abilities under ``sum_r g_r = 0``; a damped pass has summed bounds."""
         intercept, gradient, curvature = self._worker_side(shared, stats)
         ridge = 1.0 / self.sigma_alpha[: self.n_abilities] ** 2
         toward_intercept = column_sums(gradient) - self._precision_times(intercept)
@@ -361,8 +358,7 @@ class CCRaschModel:
         self, first: CCRaschShared, second: CCRaschShared, third: CCRaschShared
     ) -> tuple[float, float]:
         """Squared norms of the first and second differences over intercepts, abilities and class prior."""
-        points = ((point.intercept, point.ability, point.log_prior) for point in (first, second, third))
-        return squared_distances(*points)
+        return squared_distances(_free(first), _free(second), _free(third))
 
     def extrapolate(
         self,
@@ -371,41 +367,22 @@ class CCRaschModel:
         local_means: tuple[FloatArray, ...],
     ) -> CCRaschShared:
         """The extrapolated point; sums over workers are zero there too, and the class prior is made to sum to one."""
-
-        def far(name: str) -> FloatArray:
-            t0, t1, t2 = (getattr(point, name) for point in points)
-            r = t1 - t0
-            return np.asarray(t0 + 2.0 * length * r + length**2 * ((t2 - t1) - r))
-
-        ability, log_prior = far("ability"), _summing_to_one(far("log_prior"))
-        return CCRaschShared(far("intercept"), ability - ability.mean(0), -local_means[0], log_prior)
-
-    def stopping_value(
-        self, shared: CCRaschShared, updated: CCRaschShared, stats: CCRaschStats, objective: float
-    ) -> float:
-        """The objective itself."""
-        del shared, updated, stats
-        return objective
+        arrays = zip(*(_free(point) for point in points), strict=True)
+        intercept, ability, log_prior = (far_point(values, length) for values in arrays)
+        return CCRaschShared(intercept, ability - ability.mean(0), -local_means[0], _summing_to_one(log_prior))
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldWorkers(CCRaschModel):
+class HeldWorkers(HeldShared[CCRaschShared, CCRaschLocal, CCRaschStats], CCRaschModel):
     """The same model with everything shared held fast: only posteriors and difficulties of the tasks move.
 
-    Used for tasks that a fit has not seen. ``n_tasks`` stays that of the fit, so that a task meets the same
-    penalties as there.
+    ``n_tasks`` stays that of the fit, so that a task that it has not seen meets the same penalties as there.
     """
 
-    held: CCRaschShared
 
-    def start(self) -> CCRaschShared:
-        """What is held."""
-        return self.held
-
-    def update(self, shared: CCRaschShared, stats: CCRaschStats, damping: float) -> CCRaschShared:
-        """Nothing to update."""
-        del stats, damping
-        return shared
+def _free(shared: CCRaschShared) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What is extrapolated: the shift follows from the difficulties."""
+    return shared.intercept, shared.ability, shared.log_prior
 
 
 def _summing_to_one(log_prior: FloatArray) -> FloatArray:

@@ -16,10 +16,10 @@ from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
-from rarevote.methods.checks import resolve_prior, state_dtype
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import resolve_prior, state_dtype
 
 Strategy = Literal["assign", "addition"] | None
 
@@ -83,7 +83,6 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         return posterior_from_log_scores(self._parameter("log_prior") + np.column_stack(by_class))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        del task
         log_confusion = self._parameter("log_confusion")
         own = np.arange(self.annotations_.n_classes)
         ability = np.exp(log_confusion[worker[:, None], own, own])

@@ -15,15 +15,15 @@ to every count maximises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import TINY, FloatArray, dot, log_prior_from_mass
-from rarevote.em.model import Shard, soft_majority
+from rarevote.em.model import DOUBLE, EMModel, Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
 
@@ -68,7 +68,7 @@ class InitialError(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DawidSkeneModel:
+class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats]):
     """Full confusion matrices.
 
     Attributes:
@@ -88,17 +88,9 @@ class DawidSkeneModel:
     smoothing: float = 0.0
     bound: Bound = "crowd-kit"
     initial: InitialError | None = None
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
+    dtype: np.dtype[Any] = DOUBLE
 
-    @property
-    def one_posterior(self) -> bool:
-        """A step needs the posterior of the last pass alone."""
-        return True
-
-    @property
-    def rounding(self) -> float:
-        """By how much, relative to its size, the objective may fall because the first posterior is stored rounded."""
-        return 1e-12 if self.dtype == np.float64 else 1e-8
+    one_posterior: ClassVar[bool] = True
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -126,7 +118,6 @@ class DawidSkeneModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.dawid_skene.kernel`)."""
-        del damping  # tasks have no parameters of their own
         return float(
             passes_for(shard.n_votes).confusion_pass(
                 shard,
@@ -160,16 +151,10 @@ class DawidSkeneModel:
                 log_prior = shared.log_prior
         return DawidSkeneShared(log_confusion, log_prior, False)
 
-    def gradient_norm(self, shared: DawidSkeneShared, stats: DawidSkeneStats) -> float:
-        """Nothing is left after a step in closed form."""
-        del shared, stats
-        return 0.0
-
     def stopping_value(
         self, shared: DawidSkeneShared, updated: DawidSkeneShared, stats: DawidSkeneStats, objective: float
     ) -> float:
         """The bound that was asked for, per annotation."""
-        del shared
         if self.bound == "exact":
             return objective / self.n_annotations
         counts = stats.counts
@@ -229,7 +214,6 @@ class OneCoinModel(DawidSkeneModel):
 
     def _maximise(self, counts: FloatArray, initial: InitialError | None) -> FloatArray:
         """Accuracy is the mean posterior of the labels that a worker gave."""
-        del initial
         K = self.n_classes
         right = np.einsum("rkk->r", counts)
         skill = right / counts.sum(axis=(1, 2))

@@ -16,10 +16,10 @@ from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.checks import resolve_prior
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.glad.model import GLADModel, HeldWorkers
+from rarevote.methods.glad.model import GLADModel, GLADShared, HeldWorkers
 from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
+from rarevote.methods.parameters import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
 
@@ -135,7 +135,7 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         """Posterior with the abilities held; a worker that the fit has not seen has the prior mean."""
         model = self._model(annotations)
         alpha = np.where(worker >= 0, self._parameter("alpha")[worker], model.alpha_mean)
-        held = HeldWorkers(**{**vars(model), "log_prior": self._parameter("log_prior")}, alpha=alpha)
+        held = HeldWorkers.of(model, GLADShared(alpha, 0.0, self._parameter("log_prior")))
         rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
         return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior
 

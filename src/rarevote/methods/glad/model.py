@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, dot, log_prior_from_mass
-from rarevote.em.model import Shard
+from rarevote.em.model import EMModel, HeldShared, Shard
 from rarevote.methods.glad import plain
 
 _MAX_SCALE_STEPS = 50
@@ -56,7 +56,7 @@ class GLADStats(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GLADModel:
+class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
     """The model with its priors resolved.
 
     Attributes:
@@ -136,8 +136,7 @@ class GLADModel:
         return float(stats.scalars[0] - 0.5 * stats.scalars[2] - 0.5 * dot(deviation, deviation))
 
     def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
-        """Newton step in every ability, then the scale move."""
-        del damping  # a damped pass has summed bounds in place of curvatures
+        """Newton step in every ability, then the scale move; a damped pass has summed bounds for curvatures."""
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         alpha = shared.alpha + slope / (stats.curvature + 1.0)
         scale = best_scale(dot(alpha, alpha), dot(alpha, self.alpha_mean), float(stats.scalars[3]), self.n_tasks)
@@ -149,26 +148,10 @@ class GLADModel:
         slope = stats.gradient - (shared.alpha - self.alpha_mean)
         return float(np.sqrt(dot(slope, slope) + stats.scalars[1]))
 
-    def stopping_value(self, shared: GLADShared, updated: GLADShared, stats: GLADStats, objective: float) -> float:
-        """The objective itself."""
-        del shared, updated, stats
-        return objective
-
 
 @dataclass(frozen=True, kw_only=True)
-class HeldWorkers(GLADModel):
+class HeldWorkers(HeldShared[GLADShared, GLADLocal, GLADStats], GLADModel):
     """The same model with abilities and class prior held fast: only posterior and easiness of the tasks move."""
-
-    alpha: FloatArray
-
-    def start(self) -> GLADShared:
-        """The abilities of the fit."""
-        return GLADShared(self.alpha, 0.0, self.log_prior)
-
-    def update(self, shared: GLADShared, stats: GLADStats, damping: float) -> GLADShared:
-        """Nothing to update."""
-        del stats, damping
-        return shared
 
 
 def best_scale(squares: float, product: float, deviations: float, n_tasks: int) -> float:

@@ -170,7 +170,6 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
-        del task
         n_classes = self.annotations_.n_classes
         spams, copies = (self._parameter(name)[worker][:, None] for name in ("spams", "copies"))
         # A vote speaks for the class that it names and for no other.

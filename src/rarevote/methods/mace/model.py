@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rarevote.crowd.numerics import FloatArray, dot, normalise_rows
-from rarevote.em.model import Shard, soft_majority
+from rarevote.em.model import EMModel, Shard, soft_majority
 from rarevote.kernels.special import digamma, log_gamma
 from rarevote.methods.mace import plain
 
@@ -62,7 +62,7 @@ class MaceStats(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MaceModel:
+class MaceModel(EMModel[MaceShared, MaceLocal, MaceStats]):
     """The model with its priors.
 
     Attributes:
@@ -120,7 +120,6 @@ class MaceModel:
 
     def empty_stats(self, shared: MaceShared) -> MaceStats:
         """Zeros to add to."""
-        del shared
         return MaceStats(np.zeros_like(self.votes), np.zeros(1))
 
     def step(
@@ -134,7 +133,6 @@ class MaceModel:
         damping: float,
     ) -> float:
         """One pass over a shard (see :mod:`rarevote.methods.mace.kernel`)."""
-        del damping  # every step is an exact maximiser
         spam, bonus = log_weights(shared)
         return float(
             passes_for(shard).mace_pass(
@@ -164,22 +162,11 @@ class MaceModel:
         )
 
     def update(self, shared: MaceShared, stats: MaceStats, damping: float) -> MaceShared:
-        """Expected counts of copying and of spamming, turned into parameters."""
-        del damping
+        """Expected counts of copying and of spamming, turned into parameters: an exact maximiser."""
         spam, bonus = log_weights(shared)
         copied = np.exp(shared.log_state[:, [COPIES]] - spam - bonus) * stats.agreement
         spammed = self.votes - copied
         return self._shared(np.column_stack([spammed.sum(axis=1), copied.sum(axis=1)]), spammed)
-
-    def gradient_norm(self, shared: MaceShared, stats: MaceStats) -> float:
-        """Zero: one step solves the maximisation."""
-        del shared, stats
-        return 0.0
-
-    def stopping_value(self, shared: MaceShared, updated: MaceShared, stats: MaceStats, objective: float) -> float:
-        """The objective itself."""
-        del shared, updated, stats
-        return objective
 
 
 def log_weights(shared: MaceShared) -> tuple[FloatArray, FloatArray]:

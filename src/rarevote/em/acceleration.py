@@ -1,0 +1,119 @@
+"""Acceleration of an EM loop that creeps: extrapolated steps, or mixtures of the last ones.
+
+**SQUAREM** (Varadhan and Roland 2008): every second step of a creeping EM is extrapolated. From three consecutive
+points ``t0, t1, t2`` with ``r = t1 - t0`` and ``v = (t2 - t1) - r`` the loop jumps to ``t0 + 2 a r + a^2 v``, ``a = |r|
+/ |v|``, over shared and local parameters alike. Local state needs nothing but two sums to agree on ``a``.
+
+**Anderson's mixing** (1965) of the shared parameters, for models that profile their local ones out. With local
+parameters at their best for given shared ones, EM is a map of the shared parameters alone, ``x -> G(x)``. From the last
+few points ``x_j`` with steps ``f_j = G(x_j) - x_j`` the loop goes to
+
+    G(x) - sum_j c_j (dx_j + df_j),    c = the least squares of  f - sum_j c_j df_j
+
+where ``dx_j`` and ``df_j`` are differences of consecutive points and steps. Nothing is kept per task: the local state
+that a pass proposes is the same whether the shared parameters are mixed or not, so that a mixture that lowers the
+objective is taken back by taking the plain step instead.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, Generic, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.em.engine import Engine
+from rarevote.em.model import EMModel, Offsets, Shared, Stats
+
+# A jump may be this many steps long; the limit grows while jumps reach it and shrinks when one is not taken.
+_SHORTEST_LIMIT = 4.0
+_LIMIT_FACTOR = 4.0
+
+
+class Squarem(Generic[Shared, Stats]):
+    """Decides when to jump, and how far."""
+
+    def __init__(self, model: EMModel[Shared, Any, Stats], engine: Engine[Shared, Any, Stats]) -> None:
+        self._model, self._engine = model, engine
+        self._since_jump = 0
+        self.limit = _SHORTEST_LIMIT  # that the next jump has to keep
+
+    def restart(self) -> None:
+        """Forget the points so far: the next jump needs new ones."""
+        self._since_jump = 0
+
+    def refuse(self) -> None:
+        """The last jump was not taken: back to the plain step, and the next ones are shorter."""
+        self._engine.take_plain()
+        self.limit = max(_SHORTEST_LIMIT, self.limit / _LIMIT_FACTOR)
+
+    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared | None:
+        """Where to jump from three consecutive points, every second time; None for the plain step."""
+        self._since_jump += 1
+        if self._since_jump < 2 or previous is None:
+            return None
+        points = (previous, current, proposed)
+        offsets = cast("Offsets", tuple(self._model.local_offsets(point) for point in points))
+        shared, local = self._model.shared_distances(*points), self._engine.local_distances(offsets)
+        first, second = shared[0] + local[0], shared[1] + local[1]
+        length = sqrt(first / second) if second > 0.0 else 1.0
+        if length >= self.limit:
+            length = self.limit
+            self.limit *= _LIMIT_FACTOR
+        if length <= 1.0:
+            return None  # not longer than the step itself
+        self._since_jump = 0
+        return self._model.extrapolate(points, length, self._engine.extrapolate(offsets, length))
+
+
+_MAX_DEPTH = 5
+# Differences that are this much like others, relative and squared, are noise.
+_SAME = 1e-13
+
+
+class Anderson(Generic[Shared, Stats]):
+    """Decides where to go from the last points and the steps from there."""
+
+    limit = 1.0  # of a jump; there is none to keep
+
+    def __init__(self, model: EMModel[Shared, Any, Stats]) -> None:
+        self._model = model
+        self._points: list[NDArray[np.float64]] = []
+        self._steps: list[NDArray[np.float64]] = []
+
+    def restart(self) -> None:
+        """Forget the points so far."""
+        self._points, self._steps = [], []
+
+    def refuse(self) -> None:
+        """The last mixture was not taken: only its origin is worth remembering."""
+        self._points, self._steps = self._points[-1:], self._steps[-1:]
+
+    def extrapolated(self, previous: Shared | None, current: Shared, proposed: Shared, stats: Stats) -> Shared:
+        """Where to go instead of ``proposed``; from the first point on, tasks are to be solved."""
+        begin, end = self._model.coordinates(current), self._model.coordinates(proposed)
+        self._points = [*self._points[-_MAX_DEPTH:], begin]
+        self._steps = [*self._steps[-_MAX_DEPTH:], end - begin]
+        changes = [after - before for before, after in zip(self._steps, self._steps[1:], strict=False)]
+        if changes:
+            moves = [after - before for before, after in zip(self._points, self._points[1:], strict=False)]
+            shares = _least_squares(changes, end - begin, self._model.metric(stats))
+            for share, move, change in zip(shares, moves, changes, strict=True):
+                end = end - share * (move + change)
+        return self._model.profiled(end, proposed)
+
+
+def _least_squares(
+    columns: list[NDArray[np.float64]], target: NDArray[np.float64], weight: NDArray[np.float64]
+) -> list[float]:
+    """Coefficients of the columns whose sum is nearest to the target, squares weighted.
+
+    Sums are those of NumPy, whose order depends on nothing but the length.
+    """
+    scales = [float(np.sqrt((weight * column * column).sum())) or 1.0 for column in columns]
+    gram = np.array([[float((weight * one * other).sum()) for other in columns] for one in columns])
+    right = np.array([float((weight * column * target).sum()) for column in columns])
+    gram = gram / np.outer(scales, scales)
+    found: list[float] = (np.linalg.lstsq(gram, right / scales, rcond=_SAME)[0] / scales).tolist()
+    return found

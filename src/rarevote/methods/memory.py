@@ -1,0 +1,90 @@
+"""Memory that a fit takes, estimated from the sizes of the crowd, and the refusal of one that there is not enough for.
+
+A method says how many tables of 8-byte numbers it has in memory at the same time, by their shape
+(:attr:`Estimator.memory_model <rarevote.methods.base.Estimator.memory_model>`)::
+
+    t tasks    w workers    k classes    v votes, where a fit of few votes is computed in whole arrays
+
+>>> from rarevote.methods.dawid_skene import DawidSkene
+>>> sizes = Sizes(n_tasks=5000, n_workers=1000, n_classes=1000, n_annotations=40_000)
+>>> gigabytes(needed_memory(DawidSkene(), sizes))
+'32.1 GB'
+
+The numbers are measured, at their least: a fit that is refused would not have come through.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rarevote.errors import NotEnoughMemoryError
+from rarevote.kernels.memory import available_memory, gigabytes
+from rarevote.kernels.plain import is_small
+from rarevote.methods.registry import METHODS
+
+if TYPE_CHECKING:
+    from rarevote.methods.base import Estimator
+
+_BYTES = 8
+# Below this nothing is refused: what a machine tells of its memory is not so exact.
+_MIN_REFUSED = 1 << 28
+# Methods that keep little for every worker, in the order in which they are proposed.
+_SMALLER = ("class-conditional", "majority-vote")
+
+
+class Sizes(NamedTuple):
+    """What a crowd's memory depends on."""
+
+    n_tasks: int
+    n_workers: int
+    n_classes: int
+    n_annotations: int
+
+    @classmethod
+    def of(cls, crowd: Any) -> Sizes:
+        """Those of a crowd."""
+        return cls(*(int(getattr(crowd, name)) for name in cls._fields))
+
+
+def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
+    """Bytes that a fit has in memory at the same time, beside the votes."""
+    in_arrays = sizes.n_annotations if is_small(sizes.n_annotations) else 0
+    size = {"t": sizes.n_tasks, "w": sizes.n_workers, "k": sizes.n_classes, "v": in_arrays}
+    # What there is of every task may be stored in single precision.
+    of_task = np.dtype(getattr(estimator, "dtype", "float64")).itemsize / _BYTES
+    return int(
+        sum(
+            tables * _BYTES * prod(size[letter] for letter in shape) * (of_task if shape.startswith("t") else 1)
+            for shape, tables in estimator.memory_model.items()
+        )
+    )
+
+
+def require_memory(estimator: Estimator, sizes: Sizes, available: int | None = None, where: str = "here") -> None:
+    """Refuse a fit that does not fit into memory.
+
+    Args:
+        estimator: the method with its parameters.
+        sizes: of the crowd, or of what is held in one place of it.
+        available: bytes; by default what this process may take.
+        where: whose memory that is, for the message.
+
+    Raises:
+        NotEnoughMemoryError: more is needed than available.
+    """
+    needed = needed_memory(estimator, sizes)
+    if needed < _MIN_REFUSED:
+        return
+    available = available_memory() if available is None else available
+    if available is None or needed <= available:
+        return
+    found = (name for name in _SMALLER if needed_memory(METHODS[name].load()(), sizes) <= available)
+    other = next((f", or choose a method that takes less ({name})" for name in found), "")
+    raise NotEnoughMemoryError(
+        f"{estimator.method_name} needs about {gigabytes(needed)} of memory for {sizes.n_tasks:,} tasks, "
+        f"{sizes.n_workers:,} workers and {sizes.n_classes:,} classes, and {gigabytes(available)} are available "
+        f"{where}: merge rare classes, or workers with few votes{other}"
+    )
