@@ -39,7 +39,8 @@ for _name in (
     import_module(f"rarevote.{_name}")
 with contextlib.suppress(ImportError):
     import_module("pydantic")  # which others load if it is there
-list(rarevote.cli._command().commands.values())  # every verb, too, is put together on use
+for verb in rarevote.cli.VERBS:  # which are loaded on use, too
+    import_module(f"rarevote.cli.{verb}")
 
 _OPERATIONS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.link")
 _RELATIVE = ("out", "kept", ".")  # as our commands name files

@@ -23,7 +23,7 @@ LAYERS = [
 ]  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ONLY_NUMPY = {"errors", "crowd", "em"}
-HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "typer",
+HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "click",
          "starlette", "uvicorn"}  # fmt: skip
 
 
@@ -104,14 +104,14 @@ def test_importing_rarevote_loads_nothing_heavy() -> None:
 
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
-    assert not loaded_after("import rarevote.cli") & (HEAVY - {"typer"} | {"numpy"})
+    assert not loaded_after("import rarevote.cli") & (HEAVY - {"click"} | {"numpy"})
 
 
 def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     votes, out = tmp_path / "votes.csv", tmp_path / "out.csv"
     votes.write_text("task,worker,label\n" + "".join(f"t{i // 5},w{i % 7},{i % 3}\n" for i in range(100)))
     words = ["aggregate", str(votes), "-q", "-o", str(out)]
-    loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
+    loaded = loaded_after(f"from rarevote.cli import app; app.main({words}, standalone_mode=False)")
     assert out.exists()
     assert loaded & {f"rarevote.cli.{verb}" for verb in VERBS} == {"rarevote.cli.aggregate"}
     kinds = {f"rarevote.methods.{entry.module}" for entry in METHODS.values()}
@@ -128,7 +128,7 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
 
 def test_help_and_tables_of_methods_load_no_method() -> None:
     for words in (["aggregate", "--help"], ["methods"], ["methods", "--json"]):
-        loaded = loaded_after(f"from rarevote.cli import _command; _command().main({words}, standalone_mode=False)")
+        loaded = loaded_after(f"from rarevote.cli import app; app.main({words}, standalone_mode=False)")
         methods = {name for name in loaded if name.startswith("rarevote.methods.")}
         assert methods == {"rarevote.methods.registry", "rarevote.methods.capabilities"}
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import rarevote
 from rarevote import Annotations, MajorityVote
-from rarevote.cli.options.common import Reading
+from rarevote.cli.options.reading import Reading
 from rarevote.crowd.names import find_name, in_kind, unmatched
 from rarevote.errors import InputError, RarevoteWarning
 from rarevote.io.duck import connection

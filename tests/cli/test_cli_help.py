@@ -7,23 +7,23 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
+import click
 import pytest
-import typer
 
 from rarevote.cli import app
 from tests import wheel_check
 from tests.command import rarevote
 
-ROOT: Any = typer.main.get_command(app)
-
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield path, command
-    for name, child in getattr(command, "commands", {}).items():
-        yield from walk(child, (*path, name))
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from walk(command.get_command(context, name), (*path, name))
 
 
-COMMANDS = dict(walk(ROOT))
+COMMANDS = dict(walk(app))
 
 
 def examples(command: Any) -> list[list[str]]:

@@ -59,11 +59,10 @@ def test_as_a_process(tmp_path: Path, words: list[str], stdin: str, code: int) -
 
 
 def test_warnings_are_shown_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Divides:
-        def main(self, *_: object, **__: object) -> None:
-            np.float64(1) / np.float64(0)
+    def divides(_words: list[str]) -> None:
+        np.float64(1) / np.float64(0)
 
-    monkeypatch.setattr("rarevote.cli._command", Divides)
+    monkeypatch.setattr("rarevote.cli._run", divides)
     for _ in range(2):
         assert rarevote("methods").stderr == "rarevote: warning: divide by zero encountered in scalar divide\n"
 

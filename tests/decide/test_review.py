@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import rarevote
 from rarevote.api import Fitted
-from rarevote.cli.options.fit import DecisionArguments, parse_min_recall, parse_prevalence
+from rarevote.cli.options.decisions import DecisionArguments, parse_min_recall, parse_prevalence
 from rarevote.cli.show import decision_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import RareClass

@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from rarevote.errors import InputError
 from rarevote.page.report import check_page_path
@@ -188,8 +188,11 @@ def test_the_truth_of_items_without_votes_is_missed_as_in_a_score(tmp_path: Path
 def test_decisions_share_their_options_with_aggregate() -> None:
     from rarevote.cli import app
 
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    options = {name: {option for one in commands[name].params for option in one.opts} for name in commands}
+    options: dict[str, set[str]] = {}
+    for name in ("aggregate", "report"):
+        command = app.get_command(click.Context(app), name)
+        assert command is not None
+        options[name] = {option for one in command.params for option in one.opts}
     only_there = options["aggregate"] - options["report"]
     assert only_there == {
         "--calibrate", "--with-posterior", "--model-out", "--back-out", "--soft-out", "--engine", "--scheduler",

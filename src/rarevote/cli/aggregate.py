@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import (
-    Json,
-    Quiet,
-    Rare,
-    Reading,
-    ResultFile,
-    SpreadsheetSafe,
-    Strict,
-    Verbose,
+from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
+from rarevote.cli.options.fit import Engine, FitOptions, with_engine, with_fit
+from rarevote.cli.options.output import (
     check_result_file,
-    examples,
-    takes,
+    json_option,
+    quiet_option,
+    result_option,
+    spreadsheet_option,
+    strict_option,
+    verbose_option,
     write_result,
 )
-from rarevote.cli.options.fit import (
-    CheckpointEvery,
-    CheckpointFolder,
-    DecisionArguments,
-    EngineName,
-    FitOptions,
-    Scheduler,
-    check_engine,
-)
-from rarevote.cli.show import aligned, decision_words, fitting, review_words, say, share, told_classes, unanswered_words
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.show import decision_words, fitting, review_words, say, tell_classes, tell_json, unanswered_words
 from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -42,8 +33,12 @@ from rarevote.methods.registry import require_capability, which_methods
 if TYPE_CHECKING:
     from rarevote.methods.base import Estimator
 
+_TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
+# What the dask engine follows of how to read; anything else is refused.
+_READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote aggregate labels.csv --out result.csv",
     "rarevote aggregate export.csv --columns task=image,worker=rater,label=verdict --show text --rare "
     "defect -o result.xlsx",
@@ -52,122 +47,86 @@ EXAMPLES = examples(
     "rarevote aggregate part-*.csv.gz --truth truth.csv --set prior=estimate > result.csv",
     "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
 )
-
-
-_TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
-
-
-@takes(Reading, FitOptions, DecisionArguments)
+@with_reading
+@with_fit
+@with_decisions
+@with_engine
+@result_option
+@rare_option
+@click.option("--truth", metavar="FILE", help="Truth: labels to score against; never used in the fit.")
+@click.option(
+    "--model-out",
+    metavar="FILE",
+    type=PATH,
+    help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
+)
+@click.option(
+    "--back-out",
+    metavar="FILE",
+    type=PATH,
+    help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
+)
+@click.option(
+    "--soft-out",
+    metavar="FILE",
+    type=PATH,
+    help="Probabilities of all classes to train on: .npz (NumPy) or .parquet.",
+)
+@click.option("--with-posterior", is_flag=True, help="Add posterior:<class>, as the method's authors publish it.")
+@calibrate_option
+@strict_option
+@spreadsheet_option
+@quiet_option
+@verbose_option
+@json_option
 def aggregate(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
-    out: ResultFile = None,
-    rare: Rare = None,
-    truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against; never used in the fit.")
-    ] = None,
-    model_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--model-out",
-            metavar="FILE",
-            help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
-        ),
-    ] = None,
-    back_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--back-out",
-            metavar="FILE",
-            help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
-        ),
-    ] = None,
-    soft_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--soft-out", metavar="FILE", help="Probabilities of all classes to train on: .npz (NumPy) or .parquet."
-        ),
-    ] = None,
-    with_posterior: Annotated[
-        bool,
-        typer.Option("--with-posterior", help="Add posterior:<class>, as the method's authors publish it."),
-    ] = False,
-    calibrate: Annotated[
-        bool,
-        typer.Option(
-            "--calibrate",
-            help="Show class shares, and the recall and precision to expect, with intervals.",
-            rich_help_panel=DecisionArguments.PANEL,
-        ),
-    ] = False,
-    engine: EngineName = "local",
-    scheduler: Scheduler = None,
-    checkpoint: CheckpointFolder = None,
-    checkpoint_every: CheckpointEvery = 10,
-    strict: Strict = False,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    engine: Engine,
+    *,
+    out: Path | None,
+    rare: str | None,
+    truth: str | None,
+    model_out: Path | None,
+    back_out: Path | None,
+    soft_out: Path | None,
+    with_posterior: bool,
+    calibrate: bool,
+    strict: bool,
+    spreadsheet_safe: bool,
+    quiet: bool,
+    verbose: bool,
+    as_json: bool,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    check_engine(engine, scheduler)
-    options = decisions.options(has_gold=fit_options.may_have_gold, out=out)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out)
     estimator = fit_options.make()
-    if engine == "dask":
-        refuse_on_dask(
-            truth=truth,
-            model_out=model_out,
-            back_out=back_out,
-            soft_out=soft_out,
-            spreadsheet_safe=spreadsheet_safe,
-            max_review=decisions.max_review,
-            gold_is_random=options.pop("random_gold"),
-        )
-        code = aggregate_on_dask(
-            reading,
-            estimator,
-            out=out,
-            gold=fit_options.gold,
-            scheduler=scheduler,
-            checkpoint=checkpoint,
-            every=checkpoint_every,
-            quiet=quiet,
-            as_json=as_json,
-            rare=rare,
-            with_posterior=with_posterior,
-            **options,
-        )
-        if strict and code:
-            raise typer.Exit(code)
-        return
-    if checkpoint is not None:
+    of_one = {
+        "truth": truth,
+        "model_out": model_out,
+        "back_out": back_out,
+        "soft_out": soft_out,
+        "max_review": decisions.max_review,
+    }
+    if engine.engine == "dask":
+        of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
+        _refuse(of_one, "is for a single machine, not for --engine dask")
+        deciding |= {"rare": rare, "with_posterior": with_posterior}
+        summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, quiet=quiet, as_json=as_json)
+        return _end(strict, summary)
+    if engine.checkpoint is not None:
         require_capability(estimator, "checkpoint", "--checkpoint")
-    if reading.question == ALL:
-        from rarevote.cli.all_questions import aggregate_all
+    if reading.options["question"] == ALL:
+        from rarevote.cli.all_questions import aggregate_all, check_folder
 
-        sound = aggregate_all(
-            reading,
-            fit_options,
-            options,
-            out=out,
-            with_posterior=with_posterior,
-            spreadsheet_safe=spreadsheet_safe,
-            quiet=quiet,
-            as_json=as_json,
-            rare=rare,
-            truth=truth,
-            gold=fit_options.gold,
-            model_out=model_out,
-            back_out=back_out,
-            soft_out=soft_out,
-            checkpoint=checkpoint,
-            max_review=decisions.max_review,
+        folder = check_folder(out)
+        of_one |= {"rare": rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
+        _refuse(of_one, "is about one question: name it in place of --question all")
+        written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe}
+        return _end(
+            strict, *aggregate_all(reading, fit_options, deciding, folder, written, quiet=quiet, as_json=as_json)
         )
-        if strict and not sound:
-            raise typer.Exit(3)
-        return
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
     clock = Clock()
@@ -182,14 +141,12 @@ def aggregate(
         rare=rare,
         quiet=quiet,
         verbose=verbose,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
+        checkpoint=engine.checkpoint,
+        checkpoint_every=engine.checkpoint_every,
     )
     clock.lap("fit")
-    result = fitted.decide(**options)
-    plan = None
-    if decisions.max_review is not None:
-        plan = result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
+    result = fitted.decide(**deciding)
+    plan = decisions.review(result)
     clock.lap("decide")
     write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
     soft = result.soft_labels()
@@ -204,9 +161,9 @@ def aggregate(
     if known is not None:
         summary["scores"] = result.score(known)
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
+        tell_json(summary)
     elif not quiet:
-        tell(summary, out, verbose=verbose)
+        _tell(summary, out, verbose=verbose)
         for line in decision_words(result) if decisions.active or calibrate else ():
             say(line)
         if plan is not None:
@@ -214,8 +171,19 @@ def aggregate(
         for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, ""), (soft_out, "")):
             if path is not None:
                 say(f"wrote {path}{what}")
-    if strict and not (estimator.converged_ and not result.cannot_answer):
-        raise typer.Exit(3)
+    return _end(strict, summary)
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    """Refuse options that were given and cannot be followed."""
+    for name, value in options.items():
+        if value:
+            raise ParameterError(f"--{name.replace('_', '-')} {why}")
+
+
+def _end(strict: bool, *summaries: dict[str, Any]) -> None:
+    if strict and not all(one["converged"] and not one["cannot_answer"] for one in summaries):
+        raise click.exceptions.Exit(3)
 
 
 def _check_further_files(
@@ -252,7 +220,7 @@ class Clock:
 # what came out
 
 
-def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) -> None:
+def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
     """The summary for a person, on stderr; the rare class comes first."""
     rare = summary["rare"]
     say()
@@ -265,14 +233,7 @@ def tell(summary: dict[str, Any], out: Path | None, *, verbose: bool = False) ->
     if "scores" in summary:
         _tell_scores(summary["scores"])
     say()
-    classes = summary["classes"]
-    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare["class"])
-    rows = [
-        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
-        for name, one in ((name, classes[name]) for name in told)
-    ]
-    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
-    say(left_out)
+    left_out = tell_classes(summary["classes"], rare["class"])
     if left_out:
         say()
     seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
@@ -308,82 +269,59 @@ def _tell_scores(scores: dict[str, Any]) -> None:
         say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
 
 
-# What the dask engine follows of how to read; anything else is refused.
-_READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
+# --------------------------------------------------------------------------------------------------------------------
+# on a cluster
 
 
-def refuse_on_dask(**options: Any) -> None:
-    """Refuse options of ``aggregate`` that only a single machine follows."""
-    for name, value in options.items():
-        if value:
-            raise ParameterError(f"--{name.replace('_', '-')} is for a single machine, not for --engine dask")
-
-
-def aggregate_on_dask(
+def _on_dask(
     reading: Reading,
+    fit_options: FitOptions,
     estimator: Estimator,
-    *,
+    engine: Engine,
+    deciding: dict[str, Any],
     out: Path | None,
-    gold: str | None = None,
-    scheduler: str | None = None,
-    checkpoint: Path | None = None,
-    every: int = 10,
-    quiet: bool = False,
-    as_json: bool = False,
-    **deciding: Any,
-) -> int:
-    """Aggregate on dask; returns 3 if the fit did not converge or the crowd cannot answer.
-
-    Args:
-        **deciding: how to decide, as for :meth:`rarevote.cluster.Dask.fit`.
-    """
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> dict[str, Any]:
+    """Aggregate on dask; returns the summary."""
     from rarevote.cluster import Dask
 
     if out is None:
         raise ParameterError("--engine dask writes its results to a folder: say which with --out")
     if out.suffix or out.is_file():
         raise ParameterError(f"--engine dask writes its results to a folder, and --out {out} looks like a file")
-    options = reading.options()
-    _refuse_unread(options)
-    engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every)
+    _refuse_unread(reading.options)
+    followed = {name: reading.options[name] for name in _READ_ON_DASK}
+    cluster = Dask(out, scheduler=engine.scheduler, checkpoint=engine.checkpoint, every=engine.checkpoint_every)
     with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
-        followed = {name: options[name] for name in _READ_ON_DASK}
-        result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed, **deciding)
+        found = cluster.fit(estimator, reading.labels, fit_options.gold, callback=callback, **followed, **deciding)
     if as_json:
-        typer.echo(json.dumps(result.summary, ensure_ascii=False, default=str))
+        tell_json(found.summary)
     elif not quiet:
-        _tell(result.summary, out)
-    return 0 if result.summary["converged"] and not result.summary["cannot_answer"] else 3
+        _tell_dask(found.summary, out)
+    return found.summary
 
 
 def _refuse_unread(options: dict[str, Any]) -> None:
     from rarevote.io.read.crowd import ReadOptions
 
-    given = ReadOptions(**options)
-    unread = given.given(*(name for name in options if name not in _READ_ON_DASK))
+    unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
     if unread is not None:
-        names = {"file_format": "format", "has_header": "no_header", "platform": "from"}
-        option = names.get(unread, unread.replace("_columns", "_column")).replace("_", "-")
+        option = next(one for one in click.get_current_context().command.params if one.name == unread)
         raise ParameterError(
-            f"--{option} is for a single machine: the dask engine reads Parquet and CSV files with a header "
-            "(rarevote convert makes such files)"
+            f"{(option.secondary_opts or option.opts)[0]} is for a single machine: the dask engine reads Parquet and "
+            "CSV files with a header (rarevote convert makes such files)"
         )
 
 
-def _tell(summary: dict[str, Any], out: Path) -> None:
+def _tell_dask(summary: dict[str, Any], out: Path) -> None:
     say(
         f"{summary['n_annotations']:,} annotations, {summary['n_tasks']:,} tasks, {summary['n_workers']:,} workers, "
         f"{len(summary['classes'])} classes in {summary['n_shards']:,} shards"
     )
     say()
-    classes = summary["classes"]
-    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()})
-    rows = [
-        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
-        for name, one in ((name, classes[name]) for name in told)
-    ]
-    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
-    say(left_out)
+    tell_classes(summary["classes"])
     seconds = summary["seconds"]
     say(
         f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; "

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rarevote.cli.show import aligned, reading_files, say, share
+from rarevote.cli.show import aligned, reading_files, say, share, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from rarevote.cli.options.common import Reading
     from rarevote.cli.options.fit import FitOptions
+    from rarevote.cli.options.reading import Reading
 
 _ENDING = ".csv"
 
@@ -23,56 +21,48 @@ _ENDING = ".csv"
 def aggregate_all(
     reading: Reading,
     fit_options: FitOptions,
-    options: dict[str, Any],
+    deciding: dict[str, Any],
+    folder: Path,
+    written: dict[str, bool],
     *,
-    out: Path | None,
-    with_posterior: bool = False,
-    spreadsheet_safe: bool = False,
-    quiet: bool = False,
-    as_json: bool = False,
-    **single: Any,
-) -> bool:
-    """Aggregate the answers to every question; returns whether all fits converged and all crowds can answer.
+    quiet: bool,
+    as_json: bool,
+) -> Iterable[dict[str, Any]]:
+    """Aggregate the answers to every question; returns the summaries.
 
     Args:
-        **single: options that are about one question; whichever is given is refused.
+        deciding: as for :meth:`rarevote.Fitted.decide`.
+        folder: where the results go.
+        written: as for :meth:`rarevote.Result.write`.
     """
     from rarevote.io.read.crowd import read_each
     from rarevote.io.write.atomic import appearing
 
-    folder = _checked(out, single)
     with reading_files(reading.title, quiet=quiet):
-        crowds = read_each(list(reading.labels), **reading.options())
+        crowds = read_each(reading.labels, **reading.options)
     summaries: dict[str, dict[str, Any]] = {}
-    sound = True
     with appearing(folder) as made:
         names = _file_names(list(crowds))
         for question, crowd in crowds.items():
-            fitted = fit_options.fit(crowd, fit_options.make(), quiet=quiet)
-            result = fitted.decide(**options)
-            result.write(made / names[question], with_posterior=with_posterior, spreadsheet_safe=spreadsheet_safe)
+            result = fit_options.fit(crowd, fit_options.make(), quiet=quiet).decide(**deciding)
+            result.write(made / names[question], **written)
             summaries[question] = {**result.summary(expected=as_json), "file": str(folder / names[question])}
-            sound &= fitted.method.converged_ and not result.cannot_answer
     if as_json:
-        typer.echo(json.dumps(summaries, ensure_ascii=False, default=str))
+        tell_json(summaries)
     elif not quiet:
         _tell(reading.title, summaries, {name: crowd.notes for name, crowd in crowds.items()})
         say(f"wrote {folder}: {counted(len(summaries), 'result')}")
-    return sound
+    return summaries.values()
 
 
-def _checked(out: Path | None, single: dict[str, Any]) -> Path:
+def check_folder(out: Path | None) -> Path:
+    """The folder of the results; one that cannot be made is refused."""
     if out is None:
         raise ParameterError("--question all writes a folder with a result for each question: say which with --out")
     if out.suffix or out.is_file():
         raise ParameterError(f"--question all writes a folder, and --out {out} looks like a file")
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out}: the folder is not empty; name a new one")
-    for name, value in single.items():
-        if value:
-            raise ParameterError(
-                f"--{name.replace('_', '-')} is about one question: name it in place of --question all"
-            )
     return out
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, SpreadsheetSafe, examples, one_of, takes
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.show import aligned, say, share, tell
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, top_option
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import PATH, one_of, verb
+from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
 from rarevote.errors import ParameterError, warn_user
 
 if TYPE_CHECKING:
@@ -18,44 +19,49 @@ if TYPE_CHECKING:
 
     from rarevote.diagnose.diagnosis import Diagnosis
 
-EXAMPLES = examples(
-    "rarevote annotators labels.csv",
-    "rarevote annotators labels.csv --rare defect --sort votes --top 50",
-    "rarevote annotators labels.csv --out annotators.csv --json",
-)
-
 _SORTS = ("rare", "votes", "agreement", "name")
 _SHOWN_CLASSES = 4
 _SHOWN_PAIRS = 5
 
 
-@takes(Reading, FitOptions)
+@verb(
+    "rarevote annotators labels.csv",
+    "rarevote annotators labels.csv --rare defect --sort votes --top 50",
+    "rarevote annotators labels.csv --out annotators.csv --json",
+)
+@with_reading
+@with_fit
+@rare_option
+@click.option(
+    "--sort",
+    metavar="BY",
+    default="rare",
+    help="rare: who surely recognises most of the rare class first; or votes, agreement, name.",
+    shell_complete=one_of(*_SORTS),
+)
+@top_option
+@click.option("--out", "-o", type=PATH, help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
+@spreadsheet_option
+@quiet_option
+@json_option
 def annotators(
     reading: Reading,
     fit_options: FitOptions,
-    rare: Rare = None,
-    sort: Annotated[
-        str,
-        typer.Option(
-            metavar="BY",
-            help="rare: who surely recognises most of the rare class first; or votes, agreement, name.",
-            autocompletion=one_of(*_SORTS),
-        ),
-    ] = "rare",
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the terminal shows.")] = 20,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
-    ] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    rare: str | None,
+    sort: str,
+    top: int,
+    out: Path | None,
+    spreadsheet_safe: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
-    from rarevote.diagnose.workers import SORTS, annotator_figures, annotator_order, annotator_rows
+    from rarevote.diagnose.workers import annotator_figures, annotator_order, annotator_rows
     from rarevote.io.write.columns import check_output, write_columns
 
-    if sort not in SORTS:
-        raise ParameterError(f"--sort must be {', '.join(SORTS)}, got {sort!r}")
+    if sort not in _SORTS:
+        raise ParameterError(f"--sort must be {', '.join(_SORTS)}, got {sort!r}")
     estimator = fit_options.make()
     if out is not None:
         check_output(out)
@@ -66,7 +72,7 @@ def annotators(
     if out is not None:
         write_columns(columns, out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        typer.echo(json.dumps(annotator_figures(found, fit_options.method, columns), ensure_ascii=False, default=str))
+        tell_json(annotator_figures(found, fit_options.method, columns))
     else:
         if not quiet:
             say()
@@ -103,10 +109,7 @@ def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) ->
         for r in order[:top]
     ]
     tell(aligned(header, rows))
-    if len(order) > top:
-        tell(
-            f"... {len(order) - top:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)")
-        )
+    tell_rest(len(order) - top, has_file=has_file)
     tell("\nrecognises: share of the class that the person labels so, with its 95% interval; one half is a coin's toss")
     tell()
     meanings = profile_meanings(names[found.rare], names[found.common])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, Reading, SpreadsheetSafe, WorkbenchOptions, examples, one_of, takes
-from rarevote.cli.options.fit import REVIEW_FORMATS, FitOptions, ReviewAs, check_review_file
-from rarevote.cli.show import say, tell, warn
+from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
+from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
+from rarevote.cli.show import say, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -19,11 +22,22 @@ if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.workbench.session import ReviewSession
 
+_AIMS = ("certificate", "estimate")
 
-app = typer.Typer(
-    name="audit",
-    add_completion=False,
-    help="Prove a recall with few reviews by an expert.",
+plan_argument = click.argument(
+    "plan", cls=Argument, metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote."
+)
+list_option = click.option(
+    "--review-out", metavar="FILE", type=PATH, required=True, help="Where the list for the expert goes."
+)
+who_option = click.option("--who", metavar="NAME", help="The expert; an export names its own.")
+question_option = click.option(
+    "--question", metavar="NAME", help="Which question of an export, where several were asked."
+)
+
+
+@click.group(
+    cls=Verbs,
     no_args_is_help=True,
     epilog=examples(
         "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
@@ -35,33 +49,22 @@ app = typer.Typer(
         "rarevote audit verify audit.json certificate.json",
     ),
 )
-
-_AIMS = ("certificate", "estimate")
-
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan that `rarevote audit start` wrote.")]
-ReviewList = Annotated[Path, typer.Option(metavar="FILE", help="Where the list for the expert goes.")]
-Who = Annotated[str | None, typer.Option(metavar="NAME", help="The expert; an export names its own.")]
-AnswersQuestion = Annotated[
-    str | None,
-    typer.Option("--question", metavar="NAME", help="Which question of an export, where several were asked."),
-]
+def audit() -> None:
+    """Prove a recall with few reviews by an expert."""
 
 
-@app.command(
-    "review",
+@audit.command(
     epilog=examples(
         "rarevote audit review audit.json",
         "rarevote audit review audit.json --images photos/ --who anna",
         "rarevote audit review audit.json --port 8080 --no-browser",
     ),
 )
-@takes(WorkbenchOptions)
-def review(
-    workbench: WorkbenchOptions,
-    plan: PlanFile,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@with_workbench
+@plan_argument
+@quiet_option
+@json_option
+def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: bool) -> None:
     """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
@@ -75,8 +78,7 @@ def review(
     workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
 
 
-@app.command(
-    "start",
+@audit.command(
     epilog=examples(
         "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
         "rarevote audit start labels.csv --find defect=0.9 --gold known.csv --show text --budget 300 "
@@ -85,32 +87,44 @@ def review(
         "--review-as label-studio",
     ),
 )
-@takes(Reading, FitOptions)
+@with_reading
+@with_fit
+@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@click.option("--plan", metavar="FILE", type=PATH, required=True, help="Where the plan goes; never over another one.")
+@list_option
+@click.option(
+    "--confidence",
+    metavar="SHARE",
+    default="0.95",
+    help="How sure to be: a false certificate has at most the rest.",
+)
+@click.option("--flag-cost", metavar="N", default=1.0, help="What a flagged item costs, in reviews.")
+@click.option(
+    "--aim",
+    default="certificate",
+    help="certificate, or estimate to spend the first reviews on honest intervals.",
+    shell_complete=one_of(*_AIMS),
+)
+@click.option("--budget", metavar="N", type=int, help="The most reviews to ask for.")
+@click.option(
+    "--only-voted-items", is_flag=True, help="Leave items without votes out of what is proved; everything says so."
+)
+@review_as_option
+@quiet_option
+@json_option
 def start(
     reading: Reading,
     fit_options: FitOptions,
-    find: Annotated[str, typer.Option(metavar="CLASS=RECALL", help="What is to be proved, such as defect=0.9.")],
-    plan: Annotated[Path, typer.Option(metavar="FILE", help="Where the plan goes; never over another one.")],
-    review_out: ReviewList,
-    confidence: Annotated[
-        str, typer.Option(metavar="SHARE", help="How sure to be: a false certificate has at most the rest.")
-    ] = "0.95",
-    flag_cost: Annotated[float, typer.Option(metavar="N", help="What a flagged item costs, in reviews.")] = 1.0,
-    aim: Annotated[
-        str,
-        typer.Option(
-            help="certificate, or estimate to spend the first reviews on honest intervals.",
-            autocompletion=one_of(*_AIMS),
-        ),
-    ] = "certificate",
-    budget: Annotated[int | None, typer.Option(metavar="N", help="The most reviews to ask for.")] = None,
-    only_voted_items: Annotated[
-        bool,
-        typer.Option("--only-voted-items", help="Leave items without votes out of what is proved; everything says so."),
-    ] = False,
-    review_as: ReviewAs = "table",
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    find: str,
+    plan: Path,
+    review_out: Path,
+    aim: str,
+    flag_cost: float,
+    review_as: str,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
     from rarevote.audit.of_fit import audit_of_fit
@@ -120,14 +134,13 @@ def start(
     name, target = _parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
-    if review_as not in REVIEW_FORMATS:
-        raise ParameterError(f"--review-as must be {', '.join(REVIEW_FORMATS)}, got {review_as!r}")
+    check_review_form(review_as)
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
     estimator = fit_options.make()
-    files = source_record(reading.labels, reading.options(), review_as, plan)
+    files = source_record(reading.labels, reading.options, review_as, plan)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
-    fingerprint = labels_sha256(reading.labels, reading.options().get("items"))
+    fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read(quiet=quiet)
     fitted = fit_options.fit(crowd, estimator, quiet=quiet)
@@ -135,15 +148,13 @@ def start(
         fitted,
         name,
         target,
-        confidence=confidence,
-        flag_cost=flag_cost,
         aim=aim,
-        budget=budget,
-        only_voted_items=only_voted_items,
+        flag_cost=flag_cost,
         files=files,
         labels_sha256=fingerprint,
         gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
         earlier=earlier,
+        **given,
     )
     if not quiet:
         say()
@@ -158,7 +169,7 @@ def start(
     _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
 
 
-@app.command(
+@audit.command(
     "continue",
     epilog=examples(
         "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv --who anna",
@@ -166,24 +177,29 @@ def start(
         "rarevote audit continue audit.json --answers project-7-export.json --question quality --review-out next.json",
     ),
 )
+@plan_argument
+@list_option
+@click.option(
+    "--answers",
+    metavar="FILE",
+    type=PATH,
+    help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
+    "open items are listed again.",
+)
+@who_option
+@question_option
+@click.option("--worst-case", is_flag=True, help="Close what stays open with the answer that is worst for every claim.")
+@quiet_option
+@json_option
 def resume(
-    plan: PlanFile,
-    review_out: ReviewList,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
-            "open items are listed again.",
-        ),
-    ] = None,
-    who: Who = None,
-    question: AnswersQuestion = None,
-    worst_case: Annotated[
-        bool, typer.Option("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
-    ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    plan: Path,
+    review_out: Path,
+    answers: Path | None,
+    who: str | None,
+    question: str | None,
+    worst_case: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Take in answers, say where the audit stands, and draw the next items if that pays."""
     from rarevote.audit.source import read_again
@@ -204,37 +220,51 @@ def resume(
     _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
 
 
-@app.command("status", epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
-def status(plan: PlanFile, as_json: Json = False) -> None:
+@audit.command(epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
+@plan_argument
+@json_option
+def status(plan: Path, as_json: bool) -> None:
     """Where the audit stands: what is certified, what is supported, what more reviews would bring."""
     from rarevote.audit.of_fit import summary
     from rarevote.audit.words import relative_to, status_words
 
     audit = _load(plan)
     if as_json:
-        _tell_json(summary(audit))
+        tell_json(summary(audit))
     else:
         tell(status_words(audit))
         tell(relative_to(audit))
 
 
-@app.command(
-    "finish",
-    epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"),
+@audit.command(epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"))
+@plan_argument
+@click.option(
+    "--out",
+    "-o",
+    type=PATH,
+    required=True,
+    help="The result: the class for the final list, the best other elsewhere.",
 )
+@click.option(
+    "--certificate", metavar="FILE", type=PATH, required=True, help="What is proved, for others to verify (.json)."
+)
+@click.option(
+    "--page",
+    metavar="FILE",
+    type=PATH,
+    help="The page that shows it; by default the certificate's name with .html.",
+)
+@spreadsheet_option
+@quiet_option
+@json_option
 def finish(
-    plan: PlanFile,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The result: the class for the final list, the best other elsewhere.")
-    ],
-    certificate: Annotated[Path, typer.Option(metavar="FILE", help="What is proved, for others to verify (.json).")],
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The page that shows it; by default the certificate's name with .html."),
-    ] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    plan: Path,
+    out: Path,
+    certificate: Path,
+    page: Path | None,
+    spreadsheet_safe: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
     from rarevote.audit.of_fit import result_columns, summary
@@ -260,7 +290,7 @@ def finish(
         temporary.write_text(to_text(audit.certificate()), encoding="utf-8")
     write_proved_page(audit, page, source=Path(crowd.title).name)
     if as_json:
-        _tell_json({**summary(audit), "page": str(page)})
+        tell_json({**summary(audit), "page": str(page)})
     if not quiet:
         say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
         if audit.pending:
@@ -274,24 +304,29 @@ def finish(
             )
 
 
-@app.command(
-    "repeat",
+@audit.command(
     epilog=examples(
         "rarevote audit repeat audit.json --review-out again.csv",
         "rarevote audit repeat audit.json --answers again.csv --who anna",
     ),
 )
+@plan_argument
+@click.option("--review-out", metavar="FILE", type=PATH, help="Where the list of items goes.")
+@click.option("--answers", metavar="FILE", type=PATH, help="The second answers, as for continue.")
+@click.option("--share", metavar="SHARE", default=0.05, help="Of the answered items, how many to show again.")
+@who_option
+@question_option
+@quiet_option
+@json_option
 def repeat(
-    plan: PlanFile,
-    review_out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where the list of items goes.")] = None,
-    answers: Annotated[Path | None, typer.Option(metavar="FILE", help="The second answers, as for continue.")] = None,
-    share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of the answered items, how many to show again.")
-    ] = 0.05,
-    who: Who = None,
-    question: AnswersQuestion = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    plan: Path,
+    review_out: Path | None,
+    answers: Path | None,
+    share: float,
+    who: str | None,
+    question: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
     from rarevote.audit.answers import write_review_list
@@ -309,7 +344,7 @@ def repeat(
             _named(answers, audit.answer_repeats, said, who=name)
         audit.save(plan)
         if as_json:
-            _tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
+            tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
         elif not quiet:
             say(relative_to(audit))
         return
@@ -321,28 +356,28 @@ def repeat(
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
     write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
     if as_json:
-        _tell_json({"review_out": str(review_out), "n_items": len(again)})
+        tell_json({"review_out": str(review_out), "n_items": len(again)})
     elif not quiet:
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 
-@app.command(
-    "verify",
+@audit.command(
     epilog=examples(
         "rarevote audit verify audit.json certificate.json",
         "rarevote audit verify audit.json certificate.json --labels labels.csv",
     ),
 )
-def verify(
-    plan: PlanFile,
-    certificate: Annotated[Path, typer.Argument(help="The certificate that `rarevote audit finish` wrote.")],
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="The labels it is about; by default where the plan says, if they are there."),
-    ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@plan_argument
+@click.argument("certificate", cls=Argument, type=PATH, help="The certificate that `rarevote audit finish` wrote.")
+@click.option(
+    "--labels",
+    metavar="FILE",
+    multiple=True,
+    help="The labels it is about; by default where the plan says, if they are there.",
+)
+@quiet_option
+@json_option
+def verify(plan: Path, certificate: Path, labels: tuple[str, ...], quiet: bool, as_json: bool) -> None:
     """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 
     No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
@@ -350,9 +385,9 @@ def verify(
     from rarevote.audit import verify_files
     from rarevote.audit.words import UNSEEN
 
-    verdict = verify_files(plan, certificate, labels=labels)
+    verdict = verify_files(plan, certificate, labels=labels or None)
     if as_json:
-        _tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
+        tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
     if verdict:
         raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(verdict)}")
     if not quiet:
@@ -446,14 +481,10 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: boo
     if review:
         write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
     if as_json:
-        _tell_json({**summary(audit), "review_out": str(review_out) if review else None})
+        tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if quiet:
         return
     if review:
         say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
     else:
         say(f"No more reviews are asked for: {audit.stopped}. No list was written; next: rarevote audit finish {plan}")
-
-
-def _tell_json(figures: dict[str, Any]) -> None:
-    typer.echo(json.dumps(figures, ensure_ascii=False, default=str))

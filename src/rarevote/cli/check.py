@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import click
 
-import typer
-
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, Strict, examples, takes
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.show import counting, say, tell
-
-EXAMPLES = examples(
-    "rarevote check labels.csv",
-    "rarevote check labels.csv --rare defect --method dawid-skene",
-    "rarevote check labels.csv --strict --json > check.json",
-)
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option, strict_option
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import verb
+from rarevote.cli.show import counting, say, tell, tell_json
 
 _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
 
-@takes(Reading, FitOptions)
+@verb(
+    "rarevote check labels.csv",
+    "rarevote check labels.csv --rare defect --method dawid-skene",
+    "rarevote check labels.csv --strict --json > check.json",
+)
+@with_reading
+@with_fit
+@rare_option
+@strict_option
+@quiet_option
+@json_option
 def check(
-    reading: Reading,
-    fit_options: FitOptions,
-    rare: Rare = None,
-    strict: Strict = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, quiet: bool, as_json: bool
 ) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
     from rarevote.diagnose.check import QUESTIONS
@@ -38,7 +37,7 @@ def check(
     with counting("casting the votes again", N_REPLICATES, quiet=quiet) as progress:
         found = fitted.check(progress=progress)
     if as_json:
-        typer.echo(json.dumps(found.figures(), ensure_ascii=False, default=str))
+        tell_json(found.figures())
     else:
         if not quiet:
             say()
@@ -52,4 +51,4 @@ def check(
                 tell()
         tell(f"verdict: {found.verdict}")
     if strict and (found.cannot_answer or not found.converged):
-        raise typer.Exit(3)
+        raise click.exceptions.Exit(3)

@@ -2,76 +2,73 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import (
-    Json,
-    Quiet,
-    Rare,
-    Reading,
-    SpreadsheetSafe,
-    Verbose,
-    examples,
-    make_method,
-    names_in,
-    takes,
-)
-from rarevote.cli.show import aligned, fitting, say, share, tell, warn
+from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, verbose_option
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import PATH, names_in, verb
+from rarevote.cli.show import aligned, fitting, say, share, tell, tell_json, warn
+from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
     from rarevote.scoring.compare import Comparison
-
-EXAMPLES = examples(
-    "rarevote compare labels.csv",
-    "rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch",
-    "rarevote compare labels.csv --show text --out differences.csv --json",
-)
 
 DEFAULT_METHODS = ("majority-vote", "dawid-skene", "cc-rasch", "anchored-rasch")
 _SHOWN_ITEMS = 5
 _SHOWN_CLASSES = 8
 
 
-@takes(Reading)
+@verb(
+    "rarevote compare labels.csv",
+    "rarevote compare labels.csv --truth truth.csv --methods majority-vote,dawid-skene,cc-rasch",
+    "rarevote compare labels.csv --show text --out differences.csv --json",
+)
+@with_reading
+@click.option("--truth", metavar="FILE", help="Truth: labels to score against (task, label).")
+@click.option(
+    "--methods",
+    metavar="A,B",
+    callback=names_in,
+    help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
+)
+@rare_option
+@click.option(
+    "--gold",
+    metavar="FILE",
+    help="Gold: labels that methods may learn from; these items are left out of the scores.",
+)
+@click.option("--out", "-o", type=PATH, help="File for all items on which the methods differ.")
+@spreadsheet_option
+@quiet_option
+@verbose_option
+@json_option
 def compare(
     reading: Reading,
-    truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}."),
-    ] = None,
-    rare: Rare = None,
-    gold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Gold: labels that methods may learn from; these items are left out of the scores."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for all items on which the methods differ.")
-    ] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    *,
+    truth: str | None,
+    methods: list[str] | None,
+    rare: str | None,
+    gold: str | None,
+    out: Path | None,
+    spreadsheet_safe: bool,
+    quiet: bool,
+    verbose: bool,
+    as_json: bool,
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
     from rarevote.crowd.rare import RareClass
     from rarevote.io.write.columns import check_output, write_columns
 
-    names = names_in(methods, "--methods") or list(DEFAULT_METHODS)
+    names = methods or DEFAULT_METHODS
     for name in names:
-        make_method(name, None)
+        find_method(name).load()
     if out is not None:
         check_output(out)
     crowd = reading.read(quiet=quiet)
@@ -99,7 +96,7 @@ def compare(
     if out is not None:
         write_columns(_rows(crowd, found), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
+        tell_json(summary)
     else:
         _tell(summary)
     if out is not None and not quiet:
@@ -189,9 +186,6 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
     scores = summary["scores"]
     first = next(iter(scores.values()))
 
-    def figure(value: float | None) -> str:
-        return "-" if value is None else share(value)
-
     tell(f"against the truth of {first['n_items']:,} items")
     tell(
         aligned(
@@ -202,8 +196,8 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
             [
                 [
                     name,
-                    figure(one["recall"].get(rare)),
-                    figure(one["precision"].get(rare)),
+                    share(one["recall"].get(rare)),
+                    share(one["precision"].get(rare)),
                     *(share(one[key]) for key in ("balanced_accuracy", "macro_f1", "accuracy", "log_loss")),
                     share(one["calibration_error"]),
                 ]
@@ -215,7 +209,7 @@ def _tell_scores(summary: dict[str, Any], rare: str) -> None:
     classes = _rare_first(first["recall"], rare)
     if len(classes) > 1:
         tell("recall of every class")
-        rows = [[name, *(figure(one["recall"].get(k)) for k in classes)] for name, one in scores.items()]
+        rows = [[name, *(share(one["recall"].get(k)) for k in classes)] for name, one in scores.items()]
         tell(aligned(["method", *classes], rows))
         tell("")
 
@@ -229,7 +223,7 @@ def _tell_agreement(summary: dict[str, Any]) -> None:
                 [
                     f"{one['first']} / {one['second']}",
                     share(one["share_equal"]),
-                    "-" if one["kappa"] is None else share(one["kappa"]),
+                    share(one["kappa"]),
                     f"{one['n_different']:,}",
                 ]
                 for one in summary["agreement"]

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import (
-    FreeText,
-    From,
-    GoldColumn,
-    IncludePredictions,
-    Json,
-    Multilabel,
-    PredictionColumns,
-    Question,
-    Quiet,
-    Show,
-    SpreadsheetSafe,
-    examples,
-    write_result,
-)
-from rarevote.cli.show import export_summary, say, tell_export, tell_notes, warn
+from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, write_result
+from rarevote.cli.options.reading import with_export
+from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.show import export_summary, say, tell_export, tell_json, tell_notes, warn
 from rarevote.crowd.population import unvoted_note
 from rarevote.errors import InputError
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote convert project-3.json --out labels.csv",
     "rarevote convert Batch_42.csv --from mturk --question sentiment --show text --out labels.csv",
     "rarevote convert export.zip --multilabel --out labels.parquet --json",
 )
-
-
+@with_export
+@click.argument("export", cls=Argument, type=PATH, help="The export: a file, a zip, or a folder.")
+@click.option("--out", "-o", type=PATH, help="File for the rows, such as labels.csv. Without it: stdout.")
+@click.option("--gold-out", type=PATH, help="File for the gold (task, label).")
+@spreadsheet_option
+@quiet_option
+@json_option
 def convert(
-    export: Annotated[Path, typer.Argument(help="The export: a file, a zip, or a folder.", show_default=False)],
-    platform: From = None,
-    question: Question = None,
-    multilabel: Multilabel = False,
-    include_predictions: IncludePredictions = False,
-    prediction_columns: PredictionColumns = None,
-    show: Show = None,
-    gold_column: GoldColumn = None,
-    free_text: FreeText = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
-    ] = None,
-    gold_out: Annotated[Path | None, typer.Option(help="File for the gold (task, label).")] = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    options: dict[str, Any],
+    *,
+    export: Path,
+    out: Path | None,
+    gold_out: Path | None,
+    spreadsheet_safe: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
@@ -63,17 +48,8 @@ def convert(
                 raise InputError(f"{path}: cannot be written (no such folder)")
     if out is None and as_json:
         raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
-    found = read_export(
-        export,
-        platform=platform,
-        question=question,
-        multilabel=multilabel,
-        include_predictions=include_predictions,
-        prediction_columns=prediction_columns or (),
-        show=[name for names in show or () for name in names.split(",")],
-        gold_column=gold_column,
-        free_text=free_text,
-    )
+    options["show"] = [name for names in options["show"] for name in names.split(",")]
+    found = read_export(export, **options)
     for caution in found.cautions:
         warn(f"{export}: {caution}")
     if gold_out is not None and not found.gold:
@@ -85,7 +61,7 @@ def convert(
         write_columns(gold, gold_out, spreadsheet_safe=spreadsheet_safe)
     summary = export_summary(found)
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False))
+        tell_json(summary)
     elif not quiet:
         tell_export(summary)
         tell_notes([*found.notes, *unvoted_note(summary["n_tasks"], summary["n_unvoted"])])

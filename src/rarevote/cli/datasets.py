@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, examples, one_of
-from rarevote.cli.show import aligned, counting, say
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
+from rarevote.cli.show import aligned, counting, say, tell
 from rarevote.errors import ParameterError
 
-app = typer.Typer(
-    name="datasets",
-    add_completion=False,
+cache_option = click.option(
+    "--cache", type=PATH, help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache."
+)
+
+
+def _dataset_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Datasets that begin so, for the shell's completion."""
+    from rarevote.study.datasets import list_datasets
+
+    return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
+
+
+@click.group(
+    cls=Verbs,
+    invoke_without_command=True,
     help="Benchmark datasets: list, fetch, import.",
     epilog=examples(
         "rarevote datasets",
@@ -25,16 +36,11 @@ app = typer.Typer(
         "rarevote datasets import cifar10h cifar10h-raw.csv",
     ),
 )
-
-CacheFolder = Annotated[
-    Path | None, typer.Option("--cache", help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache.")
-]
-DataFolder = Annotated[Path | None, typer.Option("--data", help="A folder of datasets to look in first.")]
-
-
-@app.callback(invoke_without_command=True)
-def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = False) -> None:
-    """The benchmark datasets, with size, imbalance and how to get each."""
+@click.option("--data", type=PATH, help="A folder of datasets to look in first.")
+@json_option
+@click.pass_context
+def datasets(context: click.Context, data: Path | None, as_json: bool) -> None:
+    """List the benchmark datasets, with size, imbalance and how to get each."""
     if context.invoked_subcommand is not None:
         return
     from rarevote.study.datasets import list_datasets, locate
@@ -44,7 +50,7 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
         entries = [
             {**asdict(info), "access": info.access, "here": str(locate(info, data=data) or "")} for info in found
         ]
-        typer.echo(json.dumps(entries))
+        tell(json.dumps(entries))
         return
 
     rows = [
@@ -62,7 +68,7 @@ def list_all(context: typer.Context, data: DataFolder = None, as_json: Json = Fa
         for info in found
     ]
     header = ["dataset", "items", "workers", "classes", "votes", "imbalance", "votes/item", "group", "access"]
-    typer.echo(aligned(header, rows))
+    tell(aligned(header, rows))
     say(
         "\nDatasets of one group share items or workers and are not independent evidence. "
         "Details of one: rarevote datasets show NAME"
@@ -73,39 +79,34 @@ def _count(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def dataset_names(incomplete: str) -> list[str]:
-    """Datasets that begin so, for the shell's completion."""
-    from rarevote.study.datasets import list_datasets
-
-    return [info.slug for info in list_datasets() if info.slug.startswith(incomplete)]
-
-
-@app.command("show", epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
-def show(
-    name: Annotated[str, typer.Argument(help="Name of a dataset.", autocompletion=dataset_names)],
-    as_json: Json = False,
-) -> None:
+@datasets.command(epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
+@click.argument("name", cls=Argument, help="Name of a dataset.", shell_complete=_dataset_names)
+@json_option
+def show(name: str, as_json: bool) -> None:
     """Everything known about one dataset: sizes, source, licence as stated, overlap with others."""
     from rarevote.study.datasets import find_dataset, locate
 
     info = find_dataset(name)
     if as_json:
         here = locate(info)
-        typer.echo(json.dumps({**asdict(info), "access": info.access, "here": str(here) if here else None}))
+        tell(json.dumps({**asdict(info), "access": info.access, "here": str(here) if here else None}))
         return
     for field, value in asdict(info).items():
         if field not in ("labels", "truth") and value not in (None, ""):
-            typer.echo(f"{field:<22}{value}")
-    typer.echo(f"{'access':<22}{info.access}")
-    typer.echo(f"{'here':<22}{locate(info) or 'no'}")
+            tell(f"{field:<22}{value}")
+    tell(f"{'access':<22}{info.access}")
+    tell(f"{'here':<22}{locate(info) or 'no'}")
 
 
-@app.command(epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data"))
-def fetch(
-    names: Annotated[list[str], typer.Argument(help="Names of datasets.", autocompletion=dataset_names)],
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
-) -> None:
+@datasets.command(
+    epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
+)
+@click.argument(
+    "names", cls=Argument, nargs=-1, required=True, help="Names of datasets.", shell_complete=_dataset_names
+)
+@cache_option
+@quiet_option
+def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
     """Download datasets from pinned commits and check them against their checksums."""
     from rarevote.study.datasets import fetch as fetch_dataset
     from rarevote.study.datasets import find_dataset
@@ -114,30 +115,27 @@ def fetch(
     for info in chosen:
         total = sum(part.n_bytes for part in (info.labels, info.truth) if part is not None)
         with counting(f"fetching {info.slug}", total, quiet=quiet) as report:
-            folder = fetch_dataset(info, cache=cache, progress=_without_total(report))
+            folder = fetch_dataset(info, cache=cache, progress=lambda done, _total: report(done))
         if not quiet:
             say(f"{info.slug}: {folder}")
 
 
-def _without_total(report: Callable[[int], None]) -> Callable[[int, int], None]:
-    return lambda done, _total: report(done)
-
-
-@app.command(
+@datasets.command(
     "import",
     epilog=examples(
         "rarevote datasets import cifar10h cifar10h-raw.csv",
         "rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5",
     ),
 )
+@click.argument("name", cls=Argument, help="cifar10h or jigsaw.", shell_complete=one_of("cifar10h", "jigsaw"))
+@click.argument("file", cls=Argument, type=PATH, help="The file of individual annotations that you have.")
+@click.option("--truth", type=PATH, help="jigsaw: a file with the published share of toxic votes.")
+@click.option("--threshold", default=0.5, help="jigsaw: share of toxic votes from which a comment is toxic.")
+@click.option("--min-votes", default=1, help="jigsaw: fewest votes a comment needs.")
+@cache_option
+@quiet_option
 def import_file(
-    name: Annotated[str, typer.Argument(help="cifar10h or jigsaw.", autocompletion=one_of("cifar10h", "jigsaw"))],
-    file: Annotated[Path, typer.Argument(help="The file of individual annotations that you have.")],
-    truth: Annotated[Path | None, typer.Option(help="jigsaw: a file with the published share of toxic votes.")] = None,
-    threshold: Annotated[float, typer.Option(help="jigsaw: share of toxic votes from which a comment is toxic.")] = 0.5,
-    min_votes: Annotated[int, typer.Option(help="jigsaw: fewest votes a comment needs.")] = 1,
-    cache: CacheFolder = None,
-    quiet: Quiet = False,
+    name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None, quiet: bool
 ) -> None:
     """Add a dataset that cannot be downloaded from the raw file that its owners publish."""
     from rarevote.study.datasets import import_cifar10h, import_jigsaw

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from rarevote.cli.options.common import examples
-from rarevote.cli.show import aligned, share
+from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.show import aligned, share, tell
 from rarevote.crowd.words import percent
-
-EXAMPLES = examples(
-    "rarevote demo",
-    "rarevote demo --report rails.html",
-)
 
 METHOD_TITLES = {
     "majority-vote": "majority vote",
@@ -25,11 +19,9 @@ METHOD_TITLES = {
 RARE = "defect"
 
 
-def demo(
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write the page to look at, such as report.html.")
-    ] = None,
-) -> None:
+@verb("rarevote demo", "rarevote demo --report rails.html")
+@click.option("--report", type=PATH, help="Also write the page to look at, such as report.html.")
+def demo(report: Path | None) -> None:
     """Four methods on simulated rail inspections, where defects are rare: what each finds, and at what price."""
     from rarevote.api import fit, read
     from rarevote.scoring.ranking import flags_needed
@@ -40,7 +32,7 @@ def demo(
     truth = crowd.known(files.truth)
     votes = crowd.annotations
     defects = sum(label == RARE for label in truth.values())
-    typer.echo(
+    tell(
         f"Rail inspection (simulated): {votes.n_tasks:,} images, {defects} of them with a defect "
         f"({percent(defects / len(truth), fine=True)}),\n{votes.n_workers} inspectors, {votes.n_annotations:,} votes. "
         "Most inspectors overlook some defects.\n"
@@ -49,9 +41,7 @@ def demo(
     default = list(results.values())[-1]
     is_rare = [truth[task] == RARE for task in default.tasks.tolist()]
     needed = flags_needed(default.fitted.probabilities[:, default.fitted.rare.code], is_rare, (0.9, 0.95))
-    typer.echo(
-        "To find 90% of the defects, look at the {:,} most suspicious images; for 95%, at {:,}.\n".format(*needed)
-    )
+    tell("To find 90% of the defects, look at the {:,} most suspicious images; for 95%, at {:,}.\n".format(*needed))
     rows = []
     for name, result in results.items():
         scores, flagged = result.score(truth), int((result.labels == RARE).sum())
@@ -65,8 +55,8 @@ def demo(
                 share(scores["balanced_accuracy"]),
             ]
         )
-    typer.echo(aligned(["method", "flagged", "defects found", "recall", "precision", "balanced accuracy"], rows))
-    typer.echo(
+    tell(aligned(["method", "flagged", "defects found", "recall", "precision", "balanced accuracy"], rows))
+    tell(
         "\nThe majority vote loses defects; CC-Rasch finds almost all, but most of its flags are false. The default\n"
         "counts a miss as much as the classes are unequal, at most as ten false alarms (--decide balanced:10).\n\n"
         f"Your own data: rarevote aggregate labels.csv --out result.csv\nThese data: {files.labels}"
@@ -76,4 +66,4 @@ def demo(
 
         check_page_path(report)
         page = default.report(report, truth=truth, source="Rail inspection (simulated)").page
-        typer.echo(f"The page to look at: {page.resolve()}")
+        tell(f"The page to look at: {page.resolve()}")

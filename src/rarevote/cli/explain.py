@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, Reading, examples, takes
-from rarevote.cli.options.fit import FitOptions
-from rarevote.cli.show import aligned, say, share, tell
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import verb
+from rarevote.cli.show import aligned, say, share, tell, tell_json
 
 if TYPE_CHECKING:
     from rarevote.diagnose.explain import Explanation
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote explain labels.csv --task rail-17",
     "rarevote explain labels.csv --task rail-17 --task rail-18 --method dawid-skene --json",
     "rarevote explain project-3.json --from label-studio --show image --task 4711",
 )
-
-
-@takes(Reading, FitOptions)
-def explain(
-    reading: Reading,
-    fit_options: FitOptions,
-    task: Annotated[list[str], typer.Option("--task", metavar="ID", help="The item to explain. Repeatable.")],
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@with_reading
+@with_fit
+@click.option("--task", metavar="ID", multiple=True, required=True, help="The item to explain. Repeatable.")
+@quiet_option
+@json_option
+def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], quiet: bool, as_json: bool) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
     from rarevote.diagnose.explain import find_task
 
@@ -39,8 +37,7 @@ def explain(
     found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
-        entries = [_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)]
-        typer.echo(json.dumps(entries, ensure_ascii=False, default=str))
+        tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
         return
     for one, texts in zip(found, shown, strict=True):
         if not quiet or one is not found[0]:

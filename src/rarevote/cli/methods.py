@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 
-import typer
-
-from rarevote.cli.options.common import Json, examples
-
-EXAMPLES = examples(
-    "rarevote methods",
-    "rarevote methods --json",
-)
+from rarevote.cli.options.output import json_option
+from rarevote.cli.options.verb import verb
+from rarevote.cli.show import aligned, tell
 
 
-def methods(as_json: Json = False) -> None:
+@verb("rarevote methods", "rarevote methods --json")
+@json_option
+def methods(as_json: bool) -> None:
     """The aggregation methods, with one line each, and a table of what each can do."""
-    from rarevote.cli.show import aligned
     from rarevote.methods.capabilities import Capabilities
     from rarevote.methods.registry import METHODS, capability_table
 
@@ -31,12 +27,12 @@ def methods(as_json: Json = False) -> None:
             }
             for entry in METHODS.values()
         ]
-        typer.echo(json.dumps(found))
+        tell(json.dumps(found))
         return
     width = max(len(entry.summary) for entry in METHODS.values())
     rows = [[entry.name, entry.class_name, entry.summary.ljust(width)] for entry in METHODS.values()]
-    typer.echo(aligned(["method", "in Python", "what it does".ljust(width)], rows))
+    tell(aligned(["method", "in Python", "what it does".ljust(width)], rows))
     header, rows = capability_table()
-    typer.echo(f"\n{aligned(header, rows)}\n")
+    tell(f"\n{aligned(header, rows)}\n")
     for name in header[1:]:
-        typer.echo(f"{name}: can {Capabilities.verb(name)} ({Capabilities.where(name).replace('`', '')})")
+        tell(f"{name}: can {Capabilities.verb(name)} ({Capabilities.where(name).replace('`', '')})")

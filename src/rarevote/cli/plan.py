@@ -2,62 +2,78 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, examples, one_of, takes
-from rarevote.cli.options.fit import REVIEW_FORMATS, Cost, Decide, DecisionArguments, FitOptions, check_review_file
-from rarevote.cli.show import aligned, say, tell
+from rarevote.cli.options.decisions import (
+    REVIEW_FORMATS,
+    DecisionArguments,
+    check_review_file,
+    check_review_form,
+    cost_option,
+    decide_option,
+)
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option, top_option
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import PATH, one_of, takes, verb
+from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
 
-EXAMPLES = examples(
+_SHOWN_NAMES = 3
+
+
+@verb(
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
-
-_SHOWN_NAMES = 3
-
-
-@takes(Reading, FitOptions)
+@with_reading
+@with_fit
+@takes(DecisionArguments, decide_option, cost_option)
+@click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
+@click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
+@rare_option
+@top_option
+@click.option("--out", "-o", type=PATH, help="File for all rows: .csv, .parquet, ...")
+@click.option(
+    "--as",
+    "out_as",
+    metavar="FORMAT",
+    default="table",
+    help=f"The file as {', '.join(REVIEW_FORMATS)}.",
+    shell_complete=one_of(*REVIEW_FORMATS),
+)
+@quiet_option
+@json_option
 def plan(
     reading: Reading,
     fit_options: FitOptions,
-    budget: Annotated[int, typer.Option(metavar="N", help="How many further votes there may be.")],
-    votes_per_item: Annotated[int, typer.Option(metavar="N", help="How many of them each item gets.")] = 1,
-    rare: Rare = None,
-    decide: Decide = None,
-    cost: Cost = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many rows the terminal shows.")] = 20,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File for all rows: .csv, .parquet, ...")] = None,
-    out_as: Annotated[
-        str,
-        typer.Option(
-            "--as",
-            metavar="FORMAT",
-            help=f"The file as {', '.join(REVIEW_FORMATS)}.",
-            autocompletion=one_of(*REVIEW_FORMATS),
-        ),
-    ] = "table",
-    quiet: Quiet = False,
-    as_json: Json = False,
+    decisions: DecisionArguments,
+    *,
+    budget: int,
+    votes_per_item: int,
+    rare: str | None,
+    top: int,
+    out: Path | None,
+    out_as: str,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
     from rarevote.decide.review import check_budget, plan_figures
 
-    if out_as not in REVIEW_FORMATS:
-        raise ParameterError(f"--as must be {', '.join(REVIEW_FORMATS)}, got {out_as!r}")
+    check_review_form(out_as, "--as")
     if out_as != "table" and out is None:
         raise ParameterError(f"--as {out_as} goes with --out FILE: where the items go")
     check_budget(budget, votes_per_item)
-    deciding = DecisionArguments(decide=decide, cost=cost).options(has_gold=False, out=out)
+    deciding = decisions.options(has_gold=False, out=out)
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
@@ -66,7 +82,7 @@ def plan(
     found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
     if as_json:
         asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-        typer.echo(json.dumps({**asked, **plan_figures(found)}, ensure_ascii=False, default=str))
+        tell_json({**asked, **plan_figures(found)})
     else:
         if not quiet:
             say()
@@ -90,9 +106,7 @@ def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -
         for item in found.items[:top]
     ]
     tell(aligned(["item", "decided", "may be", "gain", "ask"], rows))
-    if len(found.items) > top:
-        more = "" if has_file else " (--top N shows more, --out FILE writes them all)"
-        tell(f"... {len(found.items) - top:,} more{more}")
+    tell_rest(len(found.items) - top, has_file=has_file)
     tell(
         f"\n{counted(len(found.items) * votes_per_item, 'vote')} on {counted(len(found.items), 'item')}; gain: by how "
         "much the expected cost falls once the item is known,"

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import (
-    Json,
-    Quiet,
-    Reading,
-    ResultFile,
-    SpreadsheetSafe,
+from rarevote.cli.options.output import (
     check_result_file,
-    examples,
-    takes,
+    json_option,
+    quiet_option,
+    result_option,
+    spreadsheet_option,
     write_result,
 )
-from rarevote.cli.show import aligned, say, share, told_classes
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.show import aligned, say, share, tell_json, told_classes
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote aggregate labels.csv --model-out crowd.model --out result.csv",
     "rarevote predict crowd.model new-labels.csv --out new-result.csv",
     "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
 )
-
-
-@takes(Reading)
+@click.argument("model", cls=Argument, type=PATH, help="The model, as aggregate --model-out wrote it.")
+@with_reading
+@result_option
+@spreadsheet_option
+@quiet_option
+@json_option
 def predict(
-    reading: Reading,
-    model: Annotated[
-        Path, typer.Argument(help="The model, as aggregate --model-out wrote it.", metavar="MODEL", show_default=False)
-    ],
-    out: ResultFile = None,
-    spreadsheet_safe: SpreadsheetSafe = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, quiet: bool, as_json: bool
 ) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
     from rarevote.methods.new_tasks import load
@@ -60,7 +55,7 @@ def predict(
         "classes": counts,
     }
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
+        tell_json(summary)
     elif not quiet:
         _tell(summary, out)
 

@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, Rare, Reading, examples, takes
-from rarevote.cli.options.fit import DecisionArguments, FitOptions
-from rarevote.cli.show import decision_words, say
+from rarevote.cli.options.decisions import DecisionArguments, with_decisions
+from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.show import decision_words, say, tell_json
 from rarevote.errors import InputError
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote report labels.csv",
     "rarevote report labels.csv --rare defect --show image --truth truth.csv --out rails.html",
     "rarevote report project-3.json --from label-studio --question quality --charts figures/",
     "rarevote report labels.csv --cost sound:defect=1,defect:sound=20 --out rails.html",
     "rarevote report labels.csv --audit audit.json --out rails.html",
 )
-
-
-@takes(Reading, FitOptions, DecisionArguments)
+@with_reading
+@with_fit
+@with_decisions
+@click.option("--out", "-o", type=PATH, default="report.html", help="The page; ends in .html.")
+@rare_option
+@click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
+@click.option("--charts", metavar="FOLDER", type=PATH, help="Also write every chart there, as SVG and PNG.")
+@click.option("--audit", metavar="PLAN", type=PATH, help="Also show what an audit of these labels proved.")
+@quiet_option
+@json_option
 def report(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page; ends in .html.")] = Path("report.html"),
-    rare: Rare = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Truth: labels to check the result against; never used in the fit."),
-    ] = None,
-    charts: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
-    ] = None,
-    audit: Annotated[
-        Path | None, typer.Option(metavar="PLAN", help="Also show what an audit of these labels proved.")
-    ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    out: Path,
+    rare: str | None,
+    truth: str | None,
+    charts: Path | None,
+    audit: Path | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
     from rarevote.audit.source import audit_of_labels
+    from rarevote.io.read.crowd import title_of
     from rarevote.page.report import check_page_path
 
     options = decisions.options(has_gold=fit_options.may_have_gold, out=out)
@@ -58,15 +63,16 @@ def report(
     if not quiet:
         say("making the page (a large crowd takes a minute) ...")
     result = fitted.decide(**options)
-    if decisions.max_review is not None:
-        result.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
-    made = result.report(out, truth=known, charts=charts, source=source_name(reading), audit=audited)
+    decisions.review(result)
+    # Names of files without their folders, which are nobody else's business.
+    source = title_of([Path(one).name for one in reading.labels])
+    made = result.report(out, truth=known, charts=charts, source=source, audit=audited)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
         summary["charts"] = [str(path) for path in made.charts]
         if decisions.active:
             summary["decision"] = result.summary()["decision"]
-        typer.echo(json.dumps(summary, ensure_ascii=False, default=str))
+        tell_json(summary)
     elif not quiet:
         say(made.headline)
         for line in decision_words(result) if decisions.active else ():
@@ -74,9 +80,3 @@ def report(
         if made.charts:
             say(f"wrote {len(made.charts)} files to {charts}")
         say(f"wrote {made.page} ({made.n_bytes / 1e6:.1f} MB)")
-
-
-def source_name(reading: Reading) -> str:
-    """What the page calls the data: names of files without their folders, which are nobody else's business."""
-    first = "standard input" if reading.labels[0] == "-" else Path(reading.labels[0]).name
-    return first + (f" and {len(reading.labels) - 1} more" if len(reading.labels) > 1 else "")

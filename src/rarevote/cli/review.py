@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, WorkbenchOptions, examples, takes
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say
 
 if TYPE_CHECKING:
     from rarevote.audit.journal import Journal
     from rarevote.workbench.session import ReviewSession
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote review review.csv",
     "rarevote review review.csv --images photos/ --who anna --out answers.csv",
     "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
 )
-
-
-@takes(WorkbenchOptions)
+@with_workbench
+@click.argument(
+    "listed",
+    cls=Argument,
+    metavar="LIST",
+    type=PATH,
+    help="What --review-out wrote, or any table with a column of tasks.",
+)
+@click.option("--out", "-o", type=PATH, help="The answers (task, label). Default: LIST.answers.csv beside it.")
+@click.option(
+    "--class",
+    "classes",
+    metavar="LABEL",
+    multiple=True,
+    help="A class. Default: those in the list. Repeatable.",
+)
+@click.option("--reasons", is_flag=True, help="Also show what the crowd said; the answers then depend on it.")
+@quiet_option
+@json_option
 def review(
     workbench: WorkbenchOptions,
-    listed: Annotated[
-        Path, typer.Argument(metavar="LIST", help="What --review-out wrote, or any table with a column of tasks.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
-    ] = None,
-    classes: Annotated[
-        list[str] | None,
-        typer.Option("--class", metavar="LABEL", help="A class. Default: those in the list. Repeatable."),
-    ] = None,
-    reasons: Annotated[
-        bool, typer.Option("--reasons", help="Also show what the crowd said; the answers then depend on it.")
-    ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    *,
+    listed: Path,
+    out: Path | None,
+    classes: tuple[str, ...],
+    reasons: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
     from rarevote.audit.journal import writing
@@ -59,7 +70,7 @@ def review(
             listed,
             rows,
             out=target,
-            classes=classes or (),
+            classes=classes,
             reasons=reasons,
             pictures=pictures,
             journal=journal,

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Columns, Json, Quiet, examples, parse_columns
-from rarevote.cli.show import aligned, say, share, tell, told_classes, unanswered_words
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.reading import columns_option
+from rarevote.cli.options.verb import Argument, verb
+from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes, unanswered_words
 
-EXAMPLES = examples(
+
+@verb(
     "rarevote score result.csv --truth truth.csv",
     "rarevote score result.parquet --truth truth.csv --rare defect --json",
     "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
 )
-
-
+@click.argument("result", cls=Argument, metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
+@click.option("--truth", metavar="FILE", required=True, help="Truth: labels to score against (task, label).")
+@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the least frequent true class.")
+@columns_option
+@quiet_option
+@json_option
 def score(
-    result: Annotated[str, typer.Argument(help="The result: task, label and, if there, p:<class>.", metavar="RESULT")],
-    truth: Annotated[str, typer.Option(metavar="FILE", help="Truth: labels to score against (task, label).")],
-    rare: Annotated[
-        str | None,
-        typer.Option(metavar="CLASS", help="The class that matters. Default: the least frequent true class."),
-    ] = None,
-    columns: Columns = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    result: str, truth: str, rare: str | None, columns: dict[str, str] | None, quiet: bool, as_json: bool
 ) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.scoring.compare import score_result
 
-    summary = score_result(result, truth, rare=rare, columns=parse_columns(columns))
+    summary = score_result(result, truth, rare=rare, columns=columns)
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False))
+        tell_json(summary)
         return
     _tell(summary)
     if not quiet:
@@ -43,9 +41,6 @@ def score(
 def _tell(summary: dict[str, Any]) -> None:
     rare = summary["rare_class"]
 
-    def figure(value: float | None) -> str:
-        return "-" if value is None else share(value)
-
     tell(f"against the truth of {summary['n_items']:,} tasks")
     names, left_out = told_classes(summary["n_true"], rare)
     rows = [
@@ -53,8 +48,8 @@ def _tell(summary: dict[str, Any]) -> None:
             f"{name} (rare)" if name == rare else name,
             f"{summary['n_true'][name]:,}",
             f"{summary['n_labelled'][name]:,}",
-            figure(summary["recall"].get(name)),
-            figure(summary["precision"].get(name)),
+            share(summary["recall"].get(name)),
+            share(summary["precision"].get(name)),
         ]
         for name in names
     ]
@@ -67,7 +62,7 @@ def _tell(summary: dict[str, Any]) -> None:
     for begin, scores in summary["probabilities"].items():
         whose = "" if begin == "p" else f" of {begin} probabilities"
         figures.append([f"log loss{whose}", share(scores["log_loss"])])
-        figures.append([f"calibration error{whose}", figure(scores["calibration_error"])])
+        figures.append([f"calibration error{whose}", share(scores["calibration_error"])])
     tell(aligned(["figure", "value"], figures))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
     from rarevote.em.loop import Callback, Progress
     from rarevote.io.platforms import Export
+    from rarevote.io.read.crowd import Crowd
 
 # Of more classes a table shows the largest and the rarest.
 _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
@@ -53,6 +55,11 @@ def tell(text: str = "") -> None:
     print(_lines(text))
 
 
+def tell_json(figures: Any) -> None:
+    """Figures that were asked for as JSON, on stdout."""
+    print(json.dumps(figures, ensure_ascii=False, default=str))
+
+
 def warn(message: object) -> None:
     """A warning, on stderr."""
     print(f"{_coloured('rarevote: warning:', 33)} {_lines(str(message))}", file=sys.stderr)
@@ -81,6 +88,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *(line(row) for row in rows)])
 
 
+def tell_rest(n: int, *, has_file: bool) -> None:
+    """How many rows a table does not show, and how to see them."""
+    if n > 0:
+        tell(f"... {n:,} more" + ("" if has_file else " (--top N shows more, --out FILE writes them all)"))
+
+
 def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[list[str], str]:
     """Which classes a table shows: all if they are few, else the rare ones and the ten largest; and what is left out.
 
@@ -96,9 +109,21 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
     return told, f"... {more} between the largest and the rarest (--json has all)"
 
 
-def share(value: float) -> str:
-    """A share with three decimals."""
-    return f"{value:.3f}"
+def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None) -> str:
+    """The classes of a result with their figures, the rare one first; returns what is said of those left out."""
+    told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare)
+    rows = [
+        [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
+        for name, one in ((name, classes[name]) for name in told)
+    ]
+    say(aligned(["class", "tasks", "of tasks", "of votes"], rows))
+    say(left_out)
+    return left_out
+
+
+def share(value: float | None) -> str:
+    """A share with three decimals; a dash for one that there is not."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 def time_left(seconds: float) -> str:
@@ -341,3 +366,21 @@ def tell_export(summary: dict[str, Any]) -> None:
     )
     if left_out:
         say(left_out)
+
+
+def tell_crowd(crowd: Crowd) -> None:
+    """Say what was read."""
+    votes = crowd.annotations
+    if crowd.export is not None:
+        tell_export(export_summary(crowd.export))
+        say()
+    tell_notes(crowd.notes)
+    say(
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+    )
+    if votes.n_dropped:
+        say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")
+    if votes.abstentions:
+        say(f"{sum(votes.abstentions.values()):,} abstentions by {len(votes.abstentions):,} workers")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
@@ -10,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from rarevote.cli.options.common import Json, Quiet, examples, names_in
-from rarevote.cli.show import aligned, complain, counting, say, share, time_left, warn
+from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.verb import PATH, Verbs, examples, names_in
+from rarevote.cli.show import aligned, complain, counting, say, share, tell, tell_json, time_left, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -28,169 +28,185 @@ PEER_PYTHON = "RAREVOTE_PEER_PYTHON"
 # Without a terminal to draw on, how often a line tells the progress.
 _SECONDS_BETWEEN_LINES = 15.0
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for results, figures and the page index.html.")]
-Seeds = Annotated[int, typer.Option(min=1, help="How often each experiment is repeated.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes side by side. Default: all cores.")]
-Methods = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Methods (see: rarevote methods). Default: the paper's.")
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads."),
-]
-
-app = typer.Typer(
-    name="study",
-    add_completion=False,
-    help="Rerun the experiments: every table and figure, ours beside the paper's.",
-    epilog=examples("rarevote study paper --data datasets --out study", "rarevote study synthetic --out study"),
-    no_args_is_help=True,
+out_option = click.option(
+    "--out", "-o", type=PATH, required=True, help="Folder for results, figures and the page index.html."
 )
+seeds_option = click.option(
+    "--seeds", type=click.IntRange(min=1), default=20, help="How often each experiment is repeated."
+)
+jobs_option = click.option("--jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
+methods_option = click.option(
+    "--methods", metavar="A,B", callback=names_in, help="Methods (see: rarevote methods). Default: the paper's."
+)
+data_option = click.option(
+    "--data",
+    type=PATH,
+    help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads.",
+)
+_SHARE = click.FloatRange(min=0, max=1)
 
 
-@app.callback()
-def _studies() -> None:
+@click.group(
+    cls=Verbs,
+    no_args_is_help=True,
+    epilog=examples("rarevote study paper --data datasets --out study", "rarevote study synthetic --out study"),
+)
+def study() -> None:
     """Rerun the experiments: every table and figure, ours beside the paper's."""
 
 
-@app.command(
+@study.command(
     epilog=examples(
         "rarevote study paper --data datasets --out study",
         "rarevote study paper --methods majority-vote,cc-rasch --datasets rte,cf-star --out study",
         after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
     )
 )
-def paper(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the tables; finished cells are kept in it.")],
-    data: Data = None,
-    methods: Methods = None,
-    datasets: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Datasets (see: rarevote datasets). Default: the paper's.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds for methods that are random.")] = 4,
-    jobs: Jobs = None,
-    ablation: Annotated[bool, typer.Option(help="Also run the ablation: class prior against model.")] = True,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+@click.option("--out", "-o", type=PATH, required=True, help="Folder for the tables; finished cells are kept in it.")
+@data_option
+@methods_option
+@click.option(
+    "--datasets",
+    metavar="A,B",
+    callback=names_in,
+    help="Datasets (see: rarevote datasets). Default: the paper's.",
+)
+@click.option("--seeds", "n_seeds", type=click.IntRange(min=1), default=4, help="Seeds for methods that are random.")
+@click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
+@click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
+@quiet_option
+@json_option
+def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
     """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
     from rarevote.study.paper import run_paper_study
     from rarevote.study.paper_page import publish_paper
 
     begin = time.perf_counter()
     with _progress(quiet=quiet) as report:
-        study = run_paper_study(
-            out,
-            data=data,
-            methods=names_in(methods, "--methods"),
-            datasets=names_in(datasets, "--datasets"),
-            n_seeds=seeds,
-            n_jobs=jobs,
-            ablation=ablation,
-            report=report,
-        )
-    section = publish_paper(study, out, command=_command_line(), begin=begin)
+        found = run_paper_study(out, report=report, **chosen)
+    section = publish_paper(found, out, command=_command_line(), begin=begin)
     if as_json:
-        typer.echo(json.dumps(_summary(study, out, section.seconds), ensure_ascii=False))
+        tell_json(_summary(found, out, section.seconds))
     elif not quiet:
-        _tell(study, out, section.seconds)
-    for failure in study.failures:
+        _tell(found, out, section.seconds)
+    for failure in found.failures:
         complain(failure)
-    if study.failures:
-        raise typer.Exit(1)
+    if found.failures:
+        raise click.exceptions.Exit(1)
 
 
-@app.command(
+@study.command(
     epilog=examples(
         "rarevote study synthetic --out study",
         "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
     )
 )
-def synthetic(
-    out: Out,
-    methods: Methods = None,
-    seeds: Seeds = 20,
-    tasks: Annotated[int, typer.Option(min=10, help="Tasks in a crowd.")] = 3000,
-    workers: Annotated[int, typer.Option(min=4, help="Workers in a crowd.")] = 60,
-    votes: Annotated[float, typer.Option(min=1, help="Mean votes per task, where they are not what moves.")] = 8.0,
-    imbalance: Annotated[float, typer.Option(min=1, help="Largest class / smallest, where it is fixed.")] = 7.0,
-    hard_share: Annotated[float, typer.Option(min=0, max=1, help="Share of hard tasks.")] = 0.3,
-    hard_penalty: Annotated[float, typer.Option(min=0, max=1, help="What a hard task takes off the accuracy.")] = 0.15,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
-) -> None:
+@out_option
+@methods_option
+@seeds_option
+@click.option("--tasks", "n_tasks", type=click.IntRange(min=10), default=3000, help="Tasks in a crowd.")
+@click.option("--workers", "n_workers", type=click.IntRange(min=4), default=60, help="Workers in a crowd.")
+@click.option(
+    "--votes",
+    "votes_per_task",
+    type=click.FloatRange(min=1),
+    default=8.0,
+    help="Mean votes per task, where they are not what moves.",
+)
+@click.option(
+    "--imbalance", type=click.FloatRange(min=1), default=7.0, help="Largest class / smallest, where it is fixed."
+)
+@click.option("--hard-share", type=_SHARE, default=0.3, help="Share of hard tasks.")
+@click.option("--hard-penalty", type=_SHARE, default=0.15, help="What a hard task takes off the accuracy.")
+@jobs_option
+@quiet_option
+def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None, quiet: bool, **crowd: Any) -> None:
     """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
     from rarevote.study.synthetic import CrowdSettings, SyntheticStudy
 
-    crowd = CrowdSettings(tasks, workers, imbalance, votes, hard_share=hard_share, hard_penalty=hard_penalty)
-    chosen = _runnable(names_in(methods, "--methods"), quiet=quiet)
-    _run(SyntheticStudy(chosen, seeds, crowd=crowd), out, jobs, quiet=quiet)
+    _run(SyntheticStudy(_runnable(methods, quiet=quiet), seeds, crowd=CrowdSettings(**crowd)), out, jobs, quiet=quiet)
 
 
-@app.command(
+@study.command(
     epilog=examples(
         "rarevote study gold --data datasets --out study",
         "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
     )
 )
+@out_option
+@data_option
+@click.option(
+    "--datasets",
+    metavar="A,B",
+    callback=names_in,
+    help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3.",
+)
+@methods_option
+@seeds_option
+@jobs_option
+@quiet_option
 def gold(
-    out: Out,
-    data: Data = None,
-    datasets: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3."),
-    ] = None,
-    methods: Methods = None,
-    seeds: Seeds = 20,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
+    out: Path,
+    data: Path | None,
+    datasets: list[str] | None,
+    methods: list[str] | None,
+    seeds: int,
+    jobs: int | None,
+    quiet: bool,
 ) -> None:
     """Methods that learn from gold against CC-Rasch without and with it, by share of gold."""
     from rarevote.study.gold import GoldStudy, choose_datasets
 
     wanted = _known_methods(methods)
-    chosen = choose_datasets(data, names_in(datasets, "--datasets"))
+    chosen = choose_datasets(data, datasets)
     _run(GoldStudy(chosen, data, wanted, seeds), out, jobs, quiet=quiet)
 
 
-@app.command(
+@study.command(
     epilog=examples(
         "rarevote study theory --out study",
         "rarevote study theory --seeds 50 --items 8000 --out study",
     )
 )
-def theory(
-    out: Out,
-    methods: Methods = None,
-    seeds: Seeds = 20,
-    items: Annotated[int, typer.Option(min=80, help="Items that a growing crowd labels.")] = 4000,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
-) -> None:
+@out_option
+@methods_option
+@seeds_option
+@click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
+@jobs_option
+@quiet_option
+def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: int | None, quiet: bool) -> None:
     """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
     from rarevote.study.theory import METHODS, TheoryStudy
 
-    chosen = _runnable(names_in(methods, "--methods") or list(METHODS), quiet=quiet)
+    chosen = _runnable(methods or list(METHODS), quiet=quiet)
     _run(TheoryStudy(chosen, seeds, items), out, jobs, quiet=quiet)
 
 
-@app.command(
+@study.command(
     epilog=examples(
         "rarevote study speed --out study",
         "rarevote study speed --peer-python venv-with-crowd-kit/bin/python --sizes 10000,100000,1000000 --out study",
     )
 )
+@out_option
+@methods_option
+@click.option(
+    "--sizes",
+    metavar="N,N",
+    default="10000,100000,1000000,10000000",
+    callback=names_in,
+    help="Numbers of annotations.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    help="Seconds after which a fit is ended and marked.",
+)
+@click.option("--peer-python", envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
+@quiet_option
 def speed(
-    out: Out,
-    methods: Methods = None,
-    sizes: Annotated[
-        str, typer.Option(metavar="N,N", help="Numbers of annotations.")
-    ] = "10000,100000,1000000,10000000",
-    time_limit: Annotated[float, typer.Option(min=1, help="Seconds after which a fit is ended and marked.")] = 120.0,
-    peer_python: Annotated[
-        str | None, typer.Option(envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
-    ] = None,
-    quiet: Quiet = False,
+    out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None, quiet: bool
 ) -> None:
     """Time and memory of our methods and of crowd-kit, each fit in a process of its own."""
     from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_installation
@@ -215,7 +231,7 @@ def _run(experiment: Experiment, out: Path, jobs: int | None, *, quiet: bool) ->
         section = experiment.run(out, n_jobs=jobs, report=report, command=_command_line())
     if not quiet:
         for finding in section.findings:
-            typer.echo(finding)
+            tell(finding)
         say(f"\n{section.seconds:.0f} s. Results, figures and the page are in {out}: {section.name}.md, index.html")
 
 
@@ -224,17 +240,16 @@ def _command_line() -> str:
     return shlex.join(["rarevote", *sys.argv[1:]])
 
 
-def _sizes(text: str) -> list[int]:
+def _sizes(texts: list[str]) -> list[int]:
     try:
-        return [int(part.replace("_", "")) for part in names_in(text, "--sizes") or ()]
+        return [int(text.replace("_", "")) for text in texts]
     except ValueError:
-        raise ParameterError(f"--sizes wants whole numbers with commas between, got {text!r}") from None
+        raise ParameterError(f"--sizes wants whole numbers with commas between, got {','.join(texts)!r}") from None
 
 
-def _known_methods(text: str | None) -> list[str] | None:
+def _known_methods(names: list[str] | None) -> list[str] | None:
     from rarevote.methods.registry import find_method
 
-    names = names_in(text, "--methods")
     return None if names is None else [find_method(name).name for name in names]
 
 
@@ -281,8 +296,8 @@ def _tell(study: PaperStudy, out: Path, seconds: float) -> None:
     rows = _table_of_means(study)
     if rows:
         figures = [title for name in ("recall", "macro-F1", "bal.-acc.") for title in (name, "paper", "diff")]
-        typer.echo(aligned(["datasets", "method", "sets", *figures], rows))
-        typer.echo(
+        tell(aligned(["datasets", "method", "sets", *figures], rows))
+        tell(
             "\nRecall of the rarest class and macro-F1: the paper's own rows, averaged over the same datasets.\n"
             "Balanced accuracy: the paper's summary tables, in which datasets that are absent here are counted."
         )

@@ -1,4 +1,4 @@
-"""Which options of a verb name files: before it does anything, none of its outputs may be one of its inputs.
+"""The files that options name: before a verb does anything, none of its outputs may be one of its inputs.
 
 Nobody has to remember the check: every verb gets it, and an option that takes a path is an input unless it is known as
 an output, by its name (``out``, ``..._out``) or by the tables below. An input that would keep the verb waiting for ever
@@ -7,12 +7,12 @@ is refused here, too.
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
+
+import click
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import ALL
@@ -38,27 +38,17 @@ _FILES = re.compile(r"\b(FILE|FOLDER|LABELS)\b")
 _STANDARD_OUTPUT = "/dev/stdout"
 
 
-def with_kept_inputs(verb: str, command: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a verb, which refuses an output over an input before anything else."""
-    options = inspect.signature(command, eval_str=True).parameters
-
-    @wraps(command)
-    def run(**given: Any) -> Any:
-        _refuse(verb, options, given)
-        return command(**given)
-
-    return run
-
-
-def _refuse(verb: str, options: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> None:
-    """Refuse outputs that are inputs; a slip on the command line is wrong usage."""
-    inputs = [one for option in options.values() for one in _inputs(verb, option, given.get(option.name))]
+def keep_inputs(context: click.Context) -> None:
+    """Refuse outputs of a verb that are inputs; a slip on the command line is wrong usage."""
+    verb, given = context.command_path.partition(" ")[2], context.params
+    options = {str(one.name): one for one in context.command.params}
+    inputs = [one for name, option in options.items() for one in _inputs(verb, option, given.get(name))]
     outputs = {name: _written(verb, name, given) for name in options if _is_output(verb, name)}
     try:
         refuse_overwriting(_STANDARD_OUTPUT, inputs, named="standard output")
         for name, path in outputs.items():
             if path is not None:
-                named = f"{_called(options[name])} {path}"
+                named = f"{options[name].opts[0]} {path}"
                 refuse_overwriting(path, inputs, named=named, replaced=_replaced(name, given))
     except InputError as error:
         raise ParameterError(str(error)) from None
@@ -68,36 +58,23 @@ def _is_output(verb: str, name: str) -> bool:
     return name == "out" or name.endswith("_out") or name in _OUTPUTS.get(verb, ())
 
 
-def _inputs(verb: str, option: inspect.Parameter, value: Any) -> Iterator[str]:
+def _inputs(verb: str, option: click.Parameter, value: Any) -> Iterator[str]:
     """The files that a value names, and those that belong to them."""
-    if value is None or _is_output(verb, option.name) or option.name in _NEVER_REPLACED:
+    name = str(option.name)
+    if value is None or _is_output(verb, name) or name in _NEVER_REPLACED:
         return
     values = [str(one) for one in (value if isinstance(value, (list, tuple)) else (value,))]
-    if option.name == _SETTINGS:
+    if name == _SETTINGS:
         texts = (one.partition("=")[2] for one in values)
         yield from (text for text in texts if Path(text).is_file())
-    elif _takes_files(option):
+    elif isinstance(option.type, click.Path) or _FILES.search(option.metavar or ""):
         for one in values:
             refuse_endless(Path(one))
         yield from values
-        if option.name in ("plan", "audit", "listed"):
+        if name in ("plan", "audit", "listed"):
             from rarevote.audit.source import files_behind
 
             yield from (str(file) for one in values if Path(one).is_file() for file in files_behind(Path(one)))
-
-
-def _takes_files(option: inspect.Parameter) -> bool:
-    """Whether an option takes paths, by its type or by what the help shows for its value."""
-    kind, *declared = get_args(option.annotation) or (option.annotation,)
-    # Path, Path | None, list[Path] | None
-    return "Path" in str(kind) or any(_FILES.search(getattr(one, "metavar", None) or "") for one in declared)
-
-
-def _called(option: inspect.Parameter) -> str:
-    """What a person types for it."""
-    _, declared = get_args(option.annotation)
-    names = [name for name in declared.param_decls or () if name.startswith("--")]
-    return names[0] if names else "--" + option.name.replace("_", "-")
 
 
 def _written(verb: str, name: str, given: Mapping[str, Any]) -> Path | None:

@@ -1,0 +1,66 @@
+"""The completion of words in a shell: its script, shown or started with the shell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from rarevote.errors import InputError
+
+# Set by the script; click then answers it and ends.
+VARIABLE = "_RAREVOTE_COMPLETE"
+_EVALUATED = 'eval "$(_RAREVOTE_COMPLETE={}_source rarevote)"'
+# What each shell runs when it starts, and the line that this takes.
+_START_FILES = {
+    "bash": (".bashrc", _EVALUATED.format("bash")),
+    "zsh": (".zshrc", _EVALUATED.format("zsh")),
+    "fish": (".config/fish/completions/rarevote.fish", "_RAREVOTE_COMPLETE=fish_source rarevote | source"),
+}
+
+
+def _shell() -> str:
+    name = Path(os.environ.get("SHELL", "")).name
+    if name not in _START_FILES:
+        raise InputError(f"no completion for this shell (SHELL is {name!r}): there is {', '.join(_START_FILES)}")
+    return name
+
+
+def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and (made := get_completion_class(_shell())):
+        click.echo(made(context.command, {}, "rarevote", VARIABLE).source())
+        context.exit()
+
+
+def _install(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        shell = _shell()
+        name, line = _START_FILES[shell]
+        path = Path.home() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            if line not in file.read():
+                file.write(f"\n{line}\n")
+        click.echo(f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal")
+        context.exit()
+
+
+install_option = click.option(
+    "--install-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_install,
+    help="Install completion for the current shell.",
+)
+show_option = click.option(
+    "--show-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show,
+    help="Show completion for the current shell, to copy it or customize the installation.",
+)

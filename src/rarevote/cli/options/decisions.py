@@ -1,0 +1,209 @@
+"""The decision: how probabilities become labels, and which tasks are listed for review.
+
+Contradictions and files that cannot be written are refused before anything is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rarevote.cli.options.verb import PATH, Option, one_of, takes
+from rarevote.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.api import Result
+    from rarevote.decide.review import ReviewPlan
+
+REVIEW_FORMATS = ("table", "label-studio", "argilla")
+# Options that are ways to decide, of which one can be chosen.
+_RULES = ("decide", "cost", "min_recall", "abstain_below")
+
+
+@dataclass(frozen=True)
+class DecisionArguments:
+    """What the command line says about decisions."""
+
+    decide: str | None = None
+    cost: str | None = None
+    min_recall: str | None = None
+    abstain_below: float | None = None
+    prevalence: str | None = None
+    random_gold: bool = False
+    allow_unvoted: bool = False
+    max_review: int | None = None
+    review_out: Path | None = None
+    review_as: str = "table"
+
+    @property
+    def _rules(self) -> list[str]:
+        return [name for name in _RULES if getattr(self, name) is not None]
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is asked beyond the method's own labels."""
+        return bool(self._rules) or self.max_review is not None or self.prevalence is not None
+
+    def options(self, *, has_gold: bool, out: Path | None) -> dict[str, Any]:
+        """The arguments of :meth:`rarevote.Fitted.decide`; what cannot be meant is refused before anything is read.
+
+        Args:
+            has_gold: whether there are, or may be, gold labels.
+            out: where the result goes, which cannot be where the review list goes.
+        """
+        if len(self._rules) > 1:
+            given = " and ".join(f"--{name.replace('_', '-')}" for name in self._rules)
+            raise ParameterError(f"{given} contradict each other: each is a way to decide, choose one")
+        if self.decide is not None:
+            from rarevote.decide.selection import parse_rule
+
+            parse_rule(self.decide)
+        if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
+            raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
+        self._check_review(out)
+        cost = self.cost
+        if cost is not None and "=" not in cost and not Path(cost).is_file():
+            raise InputError(f"--cost {cost}: no such file, and no costs such as sound:defect=1,defect:sound=20")
+        shares = parse_prevalence(self.prevalence)
+        for name, needs in (("--gold-is-random", self.random_gold), ("--prevalence gold", shares == "gold")):
+            if needs and not has_gold:
+                raise ParameterError(f"{name} needs gold labels: give them with --gold FILE")
+        return {
+            "decide": self.decide,
+            "costs": cost,
+            "min_recall": None if self.min_recall is None else parse_min_recall(self.min_recall),
+            "abstain_below": self.abstain_below,
+            "prevalence": shares,
+            "random_gold": self.random_gold or shares == "gold",
+            "allow_unvoted": self.allow_unvoted,
+        }
+
+    def review(self, result: Result) -> ReviewPlan | None:
+        """Write the review list, if one is asked for."""
+        if self.max_review is None:
+            return None
+        return result.review(self.max_review, self.review_out, form=self.review_as)
+
+    def _check_review(self, out: Path | None) -> None:
+        if (self.max_review is None) != (self.review_out is None):
+            raise ParameterError("--max-review N and --review-out FILE go together: how many tasks, and where to")
+        if self.max_review is not None and self.max_review < 1:
+            raise ParameterError(f"--max-review must be at least 1, got {self.max_review}")
+        check_review_form(self.review_as)
+        if self.review_out is not None:
+            if out is not None and out.resolve() == self.review_out.resolve():
+                raise ParameterError(f"--out and --review-out are the same file, {out}")
+            check_review_file(self.review_out, self.review_as)
+
+
+def _class_and_number(text: str) -> tuple[str, float]:
+    """``defect=0.95`` as a name and a number, else a ValueError."""
+    name, _, number = text.rpartition("=")
+    if not name.strip():
+        raise ValueError(text)
+    return name.strip(), float(number)
+
+
+def parse_min_recall(text: str) -> dict[str, float]:
+    """``defect=0.95`` as a class and its target."""
+    try:
+        name, target = _class_and_number(text)
+    except ValueError:
+        raise ParameterError(f"--min-recall wants CLASS=RECALL, such as defect=0.95, got {text!r}") from None
+    if not 0.0 < target <= 1.0:
+        raise ParameterError(f"--min-recall {text}: a recall target lies above 0 and is at most 1")
+    return {name: target}
+
+
+def parse_prevalence(text: str | None) -> str | dict[str, float]:
+    """``estimate``, ``gold``, or ``defect=0.02,sound=0.98`` as shares by class."""
+    if text is None or text in ("estimate", "gold"):
+        return text or "estimate"
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        try:
+            name, share = _class_and_number(part)
+        except ValueError:
+            wanted = "estimate, gold or CLASS=SHARE pairs with commas"
+            raise ParameterError(f"--prevalence wants {wanted}, got {text!r}") from None
+        if name in shares:
+            raise ParameterError(f"--prevalence names {name} twice")
+        shares[name] = share
+    return shares
+
+
+def check_review_form(form: str, option: str = "--review-as") -> None:
+    """Refuse a format that review lists do not have."""
+    if form not in REVIEW_FORMATS:
+        raise ParameterError(f"{option} must be {', '.join(REVIEW_FORMATS)}, got {form!r}")
+
+
+def check_review_file(path: Path, review_as: str) -> None:
+    """Refuse, before any work is done, a list that could not be written in the end."""
+    from rarevote.io.write.columns import check_output
+
+    if review_as != "table" and path.suffix.lower() != ".json":
+        raise InputError(f"{path}: tasks for {review_as} are written as JSON; use a name that ends in .json")
+    check_output(path)
+
+
+_option = partial(click.option, cls=Option, section="From labels to decisions")
+
+decide_option = _option(
+    "--decide",
+    metavar="RULE",
+    help="labels: the method's own; argmax: the most probable class; balanced or balanced:CAP: a miss is weighted "
+    "by how rare the class is, up to CAP false alarms. Default: the method's own rule.",
+    shell_complete=one_of("labels", "argmax", "balanced", "balanced:5", "balanced:20"),
+)
+cost_option = _option(
+    "--cost",
+    metavar="TRUE:DECIDED=COST,...|FILE",
+    help="Decide by least expected cost, such as sound:defect=1,defect:sound=20, or a CSV file "
+    "(rows true, columns decided).",
+)
+calibrate_option = _option(
+    "--calibrate", is_flag=True, help="Show class shares, and the recall and precision to expect, with intervals."
+)
+review_as_option = _option(
+    "--review-as",
+    metavar="FORMAT",
+    default="table",
+    help=f"The review list as {', '.join(REVIEW_FORMATS)}.",
+    shell_complete=one_of(*REVIEW_FORMATS),
+)
+with_decisions = takes(
+    DecisionArguments,
+    decide_option,
+    cost_option,
+    _option(
+        "--min-recall",
+        metavar="CLASS=RECALL",
+        help="Flag as many tasks as this recall of the class is expected to need, such as defect=0.95.",
+    ),
+    _option("--abstain-below", metavar="P", type=float, help="No label where its probability is below P."),
+    _option(
+        "--prevalence",
+        metavar="estimate|gold|CLASS=SHARE,...",
+        help="Share of each class: as the votes have them, those of the gold labels (a random sample), or given.",
+    ),
+    _option(
+        "--gold-is-random",
+        "random_gold",
+        is_flag=True,
+        help="The gold labels are a random sample of the tasks, so that they can promise a recall.",
+    ),
+    _option("--allow-unvoted", is_flag=True, help="Let a label be one that nobody voted for on the item."),
+    _option(
+        "--max-review",
+        metavar="N",
+        type=int,
+        help="List the N tasks whose review lowers the expected cost most.",
+    ),
+    _option("--review-out", type=PATH, help="Where the review list goes."),
+    review_as_option,
+)

@@ -1,0 +1,123 @@
+"""The verb: a click command with sections in its help, whose options can reach its function as records.
+
+Options that belong together are one decorator, made by :func:`takes`: a verb so decorated gets one record of their
+values. So an option is declared once, whichever verbs have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rarevote.cli.options.files import keep_inputs
+from rarevote.errors import ParameterError
+
+PATH = click.Path(path_type=Path)
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+
+class Argument(click.Argument):
+    """An argument that the help explains, as click itself has it from 8.5 on."""
+
+    def __init__(self, *given: Any, help: str, **attributes: Any) -> None:
+        super().__init__(*given, **attributes)
+        self.help = help
+
+
+class Option(click.Option):
+    """An option in a section of the help."""
+
+    def __init__(self, *given: Any, section: str, **attributes: Any) -> None:
+        super().__init__(*given, **attributes)
+        self.section = section
+
+
+class Verb(click.Command):
+    """A verb, which refuses an output over one of its inputs before anything else."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        keep_inputs(ctx)
+        return super().invoke(ctx)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: :meth:`format_options` does, as click calls this from 8.5 on only."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments, the options without a section, and those of each section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for one in self.get_params(ctx):
+            if isinstance(one, Argument):
+                sections["Arguments"].append((one.make_metavar(ctx), one.help or ""))
+            elif record := one.get_help_record(ctx):
+                sections.setdefault(getattr(one, "section", "Options"), []).append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class Verbs(click.Group):
+    """A verb that has verbs of its own."""
+
+    command_class = Verb
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb, and the one below it that was named."""
+        keep_inputs(ctx)
+        return super().invoke(ctx)
+
+
+def examples(*commands: str, after: str = "") -> str:
+    """Commands below each other under the word "Examples", and a sentence ``after`` them."""
+    return "\n".join(["Examples:\n\n\b", *commands, *(["", after] if after else [])])
+
+
+def verb(*commands: str) -> Callable[[Function], Verb]:
+    """Decorates the function of a verb, whose help ends with these examples."""
+    return click.command(cls=Verb, epilog=examples(*commands))
+
+
+def takes(make: Function, *options: Decorator) -> Decorator:
+    """Decorates the function of a verb: what ``make`` makes of the values of these options is its next argument."""
+
+    def declared(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    names = [one.name for one in click.command("options")(declared(lambda: None)).params]
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def run(*records: Any, **given: Any) -> Any:
+            return function(*records, make(**{str(name): given.pop(name) for name in names}), **given)
+
+        return declared(run)
+
+    return decorate
+
+
+def one_of(*choices: str) -> Function:
+    """The choices that begin as what was typed, for the shell's completion."""
+
+    def complete(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete
+
+
+def names_in(_context: click.Context, option: click.Parameter, text: str | None) -> list[str] | None:
+    """``a,b`` as a list: the callback of an option."""
+    if text is None:
+        return None
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ParameterError(f"{option.opts[0]} wants names with commas between, got {text!r}")
+    return names
