@@ -6,7 +6,7 @@ How-to: docs/howto/audit.md
 from __future__ import annotations
 
 import rarevote
-from rarevote.audit import verify
+from rarevote import verify
 
 
 def main() -> None:

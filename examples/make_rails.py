@@ -15,8 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rarevote.simulate.crowds import simulate_crowd
-from rarevote.simulate.files import write_crowd
+from rarevote import simulate_crowd, write_crowd
 
 SHIPPED = Path(__file__).resolve().parents[1] / "src" / "rarevote" / "data" / "rails"
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import rarevote
-from rarevote.audit import Audit
+from rarevote import Audit
 from rarevote.audit.journal import Entry, writing
 
 

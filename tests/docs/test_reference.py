@@ -20,10 +20,6 @@ NAMED = {
     for page in REFERENCE.glob("*.md")
     for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 }
-# Packages whose `__all__` is for users, beside the package itself.
-PUBLIC = [
-    "api", "audit", "cluster", "compat.version_0_2", "diagnose.diagnosis", "io.platforms", "simulate",
-]  # fmt: skip
 
 
 def home_of(name: str) -> object:
@@ -40,10 +36,8 @@ def test_public_names(name: str) -> None:
     assert f"rarevote.{name}" in NAMED, "add it to a page of docs/reference"
 
 
-@pytest.mark.parametrize("module", PUBLIC)
-def test_names_of_public_modules(module: str) -> None:
-    for name in importlib.import_module(f"rarevote.{module}").__all__:
-        assert any(home_of(f"rarevote.{module}.{name}") is known for known in HOMES), f"rarevote.{module}.{name}"
+def test_few_names_are_documented_below_the_package() -> None:
+    assert len([name for name in NAMED if name.count(".") > 1]) <= 20
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
