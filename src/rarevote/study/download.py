@@ -109,7 +109,7 @@ class _Transfer:
         if size == self.n_bytes:
             return True
         self.done = size if size < self.n_bytes else 0
-        self.length: str | None = None
+        self.has_length = False
         self.handle: Any = None
         asked = {"Range": f"bytes={self.done}-"} if self.done else {}
         headers = {"User-Agent": "rarevote", "Accept-Encoding": "identity", **asked}
@@ -132,7 +132,7 @@ class _Transfer:
             if self.handle is not None:
                 raise self.broken(reason) from None
             raise InputError(f"{self.url}: cannot be reached ({reason}); check the connection and try again") from None
-        if self.length is not None and self.done < self.n_bytes:
+        if self.has_length and self.done < self.n_bytes:
             raise self.broken("the connection was closed")
         return bool(asked)
 
@@ -146,11 +146,12 @@ class _Transfer:
             return
         else:
             self.done = 0
-        self.length = response.headers.get("Content-Length")
-        if self.length is not None and self.done + int(self.length) != self.n_bytes:
+        self.has_length = "Content-Length" in response.headers
+        offered = self.done + int(response.headers.get("Content-Length", 0))
+        if self.has_length and offered != self.n_bytes:
             raise InputError(
-                f"{self.url}: the server offers {self.done + int(self.length):,} bytes instead of {self.n_bytes:,}, "
-                "so it is another file; try again later"
+                f"{self.url}: the server offers {offered:,} bytes instead of {self.n_bytes:,}, so it is another file; "
+                "try again later"
             )
         # What arrived before a break is kept to its last byte; urllib3's own check would lose a part of a block.
         response.raw.enforce_content_length = False
