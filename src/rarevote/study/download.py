@@ -179,5 +179,5 @@ class _Transfer:
 
 def _cause(error: Exception) -> Exception:
     """What the socket said, which requests and urllib3 wrap in errors of their own."""
-    inner = error.__cause__ or getattr(error, "reason", None) or error.args[0]
+    inner = error.__cause__ or getattr(error, "reason", None) or next(iter(error.args), None)
     return _cause(inner) if isinstance(inner, Exception) else error
