@@ -34,11 +34,11 @@ from tests.study.small_data import write_dataset
 # ---- intervals ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 19, 20, 99])
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_student_quantile(degrees: int, confidence: float) -> None:
-    expected = stats.t.ppf((1 + confidence) / 2, degrees)
-    assert measures.student_quantile(degrees, confidence) == pytest.approx(expected, rel=1e-9)
+@pytest.mark.parametrize(("n", "expected"), [(2, 12.706), (3, 4.303), (5, 2.776), (20, 2.093), (100, 1.984)])
+def test_mean_interval_has_the_quantiles_of_printed_tables(n: int, expected: float) -> None:
+    values = np.random.default_rng(n).normal(size=n)
+    mean, low, high = measures.mean_interval(list(values / stats.sem(values)))
+    assert (high - mean, mean - low) == pytest.approx((expected, expected), abs=5e-4)
 
 
 def test_mean_interval_is_that_of_scipy_and_leaves_out_what_is_no_number() -> None:
@@ -53,12 +53,6 @@ def test_mean_interval_is_that_of_scipy_and_leaves_out_what_is_no_number() -> No
 def test_share_interval_is_wilsons(hits: int, total: int) -> None:
     expected = stats.binomtest(hits, total).proportion_ci(method="wilson")
     assert measures.share_interval(hits, total) == pytest.approx((hits / total, expected.low, expected.high), abs=1e-12)
-
-
-def test_slope_of_a_line() -> None:
-    x = np.linspace(0, 0.5, 11)
-    y = 0.3 - 0.8 * x + np.random.default_rng(1).normal(0, 0.01, 11)
-    assert measures.slope(list(x), list(y)) == pytest.approx(stats.linregress(x, y).slope)
 
 
 # ---- charts ---------------------------------------------------------------------------------------------------------

@@ -56,6 +56,11 @@ def test_long_latex_repeats_its_heading() -> None:
     assert text.index(r"\endhead") < text.index("0.5")
 
 
+def test_latex_without_groups_has_one_heading() -> None:
+    text = to_latex(StudyTable(("Set", "F1 ↑"), [("a", "0.5")]), label="t")
+    assert "\\toprule\nSet & F1 $\\uparrow$ \\\\\n\\midrule\na & 0.5 \\\\\n\\bottomrule\n" in text
+
+
 def test_latex_escapes_every_special_character() -> None:
     assert escape_latex("\\{}$&#_%~^") == (r"\textbackslash{}\{\}\$\&\#\_\%\textasciitilde{}\textasciicircum{}")
 

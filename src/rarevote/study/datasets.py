@@ -37,6 +37,7 @@ from rarevote.io.read.votes import read_annotations_file, read_truth_file
 from rarevote.io.write.atomic import appearing
 from rarevote.study.dataset_imports import convert_cifar10h, convert_jigsaw
 from rarevote.study.download import TIMEOUT, ByteProgress, download
+from rarevote.study.libraries import library
 
 COLUMNS = {"labels": ("task", "worker", "label"), "truth": ("task", "label")}
 RAW_FILES = "https://raw.githubusercontent.com"
@@ -440,16 +441,10 @@ def _offset(progress: ByteProgress | None, before: int, total: int) -> ByteProgr
 
 def _normalise(raw: Path, target: Path, columns: tuple[str, ...], names: tuple[str, ...], delimiter: str) -> None:
     """Write the columns of a raw file under our names, every value as it is."""
-    with (
-        raw.open(encoding="utf-8-sig", newline="") as source,
-        target.open("w", encoding="utf-8", newline="") as result,
-    ):
-        rows = csv.reader(source, delimiter=delimiter)
-        header = next(rows, [])
-        try:
-            positions = [header.index(column) for column in columns]
-            table = csv.writer(result, lineterminator="\n")
-            table.writerow(names)
-            table.writerows([row[position] for position in positions] for row in rows if row)
-        except (ValueError, IndexError):
-            raise InputError(f"{raw.name}: is not a table with the columns {', '.join(columns)}") from None
+    read_csv = library("pandas").read_csv
+    try:
+        table = read_csv(raw, sep=delimiter, usecols=columns, dtype=str, na_filter=False, encoding="utf-8-sig")
+    except ValueError:
+        raise InputError(f"{raw.name}: is not a table with the columns {', '.join(columns)}") from None
+    with target.open("w", encoding="utf-8", newline="") as result:
+        table[list(columns)].to_csv(result, header=names, index=False, lineterminator="\n")

@@ -8,16 +8,14 @@ thrown away and fetched once more from the beginning. A full disk leaves nothing
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable
-from http.client import HTTPException
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 from rarevote.errors import InputError, ParameterError
+from rarevote.study.libraries import library
 
 #: Called with the bytes that have arrived so far and the bytes that there are.
 ByteProgress = Callable[[int, int], None]
@@ -50,23 +48,32 @@ def download(
         timeout: seconds to wait for the server to say something.
 
     Raises:
+        MissingExtraError: pooch is not installed.
         InputError: the server cannot be reached, breaks off, or sends something else; or the disk is full.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ParameterError(f"{url}: only http and https addresses can be downloaded")
+    file_hash = library("pooch").file_hash
     working = target.with_name(f"{target.name}.part")
+    transfer = _Transfer(url, working, n_bytes, progress or (lambda done, total: None), timeout)
+
+    def difference() -> str:
+        """What is wrong with the file, or nothing."""
+        size = working.stat().st_size
+        if size != n_bytes:
+            return f"the file has {size:,} bytes instead of {n_bytes:,}"
+        found = file_hash(working)
+        return "" if found == sha256 else f"the file is not the expected one (sha256 {found[:12]}…, not {sha256[:12]}…)"
+
     with contextlib.suppress(FileNotFoundError):
         part.replace(working)
     try:
-        resumed = _receive(url, working, n_bytes, progress, timeout)
-        difference = _difference(working, n_bytes, sha256)
-        if difference and resumed:
+        if transfer.receive() and difference():
             working.unlink()
-            _receive(url, working, n_bytes, progress, timeout)
-            difference = _difference(working, n_bytes, sha256)
-        if difference:
+            transfer.receive()
+        if wrong := difference():
             working.unlink()
-            raise InputError(f"{url}: {difference}; nothing was kept. Try again, and if it stays so, do not trust it")
+            raise InputError(f"{url}: {wrong}; nothing was kept. Try again, and if it stays so, do not trust it")
         working.replace(target)
     except OSError as error:
         # The network's errors are InputErrors by now: what is left is the disk, and its space is given back.
@@ -81,80 +88,96 @@ def download(
                 working.replace(part)
 
 
-def _difference(file: Path, n_bytes: int, sha256: str) -> str:
-    """What is wrong with a file, or nothing."""
-    size = file.stat().st_size
-    if size != n_bytes:
-        return f"the file has {size:,} bytes instead of {n_bytes:,}"
-    with file.open("rb") as handle:
-        found = hashlib.file_digest(handle, "sha256").hexdigest()
-    return "" if found == sha256 else f"the file is not the expected one (sha256 {found[:12]}…, not {sha256[:12]}…)"
+class _UnfitError(Exception):
+    """The server does not send the rest of the file that it was asked for, or more than the file has."""
 
 
-def _receive(url: str, file: Path, n_bytes: int, progress: ByteProgress | None, timeout: float) -> bool:
-    """Write what the server sends to ``file``, after what is there already; returns whether that was used."""
-    begin = file.stat().st_size if file.exists() else 0
-    if begin == n_bytes:
-        return True
-    if begin > n_bytes:
-        begin = 0
-    response = _open(url, begin, timeout)
-    if response is None:
-        begin = 0
-        response = _open(url, begin, timeout)
-    with response:
-        if response.status != 206:
-            begin = 0
-        announced = response.length
-        if announced is not None and begin + announced != n_bytes:
+@dataclass
+class _Transfer:
+    """A file on its way from a server, which pooch writes to block by block; ``done`` is how much of it there is."""
+
+    url: str
+    file: Path
+    n_bytes: int
+    progress: ByteProgress
+    timeout: float
+    done: int = 0
+
+    def receive(self) -> bool:
+        """Write what the server sends after what is there already; returns whether that was used."""
+        size = self.file.stat().st_size if self.file.exists() else 0
+        if size == self.n_bytes:
+            return True
+        self.done = size if size < self.n_bytes else 0
+        self.has_length = False
+        self.handle: Any = None
+        asked = {"Range": f"bytes={self.done}-"} if self.done else {}
+        headers = {"User-Agent": "rarevote", "Accept-Encoding": "identity", **asked}
+        get = library("pooch").HTTPDownloader(
+            chunk_size=_BLOCK, timeout=self.timeout, headers=headers, hooks={"response": self.accept}
+        )
+        requests = library("requests")
+        try:
+            with contextlib.ExitStack() as self.opened:
+                get(self.url, self, None)
+        except _UnfitError:
+            if asked:
+                self.file.unlink()
+                return self.receive()
+        except requests.HTTPError as error:
+            said = f"{error.response.status_code} {error.response.reason}"
+            raise InputError(f"{self.url}: the server answered {said}; try again later") from None
+        except requests.RequestException as error:
+            reason = _cause(error)
+            if self.handle is not None:
+                raise self.broken(reason) from None
+            raise InputError(f"{self.url}: cannot be reached ({reason}); check the connection and try again") from None
+        if self.has_length and self.done < self.n_bytes:
+            raise self.broken("the connection was closed")
+        return bool(asked)
+
+    def accept(self, response: Any, **_: Any) -> None:
+        """Judge an answer by its head; requests calls this before the body is read."""
+        self.opened.callback(response.close)
+        if self.done and response.status_code in (206, 416):
+            if not response.headers.get("Content-Range", "").startswith(f"bytes {self.done}-"):
+                raise _UnfitError
+        elif not response.ok or response.is_redirect:
+            return
+        else:
+            self.done = 0
+        self.has_length = "Content-Length" in response.headers
+        offered = self.done + int(response.headers.get("Content-Length", 0))
+        if self.has_length and offered != self.n_bytes:
             raise InputError(
-                f"{url}: the server offers {begin + announced:,} bytes instead of {n_bytes:,}, so it is another file; "
+                f"{self.url}: the server offers {offered:,} bytes instead of {self.n_bytes:,}, so it is another file; "
                 "try again later"
             )
-        done = begin
-        with file.open("ab" if begin else "wb") as handle:
-            # One byte too many is enough to know that the file is wrong; an endless answer must not fill the disk.
-            while done <= n_bytes and (block := _read(response, url, done, n_bytes)):
-                handle.write(block)
-                done += len(block)
-                if progress is not None:
-                    progress(min(done, n_bytes), n_bytes)
-    if announced is not None and done < n_bytes:
-        raise _broken(url, done, n_bytes, "the connection was closed")
-    return begin > 0
+        # What arrived before a break is kept to its last byte; urllib3's own check would lose a part of a block.
+        response.raw.enforce_content_length = False
+        self.handle = self.opened.enter_context(self.file.open("ab" if self.done else "wb"))
+
+    def write(self, block: bytes) -> None:
+        """Append a block."""
+        self.handle.write(block)
+        self.done += len(block)
+        self.progress(min(self.done, self.n_bytes), self.n_bytes)
+        # One byte too many is enough to know that the file is wrong; an endless answer must not fill the disk.
+        if self.done > self.n_bytes:
+            raise _UnfitError
+
+    def flush(self) -> None:
+        """Nothing: pooch asks for it after each block, and closing the file is enough."""
+
+    def broken(self, reason: object) -> InputError:
+        """The error of a transfer that can be resumed."""
+        return InputError(
+            f"{self.url}: broke off after {self.done:,} of {self.n_bytes:,} bytes ({reason}); run it again to resume "
+            "from there"
+        )
 
 
-def _open(url: str, begin: int, timeout: float) -> Any:
-    """The server's answer, or None if it cannot start at ``begin``."""
-    request = Request(url, headers={"User-Agent": "rarevote", "Accept-Encoding": "identity"})
-    if begin:
-        request.add_header("Range", f"bytes={begin}-")
-    try:
-        response = urlopen(request, timeout=timeout)
-    except HTTPError as error:
-        error.close()
-        if begin and error.code == 416:
-            return None
-        raise InputError(f"{url}: the server answered {error.code} {error.reason}; try again later") from None
-    except (URLError, HTTPException, OSError) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        raise InputError(f"{url}: cannot be reached ({reason}); check the connection and try again") from None
-    if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {begin}-"):
-        response.close()
-        if not begin:
-            raise InputError(f"{url}: the server sends a part of the file that was not asked for; try again later")
-        return None
-    return response
-
-
-def _read(response: Any, url: str, done: int, n_bytes: int) -> bytes:
-    try:
-        return response.read(_BLOCK)  # type: ignore[no-any-return]
-    except (HTTPException, OSError) as error:
-        raise _broken(url, done, n_bytes, str(error) or type(error).__name__) from None
-
-
-def _broken(url: str, done: int, n_bytes: int, reason: str) -> InputError:
-    return InputError(
-        f"{url}: broke off after {done:,} of {n_bytes:,} bytes ({reason}); run it again to resume from there"
-    )
+def _cause(error: Exception) -> Exception:
+    """What the socket said, which requests and urllib3 wrap in errors of their own."""
+    inner = error.__cause__ or getattr(error, "reason", None) or next(iter(error.args), None)
+    return _cause(inner) if isinstance(inner, Exception) else error

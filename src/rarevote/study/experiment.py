@@ -32,6 +32,7 @@ from rarevote.page.report import template
 from rarevote.scoring.metrics import Scores, score
 from rarevote.simulate.crowds import SimulatedCrowd
 from rarevote.study.cells import Variant
+from rarevote.study.libraries import need_libraries
 from rarevote.study.pool import Report, run_jobs
 from rarevote.study.tables import StudyTable, TableCell, escape_markdown, to_markdown, write_records, write_text
 
@@ -250,8 +251,10 @@ def make_folder(out: Path) -> None:
     """Make the folder for the results: better to fail before the work than after it.
 
     Raises:
-        InputError: it cannot be made or written to.
+        MissingExtraError: a library that the study uses is not installed.
+        InputError: the folder cannot be made or written to.
     """
+    need_libraries()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

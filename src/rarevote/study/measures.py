@@ -6,8 +6,7 @@ Means have intervals by Student's t, shares by Wilson's score.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import cos, nan, pi, sin, sqrt, tan
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,11 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import ItemBatch
-from rarevote.diagnose.truth import wilson
+from rarevote.meaning import ranking
 from rarevote.methods.base import Estimator
 from rarevote.scoring import ranking
 from rarevote.scoring.metrics import score
+from rarevote.study.libraries import library
 
 
 class Measure(NamedTuple):
@@ -166,7 +166,7 @@ class MeanInterval(NamedTuple):
     high: float
 
 
-def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> MeanInterval:
+def mean_interval(values: Sequence[float]) -> MeanInterval:
     """The mean with its t interval, ``mean ± t_{n-1} s / sqrt(n)``.
 
     Values that are not a number (a score that could not be computed) are left out. A single value has no spread: its
@@ -183,44 +183,12 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     mean = float(sample.mean())
     if sample.size == 1:
         return MeanInterval(mean, mean, mean)
-    half = student_quantile(sample.size - 1, confidence) * float(sample.std(ddof=1)) / sqrt(sample.size)
+    stats = library("scipy.stats")
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, sample.size - 1) * stats.sem(sample))
     return MeanInterval(mean, mean - half, mean + half)
 
 
 def share_interval(hits: int, total: int) -> MeanInterval:
     """A share ``hits / total`` with Wilson's 95% score interval, which also works at 0 and at 1."""
-    low, high = wilson(np.array(hits / total), np.array(total))
-    return MeanInterval(hits / total, float(low), float(high))
-
-
-@lru_cache(maxsize=256)
-def student_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
-    """The ``t`` with ``P(|T| <= t) = confidence`` for Student's T with that many degrees of freedom.
-
-    For whole degrees the probability is a finite sum of powers of ``cos(atan(t / sqrt(degrees)))``, so that bisection
-    on the angle needs no library of special functions.
-    """
-    low, high = 0.0, pi / 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        if _within(middle, degrees) < confidence:
-            low = middle
-        else:
-            high = middle
-    return sqrt(degrees) * tan(low)
-
-
-def _within(angle: float, degrees: int) -> float:
-    """``P(|T| <= sqrt(degrees) tan(angle))``."""
-    odd = degrees % 2 == 1
-    term = cos(angle) if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for power in range(3 if odd else 2, degrees - 1, 2):
-        term *= cos(angle) ** 2 * (power - 1) / power
-        total += term
-    return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Slope of the least-squares line of ``y`` on ``x``."""
-    return float(np.polynomial.polynomial.polyfit(np.asarray(x), np.asarray(y), 1)[1])
+    interval = library("scipy.stats").binomtest(hits, total).proportion_ci(CONFIDENCE, method="wilson")
+    return MeanInterval(hits / total, float(interval.low), float(interval.high))

@@ -14,14 +14,14 @@ import numpy as np
 
 from rarevote.methods.registry import method_title
 from rarevote.study.datasets import DatasetInfo
-from rarevote.study.measures import CALIBRATION, MEASURES, RANKING
+from rarevote.study.libraries import library
+from rarevote.study.measures import CALIBRATION, CONFIDENCE, MEASURES, RANKING
 from rarevote.study.results import Results
 from rarevote.study.summaries import BINARY, MULTICLASS, members
 from rarevote.study.tables import StudyTable, signed
 
 N_DRAWS = 10_000
 SEED = 20_270_101
-CONFIDENCE = 0.95
 # Scores are ratios of small whole numbers: what differs by less is rounding.
 _TIE = 1e-9
 
@@ -77,12 +77,18 @@ def bootstrap_interval(
     much as it has datasets.
     """
     names, group = np.unique(np.asarray(groups), return_inverse=True)
-    total = np.bincount(group, weights=np.asarray(differences, dtype=np.float64))
-    size = np.bincount(group)
-    drawn = np.random.default_rng(seed).integers(len(names), size=(n_draws, len(names)))
-    means = total[drawn].sum(axis=1) / size[drawn].sum(axis=1)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
+    if len(names) == 1:
+        return float(np.mean(differences)), float(np.mean(differences))
+    found = library("scipy.stats").bootstrap(
+        (np.bincount(group, weights=differences), np.bincount(group)),
+        lambda total, size, axis: total.sum(axis) / size.sum(axis),
+        paired=True,
+        n_resamples=n_draws,
+        method="percentile",
+        confidence_level=CONFIDENCE,
+        rng=seed,
+    )
+    low, high = found.confidence_interval
     return float(low), float(high)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from threading import Thread
 from typing import TypeVar
 
 from rarevote.errors import RarevoteError
+from rarevote.study.libraries import library
 
 Job = TypeVar("Job")
 Row = TypeVar("Row")
@@ -33,41 +32,42 @@ def run_jobs(
         n_jobs: processes side by side; None for all cores, 1 to stay in this one.
         report: called with the number of jobs done.
     """
-    n_processes = min(n_jobs if n_jobs is not None and n_jobs > 0 else os.cpu_count() or 1, len(jobs))
-    rows: list[list[Row]] = [[] for _ in jobs]
+    joblib = library("joblib")
+    n_processes = max(1, min(n_jobs or joblib.cpu_count(), len(jobs)))
     tell = report or (lambda _done: None)
     tell(0)
-    if n_processes <= 1:
-        for place, job in enumerate(jobs):
-            rows[place] = work(job)
-            tell(place + 1)
-        return [row for of_job in rows for row in of_job]
-    # Fresh processes rather than forked ones: forking a process that has threads may hang.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_processes, mp_context=context, initializer=_start_process) as pool:
-        running = {pool.submit(work, job): place for place, job in enumerate(jobs)}
-        try:
-            for n_done, future in enumerate(as_completed(running), start=1):
-                rows[running[future]] = future.result()
-                tell(n_done)
-        except BrokenProcessPool:
-            raise RarevoteError(
-                "a process of the study was killed, probably for want of memory: run again with fewer --jobs"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    return [row for of_job in rows for row in of_job]
+    # Arrays go to the processes as they are: mapped files would be read-only, for which other code is compiled.
+    pool = joblib.Parallel(
+        n_processes,
+        return_as="generator_unordered",
+        batch_size=1,
+        max_nbytes=None,
+        initializer=_start_process,
+        initargs=(os.getpid(),),
+    )
+    placed = joblib.delayed(_placed)
+    rows: dict[int, list[Row]] = {}
+    try:
+        for place, found in pool(placed(work, place, job) for place, job in enumerate(jobs)):
+            rows[place] = found
+            tell(len(rows))
+    except BrokenProcessPool:
+        raise RarevoteError(
+            "a process of the study was killed, probably for want of memory: run again with fewer --jobs"
+        ) from None
+    return [row for place in range(len(jobs)) for row in rows[place]]
 
 
-def _start_process() -> None:
-    # Ctrl-C reaches the whole group: each process should end without a traceback of its own.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _placed(work: Callable[[Job], list[Row]], place: int, job: Job) -> tuple[int, list[Row]]:
+    return place, work(job)
 
 
-def _end_with_parent() -> None:
-    """A killed study cannot tell its processes, which would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+def _start_process(parent: int) -> None:
+    """Have this process end soon after its parent, which cannot say so if it was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
         os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

@@ -18,7 +18,8 @@ from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import DEFAULT_ACCURACIES, simulate_crowd
 from rarevote.study.experiment import METRICS, Account, Experiment, fit_simulated
 from rarevote.study.figures import Axis, Mark, line_chart, marks_with_intervals
-from rarevote.study.measures import MeanInterval, mean_interval, slope
+from rarevote.study.libraries import library
+from rarevote.study.measures import MeanInterval, mean_interval
 from rarevote.study.tables import StudyTable
 
 RARE, FREQUENT = 1, 0
@@ -232,7 +233,10 @@ def flatness(rows: Sequence[SyntheticRow], method: str) -> Flatness:
             by_seed.setdefault(row.seed, {})[row.x] = row.minority_recall
     shares = sorted(next(iter(by_seed.values())))
     means = [mean_interval([recalls[x] for recalls in by_seed.values()]).mean for x in shares]
-    slopes = tuple(slope(shares, [recalls[x] for x in shares]) for _, recalls in sorted(by_seed.items()))
+    linregress = library("scipy.stats").linregress
+    slopes = tuple(
+        float(linregress(shares, [recalls[x] for x in shares]).slope) for _, recalls in sorted(by_seed.items())
+    )
     return Flatness(method, means[0], means[-1], max(means) - min(means), mean_interval(slopes), slopes)
 
 

@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rarevote.io.write.atomic import replacing
+from rarevote.study.libraries import library
 
 #: what stands where there is no figure
 ABSENT = "–"
@@ -51,6 +52,11 @@ class StudyTable:
     notes: Sequence[str] = ()
     n_text_columns: int = 1
     breaks: Sequence[int] = ()
+
+
+def _group_of_columns(table: StudyTable) -> list[str]:
+    titles = [title for title, width in table.groups for _ in range(width)]
+    return [""] * (len(table.columns) - len(titles)) + titles
 
 
 def ranked(
@@ -98,11 +104,9 @@ def to_markdown(table: StudyTable) -> str:
         return f"{mark}{escape_markdown(text)}{mark}"
 
     # Markdown knows one row of headings: a group joins the headings below it.
-    of_column = [title for title, width in table.groups for _ in range(width)]
-    of_column = [""] * (len(table.columns) - len(of_column)) + of_column
     headings = [
         escape_markdown(f"{group}: {name}" if group else name)
-        for group, name in zip(of_column, table.columns, strict=True)
+        for group, name in zip(_group_of_columns(table), table.columns, strict=True)
     ]
     rules = ["---" if place < table.n_text_columns else "---:" for place in range(len(headings))]
     lines = [headings, rules, *([shown(cell) for cell in row] for row in table.rows)]
@@ -147,35 +151,27 @@ def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
         command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[rank]
         return command.format(escape_latex(text))
 
-    def line(cells: Iterable[str]) -> str:
-        return " & ".join(cells) + r" \\"
-
-    heading = [r"\toprule"]
+    # What stands between two rows goes before the first cell of the second: pandas has no place for it.
+    body = [[shown(cell) for cell in row] for row in table.rows]
+    for place in table.breaks:
+        body[place][0] = "\\addlinespace[2pt]\n" + body[place][0]
+    names = [escape_latex(name) for name in table.columns]
+    frame = library("pandas").DataFrame(body, columns=names)
     if table.groups:
-        first = table.n_text_columns + 1
-        spans, rules = [""] * table.n_text_columns, []
-        for title, width in table.groups:
-            spans.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(title)}}}")
-            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
-            first += width
-        heading += [line(spans), "".join(rules)]
-    heading += [line(escape_latex(name) for name in table.columns), r"\midrule"]
-
-    body = []
-    for place, row in enumerate(table.rows):
-        if place in table.breaks:
-            body.append(r"\addlinespace[2pt]")
-        body.append(line(shown(cell) for cell in row))
-
-    layout = "l" * table.n_text_columns + "r" * (len(table.columns) - table.n_text_columns)
-    caption = rf"\caption{{{escape_latex(table.caption)}}}\label{{tab:{label}}}"
+        ends = accumulate((width for _, width in table.groups), initial=table.n_text_columns)
+        names[0] = "".join(rf"\cmidrule(lr){{{before + 1}-{end}}}" for before, end in pairwise(ends)) + f"\n{names[0]}"
+        frame.columns = [[escape_latex(title) for title in _group_of_columns(table)], names]
+    layout = "l" * table.n_text_columns + "r" * (len(names) - table.n_text_columns)
+    style = {"column_format": layout, "hrules": True, "multicol_align": "c"}
+    latex = frame.style.hide(axis="index").to_latex
+    caption = escape_latex(table.caption)
     notes = [rf"\par\smallskip\footnotesize {escape_latex(note)}" for note in table.notes]
     if long:
-        begin = [rf"\begin{{longtable}}{{{layout}}}", caption + r" \\", *heading, r"\endfirsthead", *heading]
-        lines = [*begin, r"\endhead", *body, r"\bottomrule", r"\end{longtable}", *notes]
+        lines = [latex(environment="longtable", caption=caption, label=f"tab:{label}", **style).rstrip(), *notes]
     else:
-        begin = [r"\begin{table*}", r"\centering\small", rf"\begin{{tabular}}{{{layout}}}", *heading]
-        lines = [*begin, *body, r"\bottomrule", r"\end{tabular}", *notes, caption, r"\end{table*}"]
+        caption = rf"\caption{{{caption}}}\label{{tab:{label}}}"
+        begin = [r"\begin{table*}", r"\centering\small", latex(**style).rstrip()]
+        lines = [*begin, *notes, caption, r"\end{table*}"]
     return "\n".join(lines) + "\n"
 
 
@@ -192,10 +188,11 @@ def write_text(path: Path, text: str) -> Path:
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write records as CSV; numbers with six decimals, None as nothing."""
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_as_text(row[name]) for name in columns] for row in rows)
+    values = [[_as_text(row[name]) for name in columns] for row in rows]
+    with replacing(path) as temporary:
+        # As objects: a column of whole numbers and gaps would become one of fractions.
+        frame = library("pandas").DataFrame(values, columns=list(columns), dtype=object)
+        frame.to_csv(temporary, index=False, lineterminator="\n")
     return path
 
 

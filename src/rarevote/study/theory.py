@@ -25,6 +25,7 @@ from rarevote.methods.registry import method_title
 from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study.experiment import Account, Experiment, fit_quietly, fit_simulated
 from rarevote.study.figures import Axis, Mark, Reference, line_chart, look, marks_with_intervals
+from rarevote.study.libraries import library
 from rarevote.study.measures import share_interval
 from rarevote.study.tables import StudyTable
 
@@ -64,16 +65,13 @@ JURIES = (
 def vote_error(accuracies: NDArray[np.float64]) -> float:
     """Exact probability that a majority of an odd number of independent voters is wrong on a two-class question.
 
-    The number of right votes is a sum of independent coins, whose distribution is built one voter at a time.
+    The number of right votes is a sum of independent coins: Poisson's binomial distribution.
 
     Example:
         >>> round(vote_error(np.array([0.8, 0.8, 0.8])), 6)     # 0.2^3 + 3 0.2^2 0.8
         0.104
     """
-    distribution = np.ones(1)
-    for accuracy in accuracies:
-        distribution = np.convolve(distribution, [1 - accuracy, accuracy])
-    return float(distribution[: len(accuracies) // 2 + 1].sum())
+    return float(library("scipy.stats").poisson_binom.cdf(len(accuracies) // 2, accuracies))
 
 
 @dataclass(frozen=True)
