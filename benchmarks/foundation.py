@@ -177,7 +177,7 @@ def measure_start_up() -> list[dict[str, Any]]:
         votes.write_text("task,worker,label\n" + "".join(f"t{i // 5},w{i % 7},{i % 3}\n" for i in range(int(SMALL))))
         small = seconds_of([python, "-c", FIRST_FIT, SMALL], 5, NUMBA_CACHE_DIR=cache)
         aggregate = seconds_of([python, "-m", "rarevote", "aggregate", str(votes)], 5, NUMBA_CACHE_DIR=cache)
-        assert not list(Path(cache).rglob("*.nbi")), "small data were compiled for"
+        assert not list(Path(cache).rglob("*.kernel")), "small data were compiled for"
         cold = seconds_of([python, "-c", FIRST_FIT, LARGE], 1, NUMBA_CACHE_DIR=cache)
         warm = seconds_of([python, "-c", FIRST_FIT, LARGE], 5, NUMBA_CACHE_DIR=cache)
     return [

@@ -129,7 +129,7 @@ class CacheTries:
         return 1, first[0] or second[0], first[1] or second[1]
 
     def _damage(self, cache: Path) -> None:
-        for path in sorted(cache.rglob("*.nb[ic]")):
+        for path in sorted(cache.rglob("*.kernel")):
             with contextlib.suppress(OSError):
                 content = bytearray(path.read_bytes())
                 place = self.dice.randrange(len(content) + 1)

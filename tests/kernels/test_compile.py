@@ -1,21 +1,21 @@
-"""Compiled code where no cache folder can be written."""
+"""Compiled code on disk: where it is kept, and that damage to it does no harm."""
 
 from __future__ import annotations
 
 import errno
-import json
-import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import rarevote
-from rarevote.kernels.compile import _LATEST_KNOWN, kernel
+from rarevote.kernels.compile import kernel
 
 FIT = """
 import sys
@@ -55,112 +55,99 @@ def test_works_where_site_packages_and_home_are_read_only(tmp_path: Path) -> Non
     assert done.stdout.strip() == "[[1.0, 1.0], [1.0, 0.0]]"
     (cache,) = temporary.glob("rarevote-kernels-*")
     assert cache.stat().st_mode & 0o077 == 0
-    assert list(cache.rglob("*.nbi"))
+    assert list(cache.rglob("*.kernel"))
 
 
 def twice(x: float) -> float:
     return 2.0 * x
 
 
-MODULE = """
-from math import log
-import numpy as np
-from rarevote.kernels.compile import kernel
-
-@kernel
-def logs(values):
-    if values.shape[0] == 0:
-        raise ValueError("none")
-    found = np.zeros(values.shape[0])
-    for i in range(values.shape[0]):
-        found[i] = log(values[i])
-    return found
-"""
-
-USE = """
-import json, sys
-import numba
-import numpy as np
-from module import logs
-values = logs(np.array([1.0, 2.0])).tolist()
-try:
-    logs(np.empty(0))
-except ValueError as error:
-    values.append(str(error))
-names = [name for name in ("numba.np.arraymath", "scipy.linalg") if name in sys.modules]
-again = numba.njit(lambda x: np.dot(x, x) + logs(x)[0])(np.array([1.0, 2.0]))
-print(json.dumps([values, names, len(logs.stats.cache_hits), again]))
-"""
+def use(value: float) -> tuple[float, int]:
+    """What a process that starts now gets, and how often it found compiled code."""
+    fresh = kernel(twice)
+    found = fresh(value)
+    (compiled,) = fresh.compiled.values()  # type: ignore[attr-defined]
+    return found, len(compiled.stats.cache_hits)
 
 
-@pytest.mark.skipif(
-    numba.version_info.short > _LATEST_KNOWN, reason="of a newer numba it is not known: loaded as numba does"
-)
-def test_what_is_compiled_is_loaded_without_what_compiles(tmp_path: Path) -> None:
-    """Arrays, errors and the compiler itself work as ever."""
-    (tmp_path / "module.py").write_text(MODULE)
-    path = os.pathsep.join([str(tmp_path), str(Path(rarevote.__file__).parents[1])])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
-    first, later = (
-        json.loads(subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, check=True).stdout)
-        for _ in range(2)
-    )
-    values, again = [0.0, math.log(2.0), "none"], 5.0
-    assert first == [values, ["numba.np.arraymath", "scipy.linalg"], 0, again]
-    assert later == [values, [], 1, again]
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a kernel that was compiled for one signature."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert use(3.0) == (6.0, 0)
+    assert str(tmp_path) == numba.config.CACHE_DIR
+    (path,) = tmp_path.iterdir()  # numba's own folder is gone
+    return path
+
+
+def test_compiled_code_is_found_again(kept: Path) -> None:
+    assert use(4.0) == (8.0, 1)
+    assert use(4) == (8, 0), "another signature"
+    assert use(5) == (10, 1)
+    assert use(5.0) == (10.0, 1)
 
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "overwritten"])
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_a_damaged_cache_is_a_miss(ending: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert kernel(twice)(3.0) == 6.0
-    (path,) = tmp_path.rglob(f"*.{ending}")
-    whole = path.read_bytes()
-    path.write_bytes({"emptied": b"", "cut": whole[: len(whole) // 2], "overwritten": b"\xff" * len(whole)}[damage])
-    assert kernel(twice)(4.0) == 8.0
-    assert path.read_bytes()[:1] == whole[:1]
-    assert path.stat().st_size > 0.9 * len(whole)  # removed, compiled and written again
-    assert kernel(twice)(5.0) == 10.0
+def test_a_damaged_cache_is_a_miss(damage: str, kept: Path) -> None:
+    whole = kept.read_bytes()
+    kept.write_bytes({"emptied": b"", "cut": whole[: len(whole) // 2], "overwritten": b"\xff" * len(whole)}[damage])
+    assert use(4.0) == (8.0, 0)
+    assert kept.stat().st_size > 0.9 * len(whole)  # compiled and written again
+    assert use(5.0) == (10.0, 1)
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_no_byte_of_a_cache_may_change(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_byte_of_a_cache_may_change(kept: Path) -> None:
     """Machine code with a wrong byte ended the process from within LLVM, for every later command."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    assert kernel(twice)(3.0) == 6.0
-    (path,) = tmp_path.rglob(f"*.{ending}")
-    whole = path.read_bytes()
+    whole = kept.read_bytes()
     for place in range(len(whole) // 50, len(whole), len(whole) // 25):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
-        again = kernel(twice)
-        assert again(4.0) == 8.0
-        assert not again.stats.cache_hits, place  # type: ignore[attr-defined]
-    untouched = kernel(twice)
-    assert untouched(5.0) == 10.0
-    assert len(untouched.stats.cache_hits) == 1  # type: ignore[attr-defined]
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+        assert use(4.0) == (8.0, 0), place
+    assert use(5.0) == (10.0, 1)
 
 
-def test_code_for_another_signature_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two processes that compile at once may give two signatures one file, and the index names but the last."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    first = kernel(twice)
-    assert (first(3.0), first(3)) == (6.0, 6.0)
-    of_floats, of_integers = sorted(tmp_path.rglob("*.nbc"))
-    of_floats.write_bytes(of_integers.read_bytes())
-    again = kernel(twice)
-    assert (again(3.5), again(3)) == (7.0, 6.0)
-    assert len(again.stats.cache_hits) == 1  # type: ignore[attr-defined]
+def test_processes_that_compile_at_once_do_not_mix_up_signatures(kept: Path) -> None:
+    """Each writes the whole file: the last one counts, and what it lacks is compiled and added."""
+    of_floats = kept.read_bytes()
+    kept.unlink()
+    assert use(3) == (6, 0)
+    kept.write_bytes(of_floats)
+    assert use(3.5) == (7.0, 1)
+    assert use(3) == (6, 0)
+    assert [use(3.5), use(3)] == [(7.0, 1), (6, 1)]
 
 
-def test_a_cache_that_cannot_be_written_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_threads_that_call_at_once_compile_once(kept: Path) -> None:
+    shared, found = kernel(twice), []
+    threads = [threading.Thread(target=lambda: found.append(shared(2.5))) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert (found, len(shared.compiled)) == ([5.0] * 4, 1)  # type: ignore[attr-defined]
+
+
+def test_arrays_are_told_apart_by_what_compiled_code_depends_on() -> None:
+    @kernel
+    def first_of(values: np.ndarray) -> float:
+        return float(values[0, 0])
+
+    rows = np.arange(12.0).reshape(3, 4)
+    locked = rows.copy()
+    locked.flags.writeable = False
+    for array in (rows, rows.T, rows[:, ::2], locked, rows.astype(np.float32), rows.astype(np.int64), rows[1:]):
+        assert first_of(array) == array[0, 0]
+    assert len(first_of.compiled) == 6  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("step", ["tempfile.TemporaryDirectory", "pathlib.Path.write_bytes"])
+def test_a_cache_that_cannot_be_written_is_skipped(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
-    assert kernel(twice)(3.0) == 6.0
-    assert not list(tmp_path.rglob("*.nb?"))
+    monkeypatch.setattr(step, full)
+    assert use(3.0) == (6.0, 0)
+    assert not list(tmp_path.rglob("*"))
 
 
 def test_a_cache_folder_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:
@@ -171,4 +158,4 @@ def test_a_cache_folder_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:
     (temporary / f"rarevote-kernels-{getpass.getuser()}").chmod(0o777)
     done = run_read_only(tmp_path, str(temporary))
     assert done.returncode == 0, done.stderr
-    assert not list(temporary.rglob("*.nbi"))
+    assert not list(temporary.rglob("*.kernel"))

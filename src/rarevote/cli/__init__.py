@@ -131,8 +131,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         told = "" if left is None else f"; {gigabytes(left)} are left to this process"
         return _complain(f"not enough memory for these data{told}", 1)
     except ImportError as error:
-        # A library that the machine has no room for; one that is absent is a MissingExtraError, which is ours.
-        return _complain(f"a library cannot be loaded ({error}); where memory is limited, allow at least 2 GB", 1)
+        from rarevote.cli.libraries import load_failure
+
+        return _complain(load_failure(error), 1)
     except OSError as error:
         # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
         if error.errno is None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.compile import kernel
+from rarevote.kernels.compile import kernel, piece
 
 LANES = 64
 # Up to this many classes the number is compiled into a pass, which unrolls the loops over classes.
@@ -109,7 +109,7 @@ def _place_votes(
             level_ptr[level + 1] = position
 
 
-@kernel
+@piece
 def sum_of(values: NDArray[np.float64]) -> float:
     """The sum, in order. numba's own handle every kind of array, and take a compiler half a second."""
     total = 0.0
@@ -118,7 +118,7 @@ def sum_of(values: NDArray[np.float64]) -> float:
     return total
 
 
-@kernel
+@piece
 def largest_of(values: NDArray[np.float64]) -> float:
     """The largest of some numbers that are not below 0."""
     largest = 0.0

@@ -1,152 +1,146 @@
-"""How every kernel is compiled: no GIL, machine code cached on disk where a folder can be written.
+"""The compiler of kernels: numba without the GIL, and a checked copy of its machine code on disk.
 
-numba looks for a writable cache folder when a function is decorated and raises if it finds none. That must not
-stop anybody who runs from a read-only installation without a home, so a private temporary folder is tried next,
-and after that the code is compiled again in each process.
+numba's own cache takes whatever lies in its folder: damaged machine code ends the process, and two processes that
+compile at once may mix up their files. So numba gets a private folder each time it compiles or loads a kernel. What it
+writes there is kept as one file a kernel with a sum in front: a file is whole and of one process, or it is not used.
 """
 
 from __future__ import annotations
 
 import getpass
-import glob
 import hashlib
 import io
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import threading
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
-from numba import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.runtime import rtsys
+import numpy as np
+from numba import config, njit, typeof
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Contraction and reassociation of nothing but multiply-add: sums keep their order, so results are reproducible.
-FAST_MATH = {"contract"}
-
-
-def _private_temporary_folder() -> str | None:
-    """A cache folder that only this user can write to, or None."""
-    try:
-        folder = Path(tempfile.gettempdir()) / f"rarevote-kernels-{getpass.getuser()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except (OSError, KeyError):
-        return None
-    # Compiled code is loaded from here: somebody else's folder of that name must not be trusted.
-    owned = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-    if not stat.S_ISDIR(status.st_mode) or not owned or (hasattr(os, "getuid") and status.st_mode & 0o077):
-        return None
-    return str(folder)
-
-
+# Contraction of multiply-add alone: sums keep their order, so results are reproducible.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 _SUM = 16  # bytes
-# Up to this version of numba, compiled kernels are known to call nothing that is not there before numba can compile.
-_LATEST_KNOWN = (0, 68)
-
-# Nothing but Python and other kernels call a kernel: what C would need is not compiled.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": FAST_MATH, "no_cfunc_wrapper": True}
+_one_at_a_time = threading.Lock()  # numba reads the folder of its cache from a global setting
 
 
-class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's files with a sum behind each and its key within: damaged machine code would end the process, or be run.
+def piece(function: Function) -> Function:
+    """A function that kernels call, compiled into each of them."""
+    return njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
 
-    The key is that of the index. Two processes that compile two signatures at once may give both the same file.
-    """
 
-    def save(self, key: Any, data: Any) -> None:
-        super().save(key, (key, data))
+def inlined(function: Function) -> Function:
+    """A piece of a kernel that is copied into its callers, so that what they know at compile time reaches it."""
+    return njit(inline="always", **_OPTIONS)(function)  # type: ignore[no-any-return]
 
-    def load(self, key: Any) -> Any:
-        found = super().load(key)
-        return found[1] if found is not None and found[0] == key else None
 
-    @contextmanager
-    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
-        content = io.BytesIO()
-        with super()._open_for_write(filepath) as file:
-            yield content
-            file.write(content.getvalue() + _sum(content.getvalue()))
+def kernel(function: Function) -> Function:
+    """A function that Python calls, compiled for the types of its arguments and kept on disk where possible."""
+    return _Kernel(function)  # type: ignore[return-value]
 
-    def _load_index(self) -> Any:
-        with suppress(FileNotFoundError):
-            _require_sum(Path(self._index_path).read_bytes())
-        return super()._load_index()
 
-    def _load_data(self, name: str) -> Any:
-        _require_sum(Path(self._data_path(name)).read_bytes())
-        return super()._load_data(name)
+class _Kernel:
+    """A function and its compiled forms, by the kinds of its arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.compiled: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        kinds = _kinds(args)
+        if kinds not in self.compiled:
+            with _one_at_a_time:
+                if kinds not in self.compiled:
+                    self.compiled[kinds] = _loaded(self.function, tuple(map(typeof, args)))
+        return self.compiled[kinds](*args)
+
+
+def _kinds(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What decides the types of values; numba's ``typeof`` takes longer than a pass over a few thousand votes."""
+    return tuple([_kind(value) for value in values])
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype.char, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return _kinds(value) if isinstance(value, tuple) else type(value)
+
+
+def _loaded(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
+    """The function compiled for these types: loaded from the file of its kernel, or compiled and added to it."""
+    chosen = config.CACHE_DIR
+    try:
+        folder = _folder(chosen)
+        name = f"{function.__module__}.{function.__qualname__}.kernel".replace("<locals>.", "")
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as private:
+            _unpack(folder / name, private)
+            config.CACHE_DIR = private
+            compiled = njit(types, cache=True, **_OPTIONS)(function)
+            if not compiled.stats.cache_hits:
+                _pack(Path(private), folder / name)
+            return compiled
+    except (OSError, RuntimeError, KeyError):  # no folder, no room, no user, or a function that numba cannot keep
+        return njit(types, **_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = chosen
+
+
+def _unpack(file: Path, folder: str) -> None:
+    """Write out what was kept, unless there is nothing or a byte of it differs."""
+    with suppress(FileNotFoundError):
+        content = file.read_bytes()
+        if _sum(content[_SUM:]) == content[:_SUM]:
+            zipfile.ZipFile(io.BytesIO(content[_SUM:])).extractall(folder)
+
+
+def _pack(folder: Path, file: Path) -> None:
+    """Keep what numba wrote, as a whole or not at all."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in folder.rglob("*.nb[ic]"):
+            archive.write(path, path.relative_to(folder))
+    content = packed.getvalue()
+    with suppress(OSError):
+        whole = folder / "whole"
+        whole.write_bytes(_sum(content) + content)
+        whole.replace(file)
 
 
 def _sum(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_SUM).digest()
 
 
-def _require_sum(content: bytes) -> None:
-    if _sum(content[:-_SUM]) != content[-_SUM:]:
-        raise ValueError("damaged")
+@cache
+def _folder(chosen: str) -> Path:
+    """The first folder that can be written to."""
+    for folder in _folders(chosen):
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+    raise PermissionError("no folder can be written to")
 
 
-class _TolerantCache(FunctionCache):  # type: ignore[misc]
-    """A cache that is never a reason to fail: what cannot be read is a miss and removed, what cannot be written is not.
-
-    A machine that lost its power, or a disk that was full, leaves files that numba would raise about for ever.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file = _CheckedFiles(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            if numba.version_info.short > _LATEST_KNOWN:
-                return super().load_overload(sig, target_context)
-            # numba's own would import all that it can compile, SciPy with it. To run takes only what hands out memory;
-            # on a miss the compiler imports the rest.
-            rtsys.initialize(target_context)
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)
-        except Exception:  # anything may come out of damaged bytes
-            base = glob.escape(self._impl.filename_base)
-            for path in Path(self.cache_path).glob(f"{base}.*nb[ic]"):
-                with suppress(OSError):
-                    path.unlink()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(Exception):  # the index may have been damaged since it was looked into
-            super().save_overload(sig, data)
-
-
-def _cached(function: Function) -> Function:
-    compiled = numba.njit(cache=True, **_OPTIONS)(function)
-    compiled._cache = _TolerantCache(function)
-    return compiled  # type: ignore[no-any-return]
-
-
-def inlined(function: Function) -> Function:
-    """A piece of a kernel that is copied into its callers, so that what they know at compile time reaches it."""
-    return numba.njit(inline="always", **_OPTIONS)(function)  # type: ignore[no-any-return]
-
-
-def kernel(function: Function) -> Function:
-    """Compile ``function`` with numba in nopython mode, releasing the GIL, cached where possible."""
-    try:
-        return _cached(function)
-    except RuntimeError:
-        pass
-    folder = _private_temporary_folder()
-    if folder is not None:
-        config.CACHE_DIR = folder
-        try:
-            return _cached(function)
-        except RuntimeError:
-            pass
-    return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+def _folders(chosen: str) -> Iterator[Path]:
+    """The folder that is set for numba or lies beside this file, one of the user's, a temporary one."""
+    yield Path(chosen) if chosen else Path(__file__).parent / "__pycache__"
+    yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rarevote", "kernels")
+    temporary = Path(tempfile.gettempdir(), f"rarevote-kernels-{getpass.getuser()}")
+    with suppress(FileExistsError):
+        temporary.mkdir(mode=0o700)
+    # Compiled code is loaded from here: a folder of that name that others can write to must not be trusted.
+    status = temporary.lstat()
+    if stat.S_ISDIR(status.st_mode) and (
+        not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+    ):
+        yield temporary

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from rarevote.kernels.compile import kernel
+from rarevote.kernels.compile import piece
 
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has trailing zero bits, so that a small integer times it is exact.
@@ -63,7 +63,7 @@ def _power_of_two_single(_context: Any, _rounded: Any) -> Any:
     return types.float32(types.float32), generate
 
 
-@kernel
+@piece
 def exp_fast(x: float) -> float:
     """``exp(x)``, with ``x`` clipped to [-708, 708], where the result is a normal number."""
     x = min(max(x, -708.0), 708.0)
@@ -88,7 +88,7 @@ def exp_fast(x: float) -> float:
     return p * _float_of((_bits_of(rounded) + 1023) << 52)  # type: ignore[no-any-return]
 
 
-@kernel
+@piece
 def log_fast(x: float) -> float:
     """``log(x)`` of a positive, normal ``x``; any other argument gives a meaningless number."""
     bits = _bits_of(x)
@@ -110,7 +110,7 @@ def log_fast(x: float) -> float:
     return n * _LN2_HIGH_LOG + (2.0 * s + (2.0 * s * u * p + n * _LN2_LOW_LOG))  # type: ignore[no-any-return]
 
 
-@kernel
+@piece
 def exp_single(x: np.float32) -> np.float32:
     """``exp(x)`` in single precision, with ``x`` clipped to [-20, 20]."""
     x = min(max(x, -LIMIT_SINGLE), LIMIT_SINGLE)

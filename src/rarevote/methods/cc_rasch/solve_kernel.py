@@ -13,7 +13,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.compile import kernel
+from rarevote.kernels.compile import piece
 from rarevote.kernels.fast_math import exp_fast
 from rarevote.kernels.posterior import SMALLEST_PRODUCT
 from rarevote.methods.cc_rasch.plain import LOCAL_ROUNDING, LONGEST_STEP, MAX_LOCAL_STEPS, MIN_STIFFNESS, SOLVED
@@ -21,7 +21,7 @@ from rarevote.methods.cc_rasch.plain import LOCAL_ROUNDING, LONGEST_STEP, MAX_LO
 Floats = NDArray[np.float64]
 
 
-@kernel
+@piece
 def marginal_step(
     here: Floats,  # (4, K): difficulty, posterior, and the sums of residuals and weights over the votes
     pull: Floats,
@@ -67,7 +67,7 @@ def marginal_step(
     return change
 
 
-@kernel
+@piece
 def solve_task(
     signed_odds: Floats,  # of the votes of the block that the task is in, at its difficulties
     level_ptr: NDArray[np.int64],

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.kernels.compile import kernel
+from rarevote.kernels.compile import kernel, piece
 
 WIDTH = 32
 HEADS = 4
@@ -85,7 +85,7 @@ def place_edges(
             cursor[worker[e]] = place + 1
 
 
-@kernel
+@piece
 def _add_product(rows: Floats, size: int, matrix: Floats, out: Floats) -> None:
     """Add ``rows[:size] @ matrix`` to ``out[:size]``; the inner size is a multiple of four.
 
@@ -99,7 +99,7 @@ def _add_product(rows: Floats, size: int, matrix: Floats, out: Floats) -> None:
                 out[r, j] += a * matrix[i, j] + b * matrix[i + 1, j] + c * matrix[i + 2, j] + d * matrix[i + 3, j]
 
 
-@kernel
+@piece
 def _head_product(flat: Floats, row: int, head: int, state: Floats, node: int) -> float:
     """Inner product of one head of ``flat[row]`` with ``state[node]``."""
     # The compiler may not reorder a sum: eight written-out partial sums are what lets it use wide registers.
@@ -138,7 +138,7 @@ def self_scores(state: Floats, quadratic: Floats, out: Floats) -> None:
                 out[first + r, h] = _head_product(image, r, h, own, r)
 
 
-@kernel
+@piece
 def _attend(
     node: int,
     r: int,
@@ -204,7 +204,7 @@ def _attend(
     return n_seen
 
 
-@kernel
+@piece
 def _layer_norm(rows: Floats, size: int, gain: Floats, shift: Floats, first: int, out: Floats) -> None:
     """LayerNorm (biased variance) of ``rows[:size]`` into ``out[first : first + size]``."""
     for r in range(size):

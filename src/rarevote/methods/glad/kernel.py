@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.compile import kernel
+from rarevote.kernels.compile import kernel, piece
 from rarevote.kernels.fast_math import exp_fast, log_fast
 from rarevote.kernels.posterior import posterior_of_block
 from rarevote.methods.glad.plain import LEAST_CURVATURE, LONGEST_STEP, MAX_HALVINGS, ROUNDING
@@ -192,7 +192,7 @@ def _pass_over_tasks(
     return change
 
 
-@kernel
+@piece
 def _votes_at(
     task_ptr: NDArray[np.int64],
     worker: NDArray[Any],
@@ -209,7 +209,7 @@ def _votes_at(
             log_odds[a - first] = alpha[worker[a]] * ease[i]
 
 
-@kernel
+@piece
 def _logistic(
     votes: int, log_odds: NDArray[np.float64], factor: NDArray[np.float64], right: NDArray[np.float64]
 ) -> None:
@@ -222,7 +222,7 @@ def _logistic(
         right[t] = share if x >= 0.0 else small * share
 
 
-@kernel
+@piece
 def _log_all_wrong(
     task_ptr: NDArray[np.int64],
     begin: int,
@@ -249,7 +249,7 @@ def _log_all_wrong(
         base[i] = -certain[i] - log_fast(base[i])
 
 
-@kernel
+@piece
 def _shorten(
     start: float,
     proposed: float,
