@@ -1,7 +1,9 @@
 """Files altered by their bytes, and by what their format is made of.
 
-Every alteration is a function of the file and of a :class:`random.Random`: the same two give the same file. What cannot
-be taken apart, because an alteration before broke it, is altered by its bytes.
+Every alteration is a function of the file and of a :class:`random.Random`: the same two give the same file. Chance does
+not come from hypothesis: it has no public way to an example by its number, and what it draws with one seed changes
+with the modules that are loaded. What cannot be taken apart, because an alteration before broke it, is altered by its
+bytes.
 """
 
 from __future__ import annotations
