@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.command import run_command
 
+from proofs.golden.browser import visit
 from proofs.golden.inputs import make_inputs
 from proofs.golden.repeatable import REPOSITORY
 from rarevote.methods.registry import METHODS
@@ -119,6 +120,11 @@ def run(name: str, folder: Path, inputs: Path) -> dict[str, str | bytes]:
         words = shlex.split(command)
         if words[:1] == ["!rounds"]:
             _answer_rounds(folder, words[1], inputs / words[2], parts)
+        elif words[:1] == ["!answer"]:
+            _answer(folder / words[1], inputs / words[2], folder / words[3])
+        elif words[:1] == ["!visit"]:
+            found = visit(words[2:], int(words[1]), folder)
+            parts |= {f"{number} {part}": content for part, content in found.items()}
         else:
             _run_words(f"{number}", words, folder, parts)
     return parts | _files(folder, inputs)
@@ -152,17 +158,24 @@ def _run_words(number: str, words: list[str], folder: Path, parts: dict[str, str
 
 def _answer_rounds(folder: Path, plan: str, truth: Path, parts: dict[str, str | bytes]) -> None:
     """Answer every list of an audit by the truth until none comes."""
-    with truth.open(encoding="utf-8", newline="") as handle:
-        said = {row["task"]: row["label"] for row in csv.DictReader(handle)}
     number = 1
     while (asked := folder / f"round-{number}.csv").exists():
-        with asked.open(encoding="utf-8", newline="") as handle:
-            tasks = [row["task"] for row in csv.DictReader(handle)]
-        lines = ["task,label", *(f"{task},{said[task]}" for task in tasks)]
-        (folder / f"answers-{number}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        _answer(asked, truth, folder / f"answers-{number}.csv")
         words = f"audit continue {plan} --answers answers-{number}.csv --who anna --review-out round-{number + 1}.csv"
         _run_words(f"round {number}", words.split(), folder, parts)
         number += 1
+
+
+def _answer(asked: Path, truth: Path, answers: Path) -> None:
+    """Write what the truth says of the items of a list; an item that it does not name stays open."""
+    said = {row["task"]: row["label"] for row in _rows(truth)}
+    lines = ["task,label", *(f"{row['task']},{said.get(row['task'], '')}" for row in _rows(asked))]
+    answers.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
 
 
 def _files(folder: Path, inputs: Path) -> dict[str, str | bytes]:

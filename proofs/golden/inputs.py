@@ -105,6 +105,14 @@ def _odd(folder: Path, rows: list[tuple[str, ...]]) -> None:
     _csv(folder / "two-columns.csv", [("task", "worker"), *(row[:2] for row in rows[:9])])
     _csv(folder / "hostile.csv", [_HEADER, *((row[0], row[1], "defect" if row[2] == "sound" and int(row[1][1:]) % 2
                                                else "sound", row[3]) for row in rows[:400])])  # fmt: skip
+    _csv(folder / "cifar.csv", [("annotator_id", "chosen_label", "true_label", "cifar10_test_test_idx"),
+                                ("0", "3", "3", "10"), ("1", "5", "3", "10"), ("2", "8", "8", "2")])  # fmt: skip
+    (folder / "more.txt").write_text("\n".join(f"t{n:03d}" for n in range(310)) + "\n", encoding="utf-8")
+    for number, name in enumerate(("dog", "rte")):
+        place = folder / "data" / name
+        place.mkdir(parents=True)
+        _crowd(place, "labels", simulate_crowd(80, 12, imbalance=3, votes_per_task=5, random_state=number))
+        (place / "labels-truth.csv").rename(place / "truth.csv")
     (folder / "empty.csv").write_text("", encoding="utf-8")
     (folder / "header.csv").write_text("task,worker,label\n", encoding="utf-8")
     (folder / "damaged.json").write_text('[{"task": 1, "worker"', encoding="utf-8")

@@ -74,4 +74,6 @@ def normalised(text: str, scratch: Path, version: str) -> str:
     # Of processes with a clock of their own.
     text = re.sub(r"\b\d+\.\d+ s\b", "<seconds> s", text)
     text = re.sub(r'"seconds": (\{[^}]*\}|[\d.e-]+)', '"seconds": <seconds>', text)
+    text = re.sub(time.strftime("%Y-%m-%d") + r"(T[\d:.]+\+00:00)?", "<today>", text)
+    text = re.sub(r'(token=|token" value=")[\w-]{43}', r"\1<token>", text)
     return re.sub(r"\bat 0x[0-9a-f]+\b", "at <address>", text)
