@@ -11,7 +11,7 @@ from proofs.audit_boundary import CASES, boundary, ever_false
 
 from rarevote.audit import Audit
 from rarevote.audit.answers import ExpertWords, adjudicated
-from rarevote.audit.audit import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
+from rarevote.audit.state import ALL_REVIEWED, BUDGET_SPENT, NOTHING_PAYS
 from rarevote.audit.strata import build_strata
 from rarevote.decide.floor import positives_that_break
 from rarevote.errors import InputError, ParameterError

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.audit.plan_file import plain_name
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, some_names
+from rarevote.audit.plan_file import json_name
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, plain_name, some_names
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import ABSENT, shown_text
 from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
@@ -35,10 +34,10 @@ class ExpertWords:
     """
 
     def __init__(self, name: Any, classes: Iterable[Any] | None) -> None:
-        self.classes = None if classes is None else [plain_name(one, "class") for one in classes]
+        self.classes = None if classes is None else [json_name(one, "class") for one in classes]
         known = as_name_array([name] if self.classes is None else self.classes)
         (self.name,) = in_kind([name], known)
-        self.name = plain_name(self.name, "class")
+        self.name = json_name(self.name, "class")
         if self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is no class ({some_names(self.classes)})")
         self._known = known
@@ -55,12 +54,12 @@ class ExpertWords:
         """
         if is_missing(said):
             return None
-        said = said.item() if isinstance(said, np.generic) else said
+        said = plain_name(said)
         if isinstance(said, bool) and not self._truth_values:
             return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
         if self.classes is None or label in self.classes:
-            return plain_name(label, "label")
+            return json_name(label, "label")
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
         raise InputError(

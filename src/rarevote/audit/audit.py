@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from rarevote.audit.estimates import Estimate, Estimates, Recalibration, base_logits, recalibrate
+from rarevote.audit.answers import ExpertWords
+from rarevote.audit.certificate import certificate
 from rarevote.audit.journal import Journal, journal_path, read_journal, standing, writing
-from rarevote.audit.opening import check_whole, now, open_plan
+from rarevote.audit.opening import audited, checked_options, now
 from rarevote.audit.plan_file import (
+    PLANNER,
     Aim,
     Answer,
     Plan,
@@ -25,35 +25,22 @@ from rarevote.audit.plan_file import (
     to_text,
     write_plan,
 )
-from rarevote.audit.planning import (
-    Forecast,
-    Step,
-    forecasts,
-    left_to_estimate,
-    plan_certificate,
-    propose,
-    step_of,
-    to_be_bought,
-)
+from rarevote.audit.planning import propose
 from rarevote.audit.replay import Replay
-from rarevote.audit.strata import shuffle_key
-from rarevote.audit.wealth import Stakes, Wealth
-from rarevote.audit.words import certificate
-from rarevote.crowd.names import as_name_array, in_kind
-from rarevote.decide.floor import Share, floor_reviews, most_positives
+from rarevote.audit.state import AuditState
+from rarevote.audit.strata import build_strata, shuffle_key
+from rarevote.audit.wealth import Stakes
+from rarevote.crowd.arguments import check_count
+from rarevote.crowd.names import as_name_array, in_kind, plain_name
+from rarevote.decide.floor import Share
 from rarevote.errors import InputError
 
 if TYPE_CHECKING:
     from rarevote.audit.verify import Verdict
     from rarevote.crowd.annotations import Annotations
 
-#: Why an audit asks for nothing more.
-NOTHING_PAYS = "nothing more pays: the certified list is no dearer than further reviews"
-BUDGET_SPENT = "the budget is spent"
-ALL_REVIEWED = "every item was reviewed"
 
-
-class Audit:
+class Audit(AuditState):
     """An audit of one class; made by :meth:`start`, :meth:`load` or :meth:`from_json`.
 
     Example:
@@ -64,20 +51,6 @@ class Audit:
         >>> audit.stopped is not None, set(range(40)) - set(audit.final_list())
         (True, set())
     """
-
-    def __init__(self, plan: Plan) -> None:
-        """Replay a plan from its log.
-
-        Raises:
-            InputError: a round was not drawn as seed and weights say.
-        """
-        self._replay = Replay(plan)
-        self._logits = base_logits(plan.strata)
-
-    @property
-    def plan(self) -> Plan:
-        """Everything the audit was decided by, and its log."""
-        return self._replay.plan
 
     @classmethod
     def start(
@@ -129,26 +102,29 @@ class Audit:
             ParameterError: a parameter is out of range.
             InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
         """
+        exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
+        reading = ExpertWords(name, classes)
+        about = audited(list(tasks), scores, gold, reading, unvoted, only_voted_items)
         return cls(
-            open_plan(
-                list(tasks),
-                scores,
-                name=name,
-                target=target,
-                confidence=confidence,
-                flag_cost=flag_cost,
+            Plan(
+                name=reading.name,
+                classes=reading.classes,
+                target=exact_target,
+                confidence=exact_confidence,
+                flag_cost=float(flag_cost),
                 aim=aim,
-                budget=budget,
-                gold=gold,
-                classes=classes,
-                seed=seed,
+                budget=None if budget is None else int(budget),
+                seed=drawn_by,
+                started=now(),
                 labels_sha256=labels_sha256,
                 gold_sha256=gold_sha256,
                 source=source,
                 earlier=[one._mention() for one in earlier],
-                unvoted=unvoted,
-                only_voted_items=only_voted_items,
+                gold=about.gold,
+                strata=build_strata(about.tasks, about.scores, drawn_by),
                 score=score,
+                population=about.population,
+                planner=PLANNER,
             )
         )
 
@@ -242,7 +218,8 @@ class Audit:
         Raises:
             ParameterError: ``n`` is no whole number of at least 1.
         """
-        check_whole("n", n, 1, None)
+        if n is not None:
+            check_count("n", n)
         while not self.pending:
             planned = self._next_round(n)
             if planned is None:
@@ -316,150 +293,6 @@ class Audit:
             if label is not None:
                 self.plan.repeats.setdefault(task, Answer(label, who, now()))
 
-    # ----------------------------------------------------------------------------------------------------------------
-    # what is known
-
-    @property
-    def pending(self) -> list[Any]:
-        """Tasks that were drawn and wait for an answer, in drawn order."""
-        return self._replay.pending
-
-    @property
-    def wealth(self) -> Wealth:
-        """Counts and bets so far."""
-        return self._replay.wealth
-
-    @property
-    def n_reviewed(self) -> int:
-        """Drawn tasks that were answered and entered a bet."""
-        return int(self.wealth.reviewed.sum())
-
-    @property
-    def n_positives(self) -> int:
-        """Positives among them."""
-        return int(self.wealth.positives.sum())
-
-    @property
-    def certified(self) -> int:
-        """Index of the certified set: strata 0 to this one; the last index is everything, which proves nothing."""
-        return self.wealth.certified
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether something smaller than everything is certified."""
-        return self.certified < len(self.plan.strata.tasks) - 1
-
-    @property
-    def supported(self) -> int:
-        """Index of the supported set: assumes that the crowd's errors change smoothly with how sure it looks."""
-        return self._estimates().supported(self.plan.target, self.plan.confidence)
-
-    @property
-    def estimate(self) -> Estimate:
-        """Prevalence, recall and precision of the certified list, with intervals (no proof)."""
-        return self.estimate_of(self.certified)
-
-    def estimate_of(self, set_index: int) -> Estimate:
-        """The same for another set."""
-        return self._estimates().of(set_index)
-
-    @property
-    def recalibration(self) -> Recalibration:
-        """What the reviews say about the crowd's scores."""
-        return recalibrate(self._logits, self.wealth.reviewed, self.wealth.positives)
-
-    @property
-    def forecast(self) -> Forecast | None:
-        """What looking on would cost and bring; None if there is no smaller set to certify."""
-        planned = plan_certificate(self.wealth, self.recalibration.rates, self.plan.flag_cost)
-        return None if planned is None else planned[0]
-
-    @property
-    def bought(self) -> list[Step]:
-        """What the reviews have bought: before any, and after every round whose bets are all decided."""
-        return self._replay.steps
-
-    @property
-    def to_be_bought(self) -> list[Step]:
-        """What more reviews are expected to buy, from here on; may be off by a factor of two."""
-        ahead = forecasts(self.wealth, self.recalibration.rates, self.plan.flag_cost)
-        return to_be_bought(step_of(self.wealth), ahead)
-
-    @property
-    def floor(self) -> int:
-        """Reviews of unflagged items below which nobody can certify the target, by what the scores expect."""
-        return self.floor_at(self.plan.confidence)[0]
-
-    def floor_at(self, confidence: Fraction) -> tuple[int, int]:
-        """The floor at another confidence, and the number of unflagged items it is about.
-
-        Flagged is the smallest set with an expected recall of the target, by the scores alone.
-        """
-        sizes = np.array(self.plan.strata.sizes)
-        expected = np.cumsum(sizes * self.plan.strata.p0) + self.wealth.known_positives
-        j = int((expected >= float(self.plan.target) * expected[-1]).argmax())
-        unflagged = int(sizes[j + 1 :].sum())
-        return floor_reviews(round(expected[j]), unflagged, target=self.plan.target, confidence=confidence), unflagged
-
-    def forecast_at_start(self, confidence: Fraction) -> Forecast | None:
-        """What was to be expected before the first review, at any confidence."""
-        wealth = Wealth(
-            self.plan.strata.sizes,
-            target=self.plan.target,
-            confidence=confidence,
-            known_positives=self.wealth.known_positives,
-        )
-        rates = recalibrate(self._logits, wealth.reviewed, wealth.positives).rates
-        planned = plan_certificate(wealth, rates, self.plan.flag_cost)
-        return None if planned is None else planned[0]
-
-    @property
-    def stopped(self) -> str | None:
-        """Why nothing more is asked; None while tasks are open or a further round pays."""
-        if self.pending:
-            return None
-        if not self.wealth.left.any():
-            return ALL_REVIEWED
-        if self.plan.budget is not None and self._replay.n_drawn >= self.plan.budget:
-            return BUDGET_SPENT
-        if self._left_to_estimate:
-            return None
-        forecast = self.forecast
-        return None if forecast is not None and forecast.pays else NOTHING_PAYS
-
-    @property
-    def most_positives(self) -> int | None:
-        """While no positive was found: the most there can be, with the audit's confidence and no assumption."""
-        if self.wealth.n_found:
-            return None
-        left = int(self.wealth.left.sum())
-        return most_positives(self._replay.chances, left, confidence=self.plan.confidence) + int(
-            self.wealth.worst.sum()
-        )
-
-    @property
-    def answers(self) -> dict[Any, Any]:
-        """The expert's labels by task, gold not included."""
-        said = {
-            task: answer.label
-            for one in self.plan.rounds
-            for task, answer in zip(one.tasks, one.answers, strict=True)
-            if answer is not None and not answer.worst_case
-        }
-        return {task: answer.label for task, answer in self.plan.extras.items()} | said
-
-    def final_list(self, set_index: int | None = None) -> list[Any]:
-        """Tasks to flag, best first: the certified set (or another) without the negatives the expert saw, with all
-        positives the expert saw. Gold is not on it."""
-        j = self.certified if set_index is None else set_index
-        said = {task: self._replay.reading.is_positive(label) for task, label in self.answers.items()}
-        return [
-            task
-            for stratum, tasks in enumerate(self.plan.strata.tasks)
-            for task in tasks
-            if said.get(task, stratum <= j)
-        ]
-
     def certificate(self) -> dict[str, Any]:
         """What is proved now, as a record for a JSON file that :mod:`rarevote.audit.verify` checks."""
         return certificate(self)
@@ -475,23 +308,9 @@ class Audit:
     # ----------------------------------------------------------------------------------------------------------------
     # inside
 
-    def _estimates(self) -> Estimates:
-        seed = [self.plan.seed, self._replay.n_taken]
-        return Estimates(self.wealth, self.recalibration, n_gold=len(self.plan.gold), seed=seed)
-
-    @property
-    def _left_to_estimate(self) -> int:
-        return left_to_estimate(self.plan.aim, self.plan.strata.n_tasks, self._replay.n_drawn)
-
-    @property
-    def _room(self) -> int:
-        """How many more tasks could be drawn."""
-        left, budget = int(self.wealth.left.sum()), self.plan.budget
-        return left if budget is None else min(left, budget - self._replay.n_drawn)
-
     def _next_round(self, n: int | None) -> tuple[Stakes, int] | None:
         """Stakes and size of the next round; None to stop. What was asked for is drawn even if it does not pay."""
-        room = self._room
+        room = self.plan.room(int(self.wealth.left.sum()), self._replay.n_drawn)
         if room <= 0:
             return None
         proposed = propose(self.wealth, self.recalibration.rates, self.plan.flag_cost, self._left_to_estimate)
@@ -500,9 +319,8 @@ class Audit:
 
     def _read(self, answers: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         """Tasks as the audit calls them, and labels in the data's own type."""
-        tasks = [task.item() if isinstance(task, np.generic) else task for task in answers]
         # Those that were drawn are few: a million others are looked at only for tasks that nobody asked for.
-        tasks = _meant(tasks, self._replay.drawn)
+        tasks = _meant(list(map(plain_name, answers)), self._replay.drawn)
         if any(task not in self._replay.drawn for task in tasks):
             everything = self.plan.tasks
             tasks = _meant(tasks, everything)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rarevote.audit.locks import lock, unlock
-from rarevote.audit.plan_file import plain_name, to_text
+from rarevote.audit.plan_file import json_name, to_text
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import cannot_write, flush_folder
@@ -56,8 +56,8 @@ def read_journal(plan: Path | str) -> list[Entry]:
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line, unique_keys=True)
-            task, when = plain_name(record["task"], "task"), record["when"]
-            label, who = (None if record[key] is None else plain_name(record[key], key) for key in ("label", "who"))
+            task, when = json_name(record["task"], "task"), record["when"]
+            label, who = (None if record[key] is None else json_name(record[key], key) for key in ("label", "who"))
             if not isinstance(when, str):
                 raise TypeError("when is text")
             entries.append(Entry(task, label, who, when, record.get("undo") is True))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.audit.audit import Audit
-from rarevote.audit.plan_file import plain_name
+from rarevote.audit.plan_file import json_name
 from rarevote.audit.sampled import can_be_sampled, sample_crowd
 from rarevote.crowd.names import as_name_array, find_name, some_names
 from rarevote.decide.floor import Share
@@ -96,7 +96,7 @@ def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> 
     rest[:, k] = -1.0
     best = rest.argmax(axis=1)
     usual = int(np.bincount(best).argmax())
-    names = [plain_name(one, "class") for one in votes.classes.tolist()]
+    names = [json_name(one, "class") for one in votes.classes.tolist()]
     unusual = [int(code) for code in np.unique(best) if code != usual]
     others = [[names[code], np.asarray(votes.tasks)[best == code].tolist()] for code in unusual]
     return {"other": names[usual], "others": others}

@@ -1,51 +1,36 @@
-"""The start of an audit: what it was told is checked, and everything it depends on is frozen before any answer."""
+"""The start of an audit: its options are checked, and its population is frozen before any answer."""
 
 from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rarevote.audit.answers import ExpertWords
-from rarevote.audit.plan_file import PLANNER, Aim, Plan, Population, plain_name
-from rarevote.audit.strata import build_strata
+from rarevote.audit.plan_file import Aim, Population, json_name
 from rarevote.audit.wealth import check_digits
+from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import as_name_array, in_kind
+from rarevote.crowd.numerics import FloatArray
 from rarevote.decide.floor import Share, exact_share
 from rarevote.errors import InputError, ParameterError
 
+_MAX_SEED = 2**64 - 1
 
-def open_plan(
-    tasks: Sequence[Any],
-    scores: ArrayLike,
-    *,
-    name: Any,
-    target: Share,
-    confidence: Share,
-    flag_cost: float,
-    aim: Aim,
-    budget: int | None,
-    gold: Mapping[Any, Any] | None,
-    classes: Iterable[Any] | None,
-    seed: int | None,
-    labels_sha256: str | None,
-    gold_sha256: str | None,
-    source: dict[str, Any] | None,
-    earlier: Sequence[dict[str, Any]],
-    unvoted: Collection[Any] | None,
-    only_voted_items: bool,
-    score: str | None,
-) -> Plan:
-    """A plan without rounds; the arguments are those of :meth:`rarevote.audit.audit.Audit.start`.
+
+def checked_options(
+    target: Share, confidence: Share, flag_cost: float, aim: Aim, budget: int | None, seed: int | None
+) -> tuple[Fraction, Fraction, int]:
+    """Target and confidence as rational numbers, and the seed; one from the operating system if none is given.
 
     Raises:
-        ParameterError: a parameter is out of range.
-        InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
+        ParameterError: one is out of range.
     """
     rho, sure = exact_share(target, "target"), exact_share(confidence, "confidence")
     if not 0 < rho <= 1:
@@ -55,49 +40,67 @@ def open_plan(
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     if not (isfinite(flag_cost) and flag_cost > 0):
         raise ParameterError(f"flag_cost must be above 0 (in reviews), got {flag_cost}")
-    if aim not in ("certificate", "estimate"):
+    if aim not in get_args(Aim):
         raise ParameterError(f'aim must be "certificate" or "estimate", got {aim!r}')
-    check_whole("budget", budget, 1, None)
-    check_whole("seed", seed, 0, 2**64 - 1)
-    seed = secrets.randbits(64) if seed is None else int(seed)
-    names = [plain_name(task, "task") for task in tasks]
+    if budget is not None:
+        check_count("budget", budget)
+    if seed is None:
+        return rho, sure, secrets.randbits(64)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed <= _MAX_SEED:
+        raise ParameterError(f"seed must be a whole number between 0 and {_MAX_SEED}, got {seed!r}")
+    return rho, sure, int(seed)
+
+
+class Audited(NamedTuple):
+    """What an audit is about.
+
+    Attributes:
+        tasks: to be ranked and drawn from.
+        scores: of these.
+        gold: labels that are known before, by task; these tasks are not among the others.
+        population: who is among the tasks, where it is known which tasks have votes.
+    """
+
+    tasks: list[Any]
+    scores: FloatArray
+    gold: dict[Any, Any]
+    population: Population | None
+
+
+def audited(
+    tasks: Sequence[Any],
+    scores: ArrayLike,
+    gold: Mapping[Any, Any] | None,
+    reading: ExpertWords,
+    unvoted: Collection[Any] | None,
+    only_voted_items: bool,
+) -> Audited:
+    """What an audit is about; the arguments are those of :meth:`rarevote.audit.audit.Audit.start`.
+
+    Raises:
+        ParameterError: items without votes are to be left out, and it is not known which these are.
+        InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
+    """
+    names = [json_name(task, "task") for task in tasks]
     seen: set[Any] = set()
     for task in names:
         if task in seen:
             raise InputError(f"task {task!r} is listed twice: an audit draws every task once")
         seen.add(task)
-    p: Any = np.asarray(scores, dtype=np.float64)
+    p: FloatArray = np.asarray(scores, dtype=np.float64)
     if p.shape != (len(names),):
         raise InputError(f"an audit needs a score for every task, got {p.size:,} for {len(names):,} tasks")
     silent = _silent(unvoted, seen, only_voted_items)
-    if only_voted_items:
-        kept = [i for i, task in enumerate(names) if task not in silent]
-        names, p = [names[i] for i in kept], p[kept]
-    reading = ExpertWords(name, classes)
-    known = _known(gold, names, reading)
-    population = [i for i, task in enumerate(names) if task not in known]
-    if not population:
+    left_out = silent if only_voted_items else set()
+    known = _known(gold, [task for task in names if task not in left_out], reading)
+    kept = [i for i, task in enumerate(names) if task not in left_out and task not in known]
+    if not kept:
         raise InputError("all tasks are gold: there is nothing to audit")
-    return Plan(
-        name=reading.name,
-        classes=reading.classes,
-        target=rho,
-        confidence=sure,
-        flag_cost=float(flag_cost),
-        aim=aim,
-        budget=None if budget is None else int(budget),
-        seed=seed,
-        started=now(),
-        labels_sha256=labels_sha256,
-        gold_sha256=gold_sha256,
-        source=source,
-        earlier=list(earlier),
-        gold=known,
-        strata=build_strata([names[i] for i in population], p[population], seed),
-        score=score,
-        population=None if unvoted is None else _counted([names[i] for i in population], silent, only_voted_items),
-        planner=PLANNER,
-    )
+    population = None
+    if unvoted is not None:
+        n_silent = sum(names[i] in silent for i in kept)
+        population = Population(len(kept) - n_silent, n_silent, len(left_out), only_voted_items)
+    return Audited([names[i] for i in kept], p[kept], known, population)
 
 
 def _silent(unvoted: Collection[Any] | None, names: set[Any], only_voted_items: bool) -> set[Any]:
@@ -106,17 +109,11 @@ def _silent(unvoted: Collection[Any] | None, names: set[Any], only_voted_items: 
         if only_voted_items:
             raise ParameterError("only_voted_items needs unvoted: which tasks have no votes")
         return set()
-    silent = {plain_name(task, "task") for task in unvoted}
+    silent = {json_name(task, "task") for task in unvoted}
     strange = next((task for task in silent if task not in names), None)
     if strange is not None:
         raise InputError(f"task {strange!r} of unvoted is not among the tasks: check ids and their types")
     return silent
-
-
-def _counted(population: list[Any], silent: set[Any], only_voted_items: bool) -> Population:
-    n_silent = sum(task in silent for task in population)
-    left_out = len(silent) if only_voted_items else 0
-    return Population(len(population) - n_silent, n_silent, left_out, only_voted_items)
 
 
 def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWords) -> dict[Any, Any]:
@@ -129,16 +126,6 @@ def _known(gold: Mapping[Any, Any] | None, names: list[Any], reading: ExpertWord
     if not known:
         raise InputError(f"none of the {len(gold):,} gold tasks is among the tasks: check ids and their types")
     return known
-
-
-def check_whole(what: str, value: Any, least: int, most: int | None) -> None:
-    """Refuse what is given and no whole number within limits."""
-    if value is None:
-        return
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limits = f"of at least {least}" if most is None else f"between {least} and {most}"
-        raise ParameterError(f"{what} must be a whole number {limits}, got {value!r}")
 
 
 def now() -> str:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from rarevote.audit.locks import alone
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
+from rarevote.crowd.names import plain_name
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
@@ -136,6 +137,10 @@ class Plan:
     def tasks(self) -> set[Any]:
         """All tasks that the audit is about, those of the gold included."""
         return {task for group in self.strata.tasks for task in group} | self.gold.keys()
+
+    def room(self, n_left: int, n_drawn: int) -> int:
+        """How many more tasks could be drawn."""
+        return n_left if self.budget is None else min(n_left, self.budget - n_drawn)
 
     def frozen(self) -> dict[str, Any]:
         """What never changes once the audit has started."""
@@ -238,14 +243,14 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         gold_sha256=_of(record["gold_sha256"], str, type(None)),
         source=_written_as_read(_of(record["source"], dict, type(None))),
         earlier=_written_as_read([_of(one, dict) for one in _list(record["earlier"])]),
-        gold=_once((plain_name(task, "task"), plain_name(label, "label")) for task, label in _list(record["gold"])),
+        gold=_once((json_name(task, "task"), json_name(label, "label")) for task, label in _list(record["gold"])),
         strata=Strata(tuple(_tasks(one["tasks"]) for one in strata), _numbers([one["p0"] for one in strata])),
         score=_of(record.get("score"), str, type(None)),
         population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
         rounds=[_round(one) for one in record["rounds"]],
-        extras=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
-        repeats=_once((plain_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
+        extras=_once((json_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
+        repeats=_once((json_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
     )
 
 
@@ -290,7 +295,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _tasks(names: Any) -> tuple[Any, ...]:
-    return tuple(plain_name(name, "task") for name in _list(names))
+    return tuple(json_name(name, "task") for name in _list(names))
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:
@@ -302,7 +307,7 @@ def _numbers(values: Any) -> NDArray[np.float64]:
 
 
 def _optional_name(value: Any, what: str) -> Any:
-    return None if value is None else plain_name(value, what)
+    return None if value is None else json_name(value, what)
 
 
 def _rational(text: Any) -> Fraction:
@@ -328,7 +333,7 @@ def _answer(record: Mapping[str, Any]) -> Answer:
     who, when = _optional_name(record["who"], "expert"), _of(record["when"], str)
     if record.get("worst_case"):
         return Answer(None, who, when, worst_case=True)
-    return Answer(plain_name(record["label"], "label"), who, when)
+    return Answer(json_name(record["label"], "label"), who, when)
 
 
 def _check(plan: Plan) -> None:
@@ -373,13 +378,13 @@ def _check(plan: Plan) -> None:
 # writing
 
 
-def plain_name(value: Any, what: str) -> Any:
+def json_name(value: Any, what: str) -> Any:
     """A task or label as JSON keeps it: text, a number or a truth value, exactly as given.
 
     Raises:
         InputError: it is something else.
     """
-    value = value.item() if isinstance(value, np.generic) else value
+    value = plain_name(value)
     if isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     raise InputError(f"{what} {shown(value)} is neither text nor a number: an audit keeps names in a JSON file")
@@ -434,8 +439,3 @@ def read_text(path: Path | str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-def first_different(left: Sequence[Any], right: Sequence[Any]) -> int:
-    """The first place where two rows differ, or their common length."""
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

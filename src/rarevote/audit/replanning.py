@@ -71,8 +71,7 @@ def replan(plan: Plan) -> tuple[list[str], list[UnplannedSize]]:
         except _OtherwiseError as error:
             reasons.append(f"round {number} of the plan was not planned from the answers before it: {error}")
             return
-        left = int(wealth.left.sum())
-        room = left if plan.budget is None else min(left, plan.budget - n_drawn)
+        room = plan.room(int(wealth.left.sum()), n_drawn)
         if len(one.tasks) > room:
             reasons.append(f"round {number} of the plan draws {len(one.tasks)} items, more than the budget leaves")
         elif len(one.tasks) != min(planned, room):

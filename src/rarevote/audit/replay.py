@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rarevote.audit.answers import ExpertWords
-from rarevote.audit.plan_file import Answer, Plan, Round, first_different
+from rarevote.audit.plan_file import Answer, Plan, Round
 from rarevote.audit.planning import step_of
 from rarevote.audit.strata import Urn
 from rarevote.audit.wealth import Stakes, Wealth
@@ -148,7 +148,7 @@ class Replay:
             raise InputError(f"round {number} of the plan has more tasks than were left: the plan was changed")
         tasks = self._draw(number, one.stakes, len(one.tasks))
         if tasks != one.tasks:
-            i = first_different(tasks, one.tasks)
+            i = next(i for i, task in enumerate(tasks) if task != one.tasks[i])
             raise InputError(
                 f"round {number} of the plan was changed: seed and weights draw {tasks[i]!r} at place {i + 1}, "
                 f"the plan has {one.tasks[i]!r}"

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.audit.audit import Audit
+from rarevote.audit.certificate import FORMAT, VERSION
 from rarevote.audit.plan_file import Plan, read_text
 from rarevote.audit.replanning import UnplannedSize, replan
 from rarevote.audit.source import LabelsAtHand, labels_at_hand
-from rarevote.audit.words import FORMAT, VERSION, population_words
+from rarevote.audit.words import population_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import some_names
 from rarevote.crowd.words import counted

@@ -1,14 +1,12 @@
-"""What an audit says, in sentences that the command line, the page and the certificate share; and the certificate."""
+"""Sentences about an audit, which the command line, the page and the certificate share."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from fractions import Fraction
-from math import exp, factorial, isinf
-from typing import TYPE_CHECKING, Any
+from math import exp, factorial
+from typing import TYPE_CHECKING
 
 from rarevote.audit.estimates import Interval
-from rarevote.audit.plan_file import fingerprint
 from rarevote.crowd.words import count, counted, percent, quoted
 
 if TYPE_CHECKING:
@@ -196,56 +194,3 @@ def _interval(interval: Interval) -> str:
 
 def _plain(interval: Interval) -> str:
     return f"{interval.middle:.2f} ({interval.low:.2f} to {interval.high:.2f})"
-
-
-FORMAT, VERSION = "rarevote certificate", 1
-
-
-def certificate(audit: Audit) -> dict[str, Any]:
-    """What the audit proves now.
-
-    Returns:
-        A record for a JSON file. ``certified`` is false while nothing smaller than everything is proved;
-        ``log_wealth`` has the bets of every set but the last, "infinity" where nothing left could make it fail.
-    """
-    plan, wealth = audit.plan, audit.wealth
-    first, flagged = audit.answers, audit.final_list()
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "claim": certified_words(audit),
-        "relative_to": relative_to(audit),
-        "class": plan.name,
-        "target": str(plan.target),
-        "confidence": str(plan.confidence),
-        "certified": audit.is_certified,
-        "certified_set": audit.certified,
-        "items": plan.strata.n_tasks,
-        **({} if plan.population is None else {"population": population_words(plan), **asdict(plan.population)}),
-        "gold": len(plan.gold),
-        "gold_positives": wealth.known_positives,
-        "reviewed": audit.n_reviewed,
-        "positives_reviewed": audit.n_positives,
-        "worst_cases": int(wealth.worst.sum()),
-        "flagged": len(flagged),
-        "flagged_unreviewed": sum(task not in first for task in flagged),
-        "final_list_sha256": fingerprint(flagged),
-        "estimates": _without_nan(asdict(audit.estimate)),
-        "repeated": len(plan.repeats),
-        "repeated_differently": sum(answer.label != first.get(task) for task, answer in plan.repeats.items()),
-        "earlier_audits": plan.earlier,
-        "log_wealth": ["infinity" if isinf(value) else value for value in wealth.log_wealth.tolist()],
-        "seed": f"{plan.seed:016x}",
-        "started": plan.started,
-        "labels_sha256": plan.labels_sha256,
-        "gold_sha256": plan.gold_sha256,
-        "strata_sha256": fingerprint(plan.frozen()["strata"]),
-        "plan_sha256": audit.sha256,
-    }
-
-
-def _without_nan(record: Any) -> Any:
-    """The same record with None for figures that there are none of; JSON knows no NaN."""
-    if isinstance(record, dict):
-        return {name: _without_nan(value) for name, value in record.items()}
-    return None if isinstance(record, float) and record != record else record
