@@ -132,7 +132,7 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
         f"rarevote.{name}"
         for name in (
             "meaning.vote_sampler", "meaning.metrics", "io.platforms.questions", "meaning.check", "meaning.model_fit",
-            "meaning.replicate", "meaning.review",
+            "meaning.review",
         )
     }  # fmt: skip
 
