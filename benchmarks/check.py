@@ -23,7 +23,7 @@ from benchmarks import evidence
 from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.diagnose.model_fit import model_fit
-from rarevote.diagnose.replicate import SomeVotes, vote_model
+from rarevote.methods.vote_model import SomeVotes
 from rarevote.simulate.crowds import simulate_crowd
 
 METHODS = ("anchored-rasch", "cc-rasch", "dawid-skene", "one-coin")
@@ -82,8 +82,7 @@ def cast_again(method: str, n_tasks: int, seed: int) -> Any:
     crowd = simulate_crowd(n_tasks, 20, n_classes=2 + seed % 2, votes_per_task=5, random_state=seed)
     estimator = rarevote.fit(crowd.arrays, method).method
     votes = SomeVotes.of(estimator.annotations_)
-    model = vote_model(estimator, votes)
-    assert model is not None
+    model = estimator.vote_model(votes)
     label = model.draw(np.random.default_rng(seed))
     return Annotations.from_arrays(votes.task, votes.worker, label, classes=range(votes.n_classes))
 

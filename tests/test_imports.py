@@ -121,7 +121,7 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
         f"rarevote.{name}"
         for name in (
             "audit.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
-            "diagnose.replicate", "decide.review",
+            "decide.review",
         )
     }  # fmt: skip
 

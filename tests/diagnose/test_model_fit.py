@@ -11,9 +11,9 @@ import pytest
 import rarevote
 from rarevote.crowd.annotations import Annotations
 from rarevote.diagnose import model_fit as module
-from rarevote.diagnose import replicate
 from rarevote.diagnose.model_fit import model_fit, statistics_of
-from rarevote.diagnose.replicate import SomeVotes, vote_model
+from rarevote.methods import vote_model
+from rarevote.methods.vote_model import SomeVotes
 from rarevote.simulate.crowds import simulate_cc_rasch
 
 Columns = tuple[list[int], list[Any], list[int]]
@@ -105,8 +105,7 @@ def test_replicates_have_the_means_of_all_that_can_happen(method: str) -> None:
             known = np.isfinite(figures)
             exact[known] += p * figures[known]
             seen[known] += p
-    model = vote_model(estimator, SomeVotes.of(estimator.annotations_))
-    assert model is not None
+    model = estimator.vote_model(SomeVotes.of(estimator.annotations_))
     rng = np.random.default_rng(1)
     drawn = np.array([statistics_of(model.votes, model.draw(rng)) for _ in range(20_000)])
     error = np.nanstd(drawn, axis=0) / np.sqrt(np.isfinite(drawn).sum(axis=0))
@@ -136,7 +135,7 @@ def test_the_difficulty_of_an_item_is_drawn_given_its_votes() -> None:
     known = estimator.fitted_parameters
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
     weights = weights / weights.sum()
-    model = vote_model(estimator, SomeVotes.of(estimator.annotations_))
+    model = estimator.vote_model(SomeVotes.of(estimator.annotations_))
     rng = np.random.default_rng(0)
     for truth in range(2):
         expected = []
@@ -144,7 +143,7 @@ def test_the_difficulty_of_an_item_is_drawn_given_its_votes() -> None:
             right = 1 / (1 + np.exp(-(known["ability"][:, [truth]] - 1.5 * nodes)))  # (4, G)
             given = weights * np.prod([right[r] if said[r] == truth else 1 - right[r] for r in range(4)], axis=0)
             expected.append(right @ given / given.sum())
-        mean = np.mean([model._right(np.array([truth, truth]), rng) for _ in range(20_000)], axis=0)  # type: ignore[union-attr]
+        mean = np.mean([model.right(np.array([truth, truth]), rng) for _ in range(20_000)], axis=0)
         np.testing.assert_allclose(mean, np.concatenate(expected), atol=0.01)
 
 
@@ -259,7 +258,7 @@ def test_methods_that_say_no_chances() -> None:
 
 
 def test_of_a_large_crowd_some_items_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicate, "_MAX_VOTES", 1000)
+    monkeypatch.setattr(vote_model, "_MAX_VOTES", 1000)
     monkeypatch.setattr(module, "_MAX_MEETINGS", 1000)
     columns = dawid_skene_crowd(0)
     for method in ("dawid-skene", "anchored-rasch", "cc-rasch"):
@@ -293,7 +292,6 @@ def test_small_and_odd_crowds(method: str) -> None:
 def test_gold_is_taken_for_what_it_is() -> None:
     columns = dawid_skene_crowd(1, n_tasks=60)
     estimator = rarevote.fit(columns, "dawid-skene", gold={0: 1, 1: 0}).method
-    model = vote_model(estimator, SomeVotes.of(estimator.annotations_))
-    assert model is not None
-    drawn = [replicate._drawn(model._below, np.random.default_rng(seed))[:2].tolist() for seed in range(20)]
+    model = estimator.vote_model(SomeVotes.of(estimator.annotations_))
+    drawn = [vote_model.drawn(model._below, np.random.default_rng(seed))[:2].tolist() for seed in range(20)]
     assert all(one == [1, 0] for one in drawn)

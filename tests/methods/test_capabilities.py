@@ -17,17 +17,16 @@ import numpy as np
 import pytest
 
 import rarevote
-from rarevote import AnchoredRasch, CCRasch, simulate_crowd
+from rarevote import simulate_crowd
 from rarevote.diagnose.explain import explain
-from rarevote.diagnose.replicate import SomeVotes, vote_model
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.capabilities import Capabilities
-from rarevote.methods.dawid_skene.estimator import ConfusionEstimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods
+from rarevote.methods.vote_model import SomeVotes
 from tests.command import rarevote as command
 from tests.tables import METHOD_ROWS, MethodRow
 
@@ -144,15 +143,13 @@ def replicates(row: MethodRow, folder: Path) -> None:
     del folder
     model = fit(row)
     votes = SomeVotes.of(model.annotations_)
-    found = vote_model(model, votes)
     checked = rarevote.Fitted.of(model).check()
-    if found is None:
+    if checked.fit is None:
         (words,) = [one.description for one in checked.answers("fit") if "cannot" in one.description]
         raise ParameterError(words)
-    drawn = found.draw(np.random.default_rng(0))
+    drawn = model.vote_model(votes).draw(np.random.default_rng(0))
     assert drawn.shape == votes.label.shape
     assert set(drawn.tolist()) <= set(range(len(model.classes_)))
-    assert checked.fit is not None
 
 
 def computes_in_single_precision(row: MethodRow, folder: Path) -> None:
@@ -203,7 +200,7 @@ def test_no_method_hides_what_it_is_built_for(name: str) -> None:
     assert can.checkpoint == issubclass(kind, EMEstimator)
     assert can.float32 == ("dtype" in kind.parameter_defaults())
     assert can.gold or not issubclass(kind, EMEstimator)
-    assert can.replicate == issubclass(kind, (AnchoredRasch, CCRasch, ConfusionEstimator))
+    assert can.replicate == (kind.vote_model is not Estimator.vote_model)
 
 
 @pytest.mark.parametrize("row", METHOD_ROWS, ids=lambda row: row.name)

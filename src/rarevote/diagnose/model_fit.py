@@ -1,6 +1,6 @@
 """Does a fitted model explain the votes? What it predicts beside what the votes show, without any truth.
 
-The model casts all votes again (:mod:`rarevote.diagnose.replicate`), 200 times with a fixed seed, and each time the
+The model casts all votes again (:mod:`rarevote.methods.vote_model`), 200 times with a fixed seed, and each time the
 same figures are counted as on the votes themselves: how many items are unanimous, how large the share of the leading
 label is, how often two votes on an item agree, how often each class is voted for and, where one votes for it, how
 many of the others do. A figure is *off* if it lies outside what 99% of such replicates show, all figures together
@@ -23,8 +23,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import capital, percent
-from rarevote.diagnose.replicate import SomeVotes, vote_model
 from rarevote.methods.base import Estimator
+from rarevote.methods.vote_model import SomeVotes
 
 #: times that the votes are cast again
 N_REPLICATES = 200
@@ -188,9 +188,9 @@ def model_fit(
     """
     crowd = estimator.annotations_
     votes = SomeVotes.of(crowd)
-    model = vote_model(estimator, votes)
-    if model is None or not len(votes.task):
+    if not estimator.capabilities.replicate or not len(votes.task):
         return None
+    model = estimator.vote_model(votes)
     meetings = _Meetings.of(votes, crowd)
     drawn = np.empty((n_replicates, 3 + 2 * crowd.n_classes))
     of_pairs = np.zeros((2, len(meetings.first)))

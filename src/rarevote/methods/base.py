@@ -27,7 +27,7 @@ from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status, StoppingRule
-from rarevote.em.model import CrowdFacts, EMModel
+from rarevote.em.model import CrowdFacts, EMModel, HeldShared
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
@@ -38,8 +38,12 @@ from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
     from rarevote.methods.evidence import Evidence
+    from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 FloatArray = NDArray[Any]
+
+# With the workers held, tasks settle on their own and quickly: this is close to rounding.
+_NEW_CHANGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +267,10 @@ class Estimator(HasParameters):
         """The evidence on the task of that number; see :mod:`rarevote.methods.evidence`."""
         raise cannot(self, "explain")
 
+    def vote_model(self, votes: SomeVotes) -> VoteModel:
+        """How the people of this fit vote, to cast these votes again: all that a check of fit asks of a method."""
+        raise cannot(self, "replicate")
+
     # -- results -----------------------------------------------------------------------------------------------------
 
     def _check_fitted(self) -> None:
@@ -464,6 +472,7 @@ class EMEstimator(Estimator):
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4}
 
     n_iter: int
+    tol: float
 
     def fit(
         self,
@@ -497,9 +506,17 @@ class EMEstimator(Estimator):
             checkpoint = Checkpoint(*request.checkpoint, identity)
         return runner.run(model, crowd, gold, rule, checkpoint=checkpoint, callback=request.callback, **options)
 
-    def _warn_unless_converged(self, fit: Fit, tol: float) -> None:
-        if not fit.converged and tol > 0 and fit.n_iter > 0:  # nobody who asks for the start expects more
+    def _ended(self, run: Run, parameters: dict[str, Any]) -> Fit:
+        """The result of a run; a warning if it did not end by its stopping rule."""
+        fit = Fit.of(run, parameters)
+        if not fit.converged and self.tol > 0 and fit.n_iter > 0:  # a fit of no iteration is asked for its start
             warn_user(
                 f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
                 ConvergenceWarning,
             )
+        return fit
+
+    def _new_posterior(self, held: HeldShared[Any, Any, Any], annotations: Annotations) -> FloatArray:
+        """Posterior of new tasks, (n_tasks, n_classes), from a model that holds everything else."""
+        rule = StoppingRule(self.n_iter, _NEW_CHANGE, np.inf)
+        return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior

@@ -19,6 +19,7 @@ from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_choice
 
 Gold = NDArray[np.int32]
 Toward = Literal["crowd", "uniform"]
@@ -151,8 +152,7 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_number("smoothing", self.smoothing, above=0)
-        if self.toward not in ("crowd", "uniform"):
-            raise ParameterError(f'toward must be "crowd" or "uniform", got {self.toward!r}')
+        check_choice("toward", self.toward, "crowd", "uniform")
 
     def _fit(self, request: Request) -> Fit:
         annotations, gold = request.annotations, request.gold

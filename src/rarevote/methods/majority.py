@@ -15,6 +15,7 @@ from rarevote.em.loop import Callback
 from rarevote.em.model import CrowdFacts, Shard, soft_majority
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.parameters import check_choice
 
 OnMissingSkill = Literal["error", "ignore", "value"]
 
@@ -97,10 +98,7 @@ class MajorityVote(Estimator):
         return self._fit_data(data, true_labels, options, callback=callback, skills=skills)
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        if self.on_missing_skill not in ("error", "ignore", "value"):
-            raise ParameterError(
-                f'on_missing_skill must be "error", "ignore" or "value", got {self.on_missing_skill!r}'
-            )
+        check_choice("on_missing_skill", self.on_missing_skill, "error", "ignore", "value")
         if (self.default_skill is None) == (self.on_missing_skill == "value"):
             raise ParameterError('default_skill goes with on_missing_skill="value", and that needs it')
 

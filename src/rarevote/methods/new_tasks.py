@@ -33,10 +33,6 @@ _SUM_TOLERANCE = 1e-3  # single precision and approximate exponentials are far w
 _OF_CALIBRATION = {"vote_shares": "k:share", "mean_p": "k:share"}
 
 
-# With the workers held, tasks settle on their own and quickly: this is close to rounding.
-PREDICT_CHANGE = 1e-9
-
-
 def posterior_from_log_scores(scores: FloatArray) -> FloatArray:
     """Rows ``exp(scores)`` normalised to sum to one, (n_tasks, n_classes)."""
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))

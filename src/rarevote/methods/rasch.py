@@ -107,7 +107,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         difficulty = np.full(annotations.n_tasks, mu_beta)
         difficulty[of_task] += (deviation + shared.shift)[:, 0]
         posterior = _weighted_vote(annotations, ability - mu_beta)
-        fit = Fit.of(
+        return self._ended(
             replace(run, posterior=impose_gold(posterior, gold)),
             {
                 "abilities": ability,
@@ -116,8 +116,6 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
                 "mu_beta": np.array(mu_beta),
             },
         )
-        self._warn_unless_converged(fit, self.tol)
-        return fit
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         ability = np.where(worker >= 0, self._parameter("abilities")[worker], self._parameter("mu_theta"))

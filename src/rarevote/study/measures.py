@@ -16,7 +16,6 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import sort_labels
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import ItemBatch
-from rarevote.meaning import ranking
 from rarevote.methods.base import Estimator
 from rarevote.scoring import ranking
 from rarevote.scoring.metrics import score

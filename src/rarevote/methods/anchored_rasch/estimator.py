@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
@@ -38,6 +38,7 @@ from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import state_dtype
+from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
 
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
@@ -185,7 +186,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
-        fit = Fit.of(
+        return self._ended(
             replace(run, posterior=_widened(run.posterior, kept, n_classes)),
             {
                 **self._known(model.anchors, shared, kept, n_classes),
@@ -193,8 +194,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
                 "reported": _widened(reported, kept, n_classes),
             },
         )
-        self._warn_unless_converged(fit, self.tol)
-        return fit
 
     def _known(
         self, anchors: Anchors, shared: AnchoredShared, kept: NDArray[np.int64], n_classes: int
@@ -313,6 +312,25 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             ability=recognised(self._parameter("ability")[worker]),
             difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],
         )
+
+    def vote_model(self, votes: SomeVotes) -> VoteModel:
+        """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
+        model, _ = self._held(np.flatnonzero(self._parameter("prior") > 0), np.empty(0, dtype=np.int64))
+        ability, errors, nodes = self._parameter("ability"), self._parameter("errors"), model.nodes
+        log_odds, is_right = ability[votes.worker], votes.label[:, None] == np.arange(votes.n_classes)
+        joint = np.empty((len(votes.tasks), votes.n_classes, len(nodes)))
+        for g, (node, weight) in enumerate(zip(nodes, model.weights, strict=True)):
+            # The habit of erring is the same at every node, and so tells nothing about the difficulty.
+            of_vote = -np.logaddexp(0.0, np.where(is_right, node - log_odds, log_odds - node))
+            joint[:, :, g] = np.log(weight) + votes.sums(of_vote)
+        joint -= joint.max(axis=2, keepdims=True)
+        below = np.cumsum(np.exp(joint), axis=2)
+
+        def right(truth: IntArray, rng: np.random.Generator) -> FloatArray:
+            node = nodes[drawn(below[np.arange(len(truth)), truth], rng)]
+            return recognised(ability[votes.worker, truth[votes.task]] - node[votes.task])
+
+        return VoteModel(votes, self.posterior_, right, lambda worker, z: errors[worker, :, z])
 
     # -- results -----------------------------------------------------------------------------------------------------
 

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import ByVotes
-from rarevote.em.local import LocalRunner
+from rarevote.crowd.numerics import ByVotes, IntArray
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
-from rarevote.methods.parameters import per_class, resolve_prior, state_dtype
+from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.methods.parameters import check_choice, per_class, resolve_prior, state_dtype
+from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 MStep = Literal["fused", "exact"]
 
@@ -103,12 +103,9 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        if self.ability not in ("per-class", "shared"):
-            raise ParameterError(f'ability must be "per-class" or "shared", got {self.ability!r}')
-        if self.difficulty not in ("per-class", "shared", None):
-            raise ParameterError(f'difficulty must be "per-class", "shared" or None, got {self.difficulty!r}')
-        if self.m_step not in ("fused", "exact"):
-            raise ParameterError(f'm_step must be "fused" or "exact", got {self.m_step!r}')
+        check_choice("ability", self.ability, "per-class", "shared")
+        check_choice("difficulty", self.difficulty, "per-class", "shared", None)
+        check_choice("m_step", self.m_step, "fused", "exact")
         if not self.tol >= 0 or not self.m_step_tol > 0:
             raise ParameterError("tol must be at least 0 and m_step_tol above 0")
         self._model(crowd)
@@ -155,7 +152,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         shared, (difficulty,) = run.outcome.shared, run.local
         mu_alpha, mu_beta = model.split_intercept(shared.intercept)
         deviation = difficulty + shared.shift if difficulty.size else np.zeros((len(difficulty), 1))
-        fit = Fit.of(
+        return self._ended(
             run,
             {
                 "intercept": shared.intercept,
@@ -168,8 +165,6 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
                 "n_tasks": np.array(crowd.n_tasks),
             },
         )
-        self._warn_unless_converged(fit, self.tol)
-        return fit
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
         """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
@@ -180,8 +175,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             parameters["intercept"], deviation, np.zeros(fitted.n_difficulties), parameters["log_prior"]
         )
         model = HeldWorkers.of(fitted, shared, n_workers=len(worker), n_tasks=int(parameters["n_tasks"]))
-        rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
-        return LocalRunner(self.n_jobs).run(model, annotations, np.empty(0, dtype=np.int32), rule).posterior
+        return self._new_posterior(model, annotations)
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)
@@ -193,6 +187,30 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             ability=recognised(log_odds),
             difficulty=self._parameter("mu_beta") + deviation if self.difficulty is not None else None,
         )
+
+    def vote_model(self, votes: SomeVotes) -> VoteModel:
+        """Votes by the abilities, each task's difficulty drawn around the fitted one (Laplace's approximation)."""
+        K, tasks = votes.n_classes, np.arange(len(votes.tasks))
+        log_odds = self._parameter("intercept") + self._parameter("ability_deviation")
+        log_odds = np.broadcast_to(log_odds, (len(log_odds), K))
+        fitted = votes.of_tasks(self._parameter("difficulty_deviation"))
+        difficulty = np.broadcast_to(fitted, (len(tasks), K))
+        deviation = None
+        if self.difficulty is not None:
+            recognise = recognised(log_odds[votes.worker] - difficulty[votes.task])
+            information = votes.of_tasks(self.posterior_) * votes.sums(recognise * (1.0 - recognise))
+            if fitted.shape[1] == 1:
+                information = np.broadcast_to(information.sum(axis=1, keepdims=True), information.shape)
+            spread = per_class("sigma_beta", self.sigma_beta, self.classes_)
+            deviation = 1.0 / np.sqrt(1.0 / spread**2 + information)
+
+        def right(truth: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
+            beta = difficulty[tasks, truth]
+            if deviation is not None:
+                beta = beta + deviation[tasks, truth] * rng.standard_normal(len(truth))
+            return recognised(log_odds[votes.worker, truth[votes.task]] - beta[votes.task])
+
+        return VoteModel(votes, self.posterior_, right)
 
     @property
     def chooser(self) -> ByVotes:

@@ -19,7 +19,8 @@ from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, save
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
-from rarevote.methods.parameters import resolve_prior, state_dtype
+from rarevote.methods.parameters import check_choice, resolve_prior, state_dtype
+from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 Strategy = Literal["assign", "addition"] | None
 
@@ -40,7 +41,6 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         "worker_votes": "wk:n",
     }
 
-    tol: float
     dtype: str
 
     def _model(self, request: Request) -> DawidSkeneModel:
@@ -56,7 +56,7 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         run = self._em(request, model, StoppingRule(self.n_iter, np.inf, self.tol))
         outcome, votes = run.outcome, request.runner.worker_votes(request.crowd)
         # crowd-kit's history is its bound; the objective is kept beside it.
-        fit = Fit.of(
+        fit = self._ended(
             replace(run, outcome=replace(outcome, history=outcome.values)),
             {
                 "log_confusion": outcome.updated.log_confusion,
@@ -66,7 +66,6 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
                 "worker_votes": votes,
             },
         )
-        self._warn_unless_converged(fit, self.tol)
         self._warn_of_few_votes(votes)
         return fit
 
@@ -89,6 +88,22 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         # A label that a worker never used has no probability, and its row of the table stands for nothing.
         ability = np.where(self._parameter("worker_votes")[worker] > 0, ability, 0.0)
         return Evidence(self._parameter("log_prior"), log_confusion[worker, label], ability)
+
+    def vote_model(self, votes: SomeVotes) -> VoteModel:
+        """Votes by the confusions, in which a label that a worker never used has no chance."""
+        log_confusion, used = self._parameter("log_confusion"), self._parameter("worker_votes") > 0
+        own = np.arange(votes.n_classes)
+        total = np.zeros(used.shape)
+        for label in own:  # no second table of (m, K, K)
+            total += np.exp(log_confusion[:, label]) * used[:, [label]]
+        right = np.exp(log_confusion[:, own, own]) * used
+        chance = np.divide(right, total, out=np.zeros_like(total), where=total > 0)
+        return VoteModel(
+            votes,
+            self.posterior_,
+            right=lambda truth, _: chance[votes.worker, truth[votes.task]],
+            errors=lambda worker, z: np.exp(log_confusion[worker, :, z]) * used[worker],
+        )
 
     # -- results -----------------------------------------------------------------------------------------------------
 
@@ -202,12 +217,8 @@ class DawidSkene(ConfusionEstimator):
 
     def _validate(self, crowd: CrowdFacts) -> None:
         super()._validate(crowd)
-        if self.initial_error_strategy not in ("assign", "addition", None):
-            raise ParameterError(
-                f'initial_error_strategy must be "assign", "addition" or None, got {self.initial_error_strategy!r}'
-            )
-        if self.bound not in ("crowd-kit", "exact"):
-            raise ParameterError(f'bound must be "crowd-kit" or "exact", got {self.bound!r}')
+        check_choice("initial_error_strategy", self.initial_error_strategy, "assign", "addition", None)
+        check_choice("bound", self.bound, "crowd-kit", "exact")
         if not 0 <= self.smoothing < np.inf:
             raise ParameterError(f"smoothing must be at least 0 and finite, got {self.smoothing!r}")
         resolve_prior(self.prior, crowd.classes)

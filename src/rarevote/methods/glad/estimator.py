@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray
-from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
 from rarevote.methods.glad.model import GLADModel, GLADShared, HeldWorkers
-from rarevote.methods.new_tasks import PREDICT_CHANGE, PredictsNewTasks
+from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import resolve_prior
 
 _SHOWN = 3  # how many names a message quotes
@@ -127,17 +126,14 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         run = self._em(request, self._model(request.crowd), rule)
         shared, (easiness,) = run.outcome.shared, run.local
         found = {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior}
-        fit = Fit.of(run, found)
-        self._warn_unless_converged(fit, self.tol)
-        return fit
+        return self._ended(run, found)
 
     def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
         """Posterior with the abilities held; a worker that the fit has not seen has the prior mean."""
         model = self._model(annotations)
         alpha = np.where(worker >= 0, self._parameter("alpha")[worker], model.alpha_mean)
         held = HeldWorkers.of(model, GLADShared(alpha, 0.0, self._parameter("log_prior")))
-        rule = StoppingRule(self.n_iter, PREDICT_CHANGE, np.inf)
-        return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior
+        return self._new_posterior(held, annotations)
 
     def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)

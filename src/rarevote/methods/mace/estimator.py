@@ -17,11 +17,11 @@ from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
-from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.parameters import check_choice
 
 Start = Literal["crowd-kit", "votes"]
 
@@ -97,10 +97,8 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
     n_jobs: int | None = None
 
     def _validate(self, crowd: CrowdFacts) -> None:
-        if self.method not in ("vb", "em"):
-            raise ParameterError(f'method must be "vb" or "em", got {self.method!r}')
-        if self.start not in ("crowd-kit", "votes"):
-            raise ParameterError(f'start must be "crowd-kit" or "votes", got {self.start!r}')
+        check_choice("method", self.method, "vb", "em")
+        check_choice("start", self.start, "crowd-kit", "votes")
         check_count("n_restarts", self.n_restarts)
         for name in ("smoothing", "alpha", "beta", "strategy_prior"):
             check_number(name, getattr(self, name), above=0)

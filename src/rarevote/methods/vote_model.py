@@ -1,0 +1,130 @@
+"""Votes as a fitted model would cast them, on the same items by the same people: what a check of fit is made of.
+
+For every item a class is drawn from its posterior, and what else the model knows of the item (its difficulty) from its
+distribution given the votes; then every person who voted on the item votes again by the fitted chances::
+
+    z_i ~ q_i,    P(worker r says l on item i) = a if l = z_i, else (1 - a) e_l
+
+with ``a`` the chance of being right and ``e`` the habit of erring that the method fitted
+(:meth:`Estimator.vote_model <rarevote.methods.base.Estimator.vote_model>`). Of a large crowd some items drawn at random
+are enough: what is looked for are differences of percents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
+
+# Votes that are cast again, and numbers per vote and class that are held at a time.
+_MAX_VOTES = 400_000
+_MAX_CELLS = 8_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SomeVotes:
+    """The votes on some tasks of a crowd.
+
+    Attributes:
+        tasks: numbers of these tasks in the crowd, (n).
+        task: which of them each vote is on, ascending, (v).
+        worker: of each vote, (v).
+        label: of each vote, (v).
+        n_classes: of the crowd.
+    """
+
+    tasks: IntArray
+    task: IntArray
+    worker: IntArray
+    label: IntArray
+    n_classes: int
+
+    @classmethod
+    def of(cls, crowd: Annotations) -> SomeVotes:
+        """All votes, or those on tasks drawn at random where there are too many."""
+        size = np.diff(crowd.task_ptr)
+        most = min(_MAX_VOTES, _MAX_CELLS // max(crowd.n_classes, 1))
+        tasks = np.arange(crowd.n_tasks)
+        if crowd.n_annotations > most:
+            drawn = np.random.default_rng(0).permutation(crowd.n_tasks)
+            n_kept = max(int(np.searchsorted(np.cumsum(size[drawn]), most, side="right")), 1)
+            tasks = np.sort(drawn[:n_kept])
+        task = np.repeat(np.arange(len(tasks)), size[tasks])
+        begin = np.cumsum(size[tasks]) - size[tasks]
+        place = np.arange(len(task)) + np.repeat(crowd.task_ptr[tasks] - begin, size[tasks])
+        worker, label = crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
+        return cls(tasks, task, worker, label, crowd.n_classes)
+
+    @cached_property
+    def size(self) -> IntArray:
+        """Votes on each task, (n)."""
+        return np.bincount(self.task, minlength=len(self.tasks))
+
+    def counts(self, label: IntArray) -> IntArray:
+        """Votes per task and class, (n, K), where the votes say ``label``."""
+        n, K = len(self.tasks), self.n_classes
+        return np.bincount(self.task * K + label, minlength=n * K).reshape(n, K)
+
+    def of_tasks(self, values: FloatArray) -> FloatArray:
+        """The rows of these tasks, of an array with one for each task of the crowd."""
+        return np.asarray(values[self.tasks], dtype=np.float64)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the votes on each task, (n, ...), of an array with a row for each vote."""
+        return np.asarray(np.add.reduceat(values, np.cumsum(self.size) - self.size, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class VoteModel:
+    """How the people of a fit vote.
+
+    Attributes:
+        votes: whose votes are cast again.
+        posterior: class probabilities of all tasks of the crowd, (n_tasks, K).
+        right: the chance that each vote is right, (v), where the tasks of ``votes`` have these classes, (n).
+        errors: weights of the labels that these workers give on tasks of these classes, (..., K), where they are wrong;
+            uniform over the other classes if None.
+    """
+
+    votes: SomeVotes
+    posterior: FloatArray
+    right: Callable[[IntArray, np.random.Generator], FloatArray]
+    errors: Callable[[IntArray, IntArray], FloatArray] | None = None
+
+    @cached_property
+    def _below(self) -> FloatArray:
+        """Cumulative class probabilities of the tasks, (n, K)."""
+        posterior = self.votes.of_tasks(self.posterior)
+        total = posterior.sum(axis=1, keepdims=True)
+        return np.cumsum(posterior / np.where(total > 0, total, 1.0), axis=1)
+
+    def draw(self, rng: np.random.Generator) -> IntArray:
+        """Labels of all votes, cast again, (v)."""
+        truth = drawn(self._below, rng)
+        z = truth[self.votes.task]
+        label = z.copy()
+        wrong = np.flatnonzero(rng.random(len(z)) >= self.right(truth, rng))
+        label[wrong] = self._instead(wrong, z[wrong], rng)
+        return label
+
+    def _instead(self, wrong: IntArray, z: IntArray, rng: np.random.Generator) -> IntArray:
+        """What the votes of these numbers say, that are wrong about a task of class z."""
+        K = self.votes.n_classes
+        if K < 2:
+            return z
+        if K == 2 or self.errors is None:
+            return np.asarray((z + 1 + rng.integers(K - 1, size=len(z))) % K)
+        weights = self.errors(self.votes.worker[wrong], z)
+        np.put_along_axis(weights, z[:, None], 0.0, axis=1)
+        return drawn(np.cumsum(weights, axis=1), rng)
+
+
+def drawn(below: FloatArray, rng: np.random.Generator) -> IntArray:
+    """A column of each row, by cumulative weights, (n)."""
+    u = rng.random((len(below), 1)) * below[:, -1:]
+    return np.asarray((u >= below).sum(axis=1).clip(max=below.shape[1] - 1))
