@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,7 @@ from rarevote.io.platforms.base import ALL
 from rarevote.methods.registry import require_capability, which_methods
 
 if TYPE_CHECKING:
+    from rarevote.io.read.options import ReadOptions
     from rarevote.methods.base import Estimator
 
 
@@ -347,7 +349,7 @@ def aggregate_on_dask(
     _refuse_unread(options)
     engine = Dask(out, scheduler=scheduler, checkpoint=checkpoint, every=every)
     with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
-        followed = {name: options[name] for name in _READ_ON_DASK}
+        followed = {name: getattr(options, name) for name in _READ_ON_DASK}
         result = engine.fit(estimator, list(reading.labels), gold, callback=callback, **followed, **deciding)
     if as_json:
         typer.echo(json.dumps(result.summary, ensure_ascii=False, default=str))
@@ -356,11 +358,8 @@ def aggregate_on_dask(
     return 0 if result.summary["converged"] and not result.summary["cannot_answer"] else 3
 
 
-def _refuse_unread(options: dict[str, Any]) -> None:
-    from rarevote.io.read.crowd import ReadOptions
-
-    given = ReadOptions(**options)
-    unread = given.given(*(name for name in options if name not in _READ_ON_DASK))
+def _refuse_unread(options: ReadOptions) -> None:
+    unread = options.given(*(one.name for one in fields(options) if one.name not in _READ_ON_DASK))
     if unread is not None:
         names = {"file_format": "format", "has_header": "no_header", "platform": "from"}
         option = names.get(unread, unread.replace("_columns", "_column")).replace("_", "-")

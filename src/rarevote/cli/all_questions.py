@@ -42,7 +42,7 @@ def aggregate_all(
 
     folder = _checked(out, single)
     with reading_files(reading.title, quiet=quiet):
-        crowds = read_each(list(reading.labels), **reading.options())
+        crowds = read_each(list(reading.labels), reading.options())
     summaries: dict[str, dict[str, Any]] = {}
     sound = True
     with appearing(folder) as made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,9 +126,12 @@ def start(
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
     estimator = fit_options.make()
-    files = source_record(reading.labels, reading.options(), review_as, plan)
+    options = reading.options()
+    # In the order of the command line, as plans have always had them.
+    kept = {one.name: getattr(options, one.name) for one in fields(reading) if one.name != "labels"}
+    files = source_record(reading.labels, kept, review_as, plan)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
-    fingerprint = labels_sha256(reading.labels, reading.options().get("items"))
+    fingerprint = labels_sha256(reading.labels, options.items)
     earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read(quiet=quiet)
     fitted = fit_options.fit(crowd, estimator, quiet=quiet)

@@ -70,7 +70,7 @@ def convert(
         multilabel=multilabel,
         include_predictions=include_predictions,
         prediction_columns=prediction_columns or (),
-        show=[name for names in show or () for name in names.split(",")],
+        show=show or (),
         gold_column=gold_column,
         free_text=free_text,
     )

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
@@ -28,6 +28,7 @@ from rarevote.io.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
+    from rarevote.io.read.options import ReadOptions
     from rarevote.meaning.audit.journal import Journal
     from rarevote.methods.base import Estimator
     from rarevote.workbench.shelf import Pictures
@@ -355,35 +356,19 @@ class Reading:
         """Which column is which."""
         return parse_columns(self.columns)
 
-    def options(self) -> dict[str, Any]:
-        """The options as :func:`rarevote.read` takes them."""
-        return {
-            "columns": self.columns_by_role,
-            "show": tuple(self.show or ()),
-            "keep": self.keep,
-            "missing": self.missing,
-            "abstain": tuple(self.abstain or ()),
-            "classes": self.classes,
-            "wide": self.wide,
-            "file_format": self.file_format,
-            "has_header": self.has_header,
-            "sheet": self.sheet,
-            "platform": self.platform,
-            "question": self.question,
-            "multilabel": self.multilabel,
-            "include_predictions": self.include_predictions,
-            "prediction_columns": tuple(self.prediction_columns or ()),
-            "gold_column": self.gold_column,
-            "items": self.items,
-            "free_text": self.free_text,
-        }
+    def options(self) -> ReadOptions:
+        """The options as :func:`rarevote.read` takes them; what was not given is as by default."""
+        from rarevote.io.read.options import ReadOptions
+
+        given = {one.name: getattr(self, one.name) for one in fields(ReadOptions)} | {"columns": self.columns_by_role}
+        return ReadOptions(**{name: value for name, value in given.items() if value not in (None, [])})
 
     def read(self, *, quiet: bool = False) -> Crowd:
         """Read the votes, and say what was read."""
         from rarevote.io.read.crowd import read
 
         with reading_files(self.title, quiet=quiet):
-            crowd = read(list(self.labels), **self.options())
+            crowd = read(list(self.labels), self.options())
         if not quiet:
             tell_crowd(crowd)
         return crowd

@@ -21,12 +21,13 @@ from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, shown_names
+from rarevote.io.platforms.base import ALL, Export, as_text, choices_in_value, shown_names
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import walk_json
 from rarevote.io.platforms.questions import QuestionSurvey, name_question
 from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
+from rarevote.io.read.options import ReadOptions
 
 # --------------------------------------------------------------------------------------------------------------------
 # the report as JSON
@@ -48,11 +49,11 @@ def _judgments(unit: Mapping[str, Any]) -> Any:
     return results.get("judgments") if isinstance(results, Mapping) else None
 
 
-def read_units(part: Part, path: Path, options: Options) -> Export:
+def read_units(part: Part, path: Path, options: ReadOptions) -> Export:
     """Read the judgments of all units of a report; ``path`` is where the export is."""
     collector = Collector(part.title, options)
     has_judgments = False
-    for number, unit in walk_json(part, options.encoding):
+    for number, unit in walk_json(part):
         collector.n_records = number
         where = f"{part.title}: record {number:,}"
         if not isinstance(unit, Mapping):
@@ -141,12 +142,12 @@ def recognises(beginning: Beginning) -> bool:
     return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & header)
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the judgments."""
     part = files.only()
     if part.kind == "json":
         return read_units(part, files.path, options)
-    table = open_table(part, options.encoding)
+    table = open_table(part)
     if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
             f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "

@@ -20,12 +20,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
+from rarevote.io.platforms.base import Export, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import walk_json
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -65,13 +66,13 @@ def _is_document(record: Mapping[str, Any]) -> bool:
     return bool(lists) and not foreign  # answers with a user_id are Argilla's
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the files of all annotators."""
     path, parts = files.path, files.parts
     collector = Collector(str(path), options)
     spans: dict[str, None] = {}
     for part in parts:
-        for where, record in documents(part, options.encoding):
+        for where, record in documents(part):
             collector.n_records += 1
             if not isinstance(record, Mapping):
                 raise InputError(f"{where} is a {type(record).__name__}, not a document")
@@ -92,13 +93,13 @@ def read(files: ExportFiles, options: Options) -> Export:
     )
 
 
-def documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
+def documents(part: Part) -> Iterator[tuple[str, Any]]:
     """The documents of one file, each with its place."""
     if part.kind == "json":
-        for number, record in walk_json(part, encoding):
+        for number, record in walk_json(part):
             yield f"{part.title}: record {number:,}", record
     elif part.kind == "table":
-        yield from _rows(open_table(part, encoding))
+        yield from _rows(open_table(part))
 
 
 def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -209,7 +210,7 @@ def labelled(
     """The documents of an export with their labels, and whether each got one."""
     seen: set[str] = set()
     for part in files.parts:
-        for where, record in documents(part, export.encoding):
+        for where, record in documents(part):
             task = as_text(record.get("id"), f"{where}: id") or ""
             if task in seen:
                 continue

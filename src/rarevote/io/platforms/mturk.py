@@ -17,11 +17,12 @@ from typing import Any
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ABSENT, Export, Options
+from rarevote.io.platforms.base import ABSENT, Export
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, json_in_cell, open_table, task_in
+from rarevote.io.read.options import ReadOptions
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
 # The command line tools wrote these names without capitals.
@@ -156,9 +157,9 @@ def _shown_pattern(pattern: str) -> str:
 # reading
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the assignments."""
-    table = open_table(files.only(), options.encoding)
+    table = open_table(files.only())
     answers = _Answers(table)
     questions = _find_questions(table, answers)
     if not questions:

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
+from rarevote.io.platforms.base import Export, as_text, choices_in_value
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -53,12 +54,12 @@ def recognises(beginning: Beginning) -> bool:
     )
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the lines."""
     part = files.only()
     collector = Collector(part.title, options)
     spans = 0
-    for number, record in walk_json(part, options.encoding):
+    for number, record in walk_json(part):
         collector.n_records = number
         where = f"{part.title}: line {number:,}"
         if not isinstance(record, Mapping):
@@ -177,7 +178,7 @@ def labelled(
     """
     part = files.only()
     seen: set[tuple[str, str]] = set()
-    for number, record in walk_json(part, export.encoding):
+    for number, record in walk_json(part):
         where = f"{part.title}: line {number:,}"
         task = as_text(record.get("_input_hash"), f"{where}: _input_hash") or ""
         asked = answer_of(record, where, export.question, multilabel=export.multilabel)

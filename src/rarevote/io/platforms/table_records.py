@@ -27,14 +27,12 @@ class PlatformTable:
 
     Attributes:
         part: the file.
-        encoding: of its text.
         dialect: how cells are told apart.
         header: names of the columns.
         needed: places of the columns that every row must reach; the cells after them may be left away.
     """
 
     part: Part
-    encoding: str
     dialect: Dialect
     header: list[str]
     needed: set[int] = field(default_factory=set)
@@ -55,7 +53,7 @@ class PlatformTable:
         """
         width, least = len(self.header), max(self.needed, default=0) + 1
         with self.part.open() as stream:
-            reader = self.dialect.reader(_lines(self.part, stream, self.encoding), strict=True)
+            reader = self.dialect.reader(_lines(self.part, stream), strict=True)
             line = 1
             try:
                 next(reader)
@@ -93,19 +91,19 @@ class PlatformTable:
         return [place for place, name in enumerate(self.header) if name.startswith(prefix)]
 
 
-def open_table(part: Part, encoding: str = "utf-8") -> PlatformTable:
+def open_table(part: Part) -> PlatformTable:
     """A table with its dialect and header, from its first bytes.
 
     Raises:
         InputError: there is no header line, or it names a column twice.
     """
-    dialect, header = table_head(part, encoding)
+    dialect, header = table_head(part)
     if repeated := repeated_names(header):
         raise InputError(f"{part.title}: the header names {repeated} more than once; rename or delete one")
-    return PlatformTable(part, encoding, dialect, header)
+    return PlatformTable(part, dialect, header)
 
 
-def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
+def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
     number = 0
     with part.guarded():
         while raw := stream.readline(MAX_LINE):
@@ -113,9 +111,9 @@ def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
                 raise InputError(f"{part.title}: line {number:,} is longer than {MAX_LINE >> 20} MB")
             try:
-                text = raw.decode(encoding)
+                text = raw.decode(part.encoding)
             except UnicodeDecodeError:
-                raise NotUtf8Error(f"{part.title}: line {number:,}", encoding) from None
+                raise NotUtf8Error(f"{part.title}: line {number:,}", part.encoding) from None
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 

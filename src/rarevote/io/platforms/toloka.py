@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options
+from rarevote.io.platforms.base import Export
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
@@ -23,6 +23,7 @@ from rarevote.io.platforms.table_records import (
     open_table,
     task_in,
 )
+from rarevote.io.read.options import ReadOptions
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
 _TASK = f"{_ASSIGNMENT}task_id"
@@ -40,9 +41,9 @@ def recognises(beginning: Beginning) -> bool:
     )
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the rows."""
-    table = open_table(files.only(), options.encoding)
+    table = open_table(files.only())
     if not table.beginning_with(_OUTPUT):
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
     if table.beginning_with(_CONFIDENCE) and table.find(*_WORKER) is None:

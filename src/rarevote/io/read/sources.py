@@ -35,6 +35,7 @@ from rarevote.io.read.detect import (
     keep_stream,
     open_bytes,
 )
+from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
@@ -228,10 +229,8 @@ _TAIL = 1 << 16  # bytes in which the end of a list stands
 @contextmanager
 def open_sources(
     inputs: str | Path | Sequence[str | Path],
+    options: ReadOptions = DEFAULTS,
     *,
-    file_format: str | None = None,
-    has_header: bool = True,
-    sheet: str | None = None,
     wanted: Sequence[str] | None = (),
     found: FileInfo | None = None,
 ) -> Iterator[list[FileTable]]:
@@ -239,22 +238,20 @@ def open_sources(
 
     Args:
         inputs: files, patterns, folders, addresses, or "-" for standard input.
-        file_format: "csv", "tsv", "json", "ndjson", "parquet", "arrow" or "xlsx", where the name does not tell.
-        has_header: whether delimited text begins with the names of its columns.
-        sheet: which sheet of a spreadsheet; the first if not given.
+        options: how to read; those of a table count.
         wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
         found: one of the inputs, if somebody has looked at it already.
     """
-    if file_format == "ndjson":
-        file_format = "json"
-    if file_format is not None and file_format not in FORMATS:
-        raise ParameterError(f"unknown format {file_format!r}; there are {', '.join([*FORMATS, 'ndjson'])}")
+    if options.file_format == "ndjson":
+        options = replace(options, file_format="json")
+    if options.file_format not in (None, *FORMATS):
+        raise ParameterError(f"unknown format {options.file_format!r}; there are {', '.join([*FORMATS, 'ndjson'])}")
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if not given:
         raise ParameterError("no input file")
     with ExitStack() as opened:
         folder = opened.enter_context(scratch_folder("input"))
-        opener = _Opener(opened, folder, file_format, has_header, sheet, wanted, found)
+        opener = _Opener(opened, folder, options, wanted, found)
         try:
             sources = [source for one in given for source in opener.open(one)]
         except OSError as error:
@@ -298,9 +295,7 @@ class _Opener:
 
     opened: ExitStack
     folder: Path  # for temporary files
-    file_format: str | None
-    has_header: bool
-    sheet: str | None
+    options: ReadOptions
     wanted: Sequence[str] | None
     found: FileInfo | None
 
@@ -337,8 +332,8 @@ class _Opener:
         for file in files:
             if kind := format_of_name(file):
                 kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
-        if self.file_format is not None:
-            kinds = {kind: found for kind, found in kinds.items() if kind == self.file_format}
+        if self.options.file_format is not None:
+            kinds = {kind: found for kind, found in kinds.items() if kind == self.options.file_format}
         if not kinds:
             raise InputError(f"{folder}: a folder without any .parquet file or other table (.csv, .json ...)")
         if len(kinds) > 1:
@@ -354,7 +349,7 @@ class _Opener:
 
     def _file(self, path: Path, title: str) -> FileTable:
         found = self.found if self.found is not None and self.found.path == path else inspect_file(path, title)
-        kind = self.file_format or found.kind
+        kind = self.options.file_format or found.kind
         if found.compression != "none" and kind in ("parquet", "arrow", "xlsx"):
             raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
         if kind in ("csv", "tsv"):
@@ -369,7 +364,11 @@ class _Opener:
 
     def _delimited(self, found: FileInfo, delimiter: str | None) -> FileTable:
         table = read_header(
-            found.head, complete=found.complete, title=found.title, delimiter=delimiter, has_header=self.has_header
+            found.head,
+            complete=found.complete,
+            title=found.title,
+            delimiter=delimiter,
+            has_header=self.options.has_header,
         )
         check_lines(found)
 
@@ -402,7 +401,7 @@ class _Opener:
         from rarevote.io.spreadsheet import read_spreadsheet
 
         copy = self._temporary()
-        columns, skipped = read_spreadsheet(path, self.sheet, copy, title=title)
+        columns, skipped = read_spreadsheet(path, self.options.sheet, copy, title=title)
 
         def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
             numbers = []
@@ -420,13 +419,13 @@ class _Opener:
     def _remote(self, address: str) -> FileTable:
         from rarevote.io.read.remote import load_extension, peek
 
-        kind = self.file_format or format_of_name(Path(address.split("?")[0]))
+        kind = self.options.file_format or format_of_name(Path(address.split("?")[0]))
         load_extension(self.database, address)
         if kind == "parquet":
             return self._parquet(address, address)
         if kind in ("csv", "tsv"):
             mark = "\t" if kind == "tsv" else None
-            table = peek(self.database, address, delimiter=mark, has_header=self.has_header)
+            table = peek(self.database, address, delimiter=mark, has_header=self.options.has_header)
             # The lines of a remote file cannot be measured beforehand, and only this way is none lost.
             return csv_source(File(address, address), table, "none", ", parallel=false")
         if kind == "json":
