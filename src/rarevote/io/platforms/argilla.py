@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.json_text import parse_json
-from rarevote.io.parquet_sizes import check_parquet
 from rarevote.io.platforms import base
 from rarevote.io.platforms.base import Export, as_text, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.unpacked import check_parquet
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -77,10 +77,7 @@ def walk_records(files: ExportFiles) -> Iterator[tuple[int, dict[str, Any]]]:
     if files.parquet:
         yield from enumerate((record for file in files.parquet for record in _parquet_records(file)), 1)
         return
-    part = files.only()
-    for number, value in walk_json(part):
-        if not isinstance(value, dict):
-            raise InputError(f"{part.title}: record {number:,} is a {type(value).__name__}, not an object")
+    for number, _, value in walk_objects(files.only(), "an object"):
         if number == 1 and form_of(value) is None:
             turned = _turned(value)
             if turned is not None:

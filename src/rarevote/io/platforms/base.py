@@ -152,6 +152,18 @@ def as_text(value: Any, where: str) -> str | None:
     return str(value)
 
 
+def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:
+    """The id of a record's task.
+
+    Raises:
+        InputError: it has none.
+    """
+    task = as_text(record.get(key), f"{where}: {key}")
+    if task is None:
+        raise InputError(f"{where} has no {key}{advice}")
+    return task
+
+
 def choices_in_value(value: Any, where: str) -> list[str]:
     """The choices in a value of a JSON record: a name, or a list of names."""
     items = value if isinstance(value, list) else [value]

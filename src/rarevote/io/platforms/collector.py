@@ -381,6 +381,15 @@ class Collector:
         )
 
 
+def collector_of(survey: QuestionSurvey, options: ReadOptions) -> tuple[str, Collector]:
+    """The question that is meant, where all were surveyed before, and the collector of its answers."""
+    question = survey.choose()
+    collector = Collector(survey.title, replace(options, question=question))
+    for name in survey.names:
+        collector.takes(name)
+    return question, collector
+
+
 def _count_repeats(task: Sequence[str], worker: Sequence[str]) -> int:
     # Whole numbers, because a million pairs of texts would need a gigabyte.
     code: dict[str, int] = {}

@@ -20,10 +20,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import Export, as_text, choices_in_value
+from rarevote.io.platforms.base import Export, as_text, choices_in_value, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
 from rarevote.io.read.options import ReadOptions
@@ -74,8 +74,6 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     for part in parts:
         for where, record in documents(part):
             collector.n_records += 1
-            if not isinstance(record, Mapping):
-                raise InputError(f"{where} is a {type(record).__name__}, not a document")
             _read_document(record, part.stem, where, collector, spans)
     if options.question in spans and options.question not in collector.questions:
         raise InputError(f"{path}: {options.question!r} marks passages or boxes; votes on spans cannot be aggregated")
@@ -96,8 +94,8 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 def documents(part: Part) -> Iterator[tuple[str, Any]]:
     """The documents of one file, each with its place."""
     if part.kind == "json":
-        for number, record in walk_json(part):
-            yield f"{part.title}: record {number:,}", record
+        for _, where, record in walk_objects(part, "a document"):
+            yield where, record
     elif part.kind == "table":
         yield from _rows(open_table(part))
 
@@ -126,9 +124,7 @@ def _names_in_cell(cell: str) -> list[str]:
 def _read_document(
     record: Mapping[str, Any], owner: str, where: str, collector: Collector, spans: dict[str, None]
 ) -> None:
-    task = as_text(record.get("id"), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (id {task})"
     # The text of an item is called text or data, depending on doccano's version.
     text = {"text": record["data"]} if "data" in record else None
@@ -211,7 +207,7 @@ def labelled(
     seen: set[str] = set()
     for part in files.parts:
         for where, record in documents(part):
-            task = as_text(record.get("id"), f"{where}: id") or ""
+            task = task_in_record(record, where)
             if task in seen:
                 continue
             seen.add(task)

@@ -39,6 +39,24 @@ def walk_json(part: Part) -> Iterator[tuple[int, Any]]:
         yield from _Walker(part, stream).records()
 
 
+def walk_objects(part: Part, what: str, noun: str = "record") -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Number, place and keys of every record of a part.
+
+    Args:
+        part: the file.
+        what: what a record should be, for the message that one is no object.
+        noun: what messages call a record.
+
+    Raises:
+        InputError: as :func:`walk_json` does, or a record is no object.
+    """
+    for number, record in walk_json(part):
+        where = f"{part.title}: {noun} {number:,}"
+        if not isinstance(record, dict):
+            raise InputError(f"{where} is a {type(record).__name__}, not {what}")
+        yield number, where, record
+
+
 def first_records(part: Part, count: int) -> list[Any]:
     """Up to ``count`` records from the first bytes of a part; fewer where they do not hold as many, or break.
 

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, as_text, shown_names, shown_text
+from rarevote.io.platforms.base import ALL, Export, as_text, shown_names, shown_text, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
-from rarevote.io.platforms.json_stream import first_records, walk_json
+from rarevote.io.platforms.json_stream import first_records, walk_json, walk_objects
 from rarevote.io.platforms.questions import name_question
 from rarevote.io.platforms.table_records import open_table
 from rarevote.io.read.options import ReadOptions
@@ -151,9 +151,8 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
         return read_short(part, files.path, options)
     collector, controls = Collector(part.title, options), Controls()
     bare = 0
-    for number, record in walk_json(part):
-        collector.n_records = number
-        bare += _read_task(record, f"{part.title}: record {number:,}", collector, controls)
+    for collector.n_records, where, record in walk_objects(part, "a task"):
+        bare += _read_task(record, where, collector, controls)
     controls.check(collector)
     collector.leave_out("annotation given only by its number", bare)
     return collector.finish(
@@ -175,16 +174,12 @@ def _is_short(part: Part) -> bool:
     return isinstance(first, dict) and "annotator" in first and not _is_task(first)
 
 
-def _read_task(record: Any, where: str, collector: Collector, controls: Controls) -> int:
+def _read_task(record: Mapping[str, Any], where: str, collector: Collector, controls: Controls) -> int:
     """Read a task; returns how many of its annotations are no more than a number."""
-    if not isinstance(record, dict):
-        raise InputError(f"{where} is a {type(record).__name__}, not a task")
     annotations = record.get("annotations", record.get("completions"))
     if annotations is None and not isinstance(record.get("data"), dict):
         raise InputError(f"{where} {_NOT_THE_EXPORT}")
-    task = as_text(record.get("id"), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (task {task})"
     find = collector.finder(record.get("data"), record)
     collector.item(task, find)
@@ -386,9 +381,7 @@ def _decoded(value: Any) -> Any:
 def _read_record(
     record: Mapping[str, Any], where: str, questions: list[str], collector: Collector, controls: Controls
 ) -> None:
-    task = as_text(record.get(_TASK), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (task {task})"
     find = collector.finder(record)
     collector.item(task, find)
@@ -446,11 +439,10 @@ def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """The tasks of an export with their labels, and whether each got one."""
-    part = files.only()
     control = export.details["control"]
-    for number, record in walk_json(part):
-        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
-        result = results.get(task or "")
+    for _, where, record in walk_objects(files.only(), "a task"):
+        task = task_in_record(record, where)
+        result = results.get(task)
         kept = {key: record[key] for key in _KEPT if key in record}
         predictions = []
         if result is not None:
@@ -471,11 +463,9 @@ def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str
     """Every task of an export with its data; none from the short exports, which do not say what is data."""
     if "control" not in export.details:
         return
-    part = files.only()
-    for number, record in walk_json(part):
-        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
-        if task is not None and isinstance(record.get("data"), dict):
-            yield task, record["data"]
+    for _, where, record in walk_objects(files.only(), "a task"):
+        if isinstance(record.get("data"), dict):
+            yield task_in_record(record, where), record["data"]
 
 
 def _value(export: Export, kind: str, labels: list[str]) -> dict[str, Any]:

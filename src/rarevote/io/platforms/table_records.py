@@ -119,9 +119,13 @@ def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
 
 def task_in(cells: Sequence[str], id_at: int | None, inputs: Sequence[int]) -> str:
     """The id of a row's task, or else its inputs together; "" if it has neither."""
-    task = cells[id_at].strip() if id_at is not None else ""
-    task = task or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+    task = cell_at(cells, id_at) or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
     return task if task.strip(_BETWEEN_INPUTS) else ""
+
+
+def cell_at(cells: Sequence[str], place: int | None) -> str:
+    """The text of a cell without the spaces around it; "" where there is no such column."""
+    return "" if place is None else cells[place].strip()
 
 
 class Finder:

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError, shown
-from rarevote.io.duck import connection, identifier, with_objects
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.read.encode import translated
-from rarevote.io.read.sources import FileTable, open_sources
-from rarevote.io.read.table import SmallTable, read_table
+from rarevote.io.read.sources import FileTable, asking, open_sources
+from rarevote.io.read.table import TableRows, read_table
 
 #: what columns of probabilities begin with; version 0.2 wrote the second, too
 PROBABILITIES = ("p:", "calibrated:")
@@ -89,19 +87,9 @@ def refuse_result(source: FileTable) -> None:
     kept = [name for name in ("label", *own) if name in source.columns]
     if "task" not in source.columns or len(kept) < 2:
         return
-    texts = (f"{identifier(name)} ->> '$'" if source.form == "json" else identifier(name) for name in kept)
-    selected = ", ".join(f"CAST({text} AS VARCHAR)" for text in texts)
-    import duckdb
-
-    with connection() as database:
-        try:
-            rows = (
-                with_objects(database, source.objects)
-                .execute(f"SELECT {selected} FROM {source.reader} LIMIT {_SAMPLED_ROWS}", source.parameters)
-                .fetchall()
-            )
-        except duckdb.Error as error:
-            raise translated(source, error) from None
+    selected = ", ".join(map(source.text, kept))
+    with asking(source) as ask:
+        rows = ask(f"SELECT {selected} FROM {source.reader} LIMIT {_SAMPLED_ROWS}").fetchall()
     classes = {name.removeprefix("p:").casefold() for name in own}
     # An apostrophe before a formula is for spreadsheets.
     labels = {str(row[0] or "").casefold().removeprefix("'") for row in rows} if kept[0] == "label" else set()
@@ -120,7 +108,7 @@ def _sums_to_one(texts: Sequence[str | None]) -> bool:
     return all(0.0 <= number <= 1.0 for number in numbers) and abs(sum(numbers) - 1.0) <= _ROUNDING
 
 
-def _probabilities(table: SmallTable, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
     p = np.empty((len(columns[0]), len(columns)))
     for k, (name, column) in enumerate(zip(names, columns, strict=True)):

@@ -22,8 +22,7 @@ from urllib.parse import quote, unquote
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_json
-from rarevote.io.parquet_sizes import check_parquet
-from rarevote.io.read.csv_text import Delimited, check_lines, lines_of_rows, read_header
+from rarevote.io.read.csv_text import Delimited, check_lines, explain, lines_of_rows, read_header, undecodable_line
 from rarevote.io.read.detect import (
     FORMATS,
     UTF8_MARK,
@@ -36,6 +35,7 @@ from rarevote.io.read.detect import (
     open_bytes,
 )
 from rarevote.io.read.options import DEFAULTS, ReadOptions
+from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
@@ -89,11 +89,37 @@ class FileTable:
         """What messages call it."""
         return self.files[0].title + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else "")
 
+    def text(self, column: str) -> str:
+        """The expression of SQL that gives a column as text."""
+        return f"{identifier(column)} ->> '$'" if self.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
+
     @property
     def parameters(self) -> list[Any]:
         """The parameters of :attr:`reader`."""
         paths = [] if self.objects else [[literal(file.path) for file in self.files]]
         return [*paths, *self.arguments]
+
+
+@contextmanager
+def asking(source: FileTable) -> Iterator[Callable[[str], Any]]:
+    """A function that runs queries with a table's reader; what DuckDB complains of comes out in words.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    import duckdb
+
+    with connection() as database:
+        try:
+            yield lambda query: with_objects(database, source.objects).execute(query, source.parameters)
+        except duckdb.Error as error:
+            raise translated(source, error) from None
+
+
+def count_rows(source: FileTable) -> int:
+    """How many rows a table has."""
+    with asking(source) as ask:
+        return int(ask(f"SELECT count(*) FROM {source.reader}").fetchone()[0])
 
 
 def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
@@ -104,21 +130,15 @@ def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
         # Rows of tables without lines are named in the plural, as other tables' rows are.
         return f"{noun if noun == 'line' and len(numbers) == 1 else noun + 's'} {', '.join(map(str, numbers))}"
     places, begin, left = [], 0, sorted(int(row) for row in rows)
-    with connection() as database:
-        for source, file in files:
-            if not left:
-                break
-            alone = replace(source, files=(file,))
-            (size,) = (
-                with_objects(database, alone.objects)
-                .execute(f"SELECT count(*) FROM {alone.reader}", alone.parameters)
-                .fetchone()
-            )
-            here = [row - begin for row in left if row < begin + size]
-            left, begin = left[len(here) :], begin + size
-            if here:
-                noun, numbers = file.place(here)
-                places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
+    for source, file in files:
+        if not left:
+            break
+        size = count_rows(replace(source, files=(file,)))
+        here = [row - begin for row in left if row < begin + size]
+        left, begin = left[len(here) :], begin + size
+        if here:
+            noun, numbers = file.place(here)
+            places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
     return "; ".join(places)
 
 
@@ -188,7 +208,7 @@ def json_packing(compression: Compression) -> str:
     return "uncompressed" if compression == "none" else compression
 
 
-def explain_json(error: Exception, path: str, compression: Compression) -> str:
+def _explain_json(error: Exception, path: str, compression: Compression) -> str:
     """DuckDB's complaint about JSON in words for the person who has the file."""
     text = first_line(error)
     for place in ("Malformed JSON in file", "JSON transform error in file"):
@@ -201,6 +221,21 @@ def explain_json(error: Exception, path: str, compression: Compression) -> str:
     if "maximum_object_size" in text:
         return "a JSON record of more than 16 MB: this is no table of votes, or not JSON at all"
     return f"cannot be read as JSON ({text[:200]})"
+
+
+def translated(source: FileTable, error: Exception) -> InputError:
+    """DuckDB's complaint about a table in words for the person who has it."""
+    text = str(error)
+    # The message of several files names the one it is about.
+    file = next((one for one in source.files if one.path in text), source.files[0])
+    if source.form == "json":
+        return InputError(f"{file.title}: {_explain_json(error, file.path, source.compression)}")
+    if source.table is None:
+        return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
+    line = None
+    if ("unicode" in text.lower() or "utf-8" in text.lower()) and "://" not in file.path:
+        line = undecodable_line(Path(file.path), source.compression)
+    return InputError(explain(error, source.table, title=file.title, undecodable=line))
 
 
 def _broken_line(path: str, compression: Compression, near: int) -> int | None:
@@ -455,7 +490,7 @@ class _Opener:
                 [[literal(file.path)], json_packing(compression)],
             ).fetchall()
         except duckdb.Error as error:
-            raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
+            raise InputError(f"{file.title}: {_explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
 
     def _arrow(self, found: FileInfo) -> FileTable:

@@ -18,7 +18,7 @@ _NAMES = ("task", "label")  # roles whose values are names or numbers, never lis
 
 
 @dataclass(frozen=True)
-class SmallTable:
+class TableRows:
     """The rows of files, while these are open.
 
     Attributes:
@@ -70,7 +70,7 @@ class SmallTable:
             seen.add(task)
 
 
-def read_table(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]]) -> SmallTable:
+def read_table(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]]) -> TableRows:
     """The rows of files of any format that votes may have, in order.
 
     Args:
@@ -86,7 +86,7 @@ def read_table(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]])
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in roles[0]]
     if sources[0].form == "json":
         columns = [_decoded(column, role, sources[0].title) for column, role in zip(columns, roles[0], strict=True)]
-    return SmallTable(sources, dict(zip(roles[0], columns, strict=True)))
+    return TableRows(sources, dict(zip(roles[0], columns, strict=True)))
 
 
 def truth_columns(sources: Sequence[FileTable], columns: Mapping[str, str] | None = None) -> list[dict[str, str]]:

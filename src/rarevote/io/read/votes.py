@@ -77,7 +77,7 @@ def read_label_files(
 
         with loaded(sources, choices) as database:
             encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
-            unvoted = _titled(sources, lambda: tasks_without_votes(database, sources, choices)) if tables else []
+            unvoted = _titled(sources, lambda: tasks_without_votes(sources, choices)) if tables else []
         crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **options.policies)
         del encoded
         crowd = with_items(crowd, unvoted) if unvoted else crowd
