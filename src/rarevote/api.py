@@ -33,7 +33,8 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
 from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
-from rarevote.io.read.crowd import Crowd, ReadOptions, read, read_each
+from rarevote.io.read.crowd import Crowd, read, read_each
+from rarevote.io.read.options import ReadOptions
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability

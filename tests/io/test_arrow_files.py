@@ -14,8 +14,8 @@ import pytest
 
 from rarevote import read
 from rarevote.errors import InputError, RarevoteError
-from rarevote.io import arrow_files
-from rarevote.io.arrow_files import unpacked_bytes
+from rarevote.io import unpacked
+from rarevote.io.unpacked import unpacked_bytes
 
 VOTES = pa.table({
     "task": [f"t{i // 3}" for i in range(30)],
@@ -96,7 +96,7 @@ def test_the_size_of_what_is_packed(opened: Any, codec: str | None) -> None:
 def test_a_file_that_is_small_only_because_it_is_packed(
     tmp_path: Path, opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rarevote.io.arrow_files._MAX_SMALL", 1 << 20)
+    monkeypatch.setattr("rarevote.io.unpacked._MAX_SMALL", 1 << 20)
     table = pa.table({"task": ["a" * (1 << 20)] * 20, "worker": ["x"] * 20, "label": ["y"] * 20})
     path = tmp_path / "bomb.arrow"
     with opened(str(path), table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
@@ -114,8 +114,8 @@ def test_batches_that_overlap_are_refused() -> None:
     whole = bytearray(stream.getvalue().to_pybytes())
     assert unpacked_bytes(memoryview(whole)) > 400 * 400 * 500
     # A batch that claims to list as many buffers as the whole file has room for.
-    message, _ = next(arrow_files._of_file(whole))
-    struct.pack_into("<I", whole, arrow_files._packed_buffers(whole, message), len(whole) // 16)
+    message, _ = next(unpacked._of_file(whole))
+    struct.pack_into("<I", whole, unpacked._packed_buffers(whole, message), len(whole) // 16)
     with pytest.raises(ValueError, match="batches that overlap"):
         unpacked_bytes(memoryview(whole))
 

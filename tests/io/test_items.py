@@ -18,7 +18,8 @@ import rarevote
 from rarevote.cli import VERBS
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
-from rarevote.io.read.crowd import ReadOptions, read
+from rarevote.io.read.crowd import read
+from rarevote.io.read.options import ReadOptions
 from tests.command import rarevote as command
 
 IDS = list(range(1, 41))

@@ -16,8 +16,9 @@ from rarevote.audit.plan_file import FORMAT, Plan, read_text, to_text
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
-from rarevote.io.read.crowd import Crowd, ReadOptions, read
+from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
+from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.sources import is_temporary
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
@@ -175,11 +176,10 @@ def labels_at_hand(plan: Plan, path: Path, labels: Sequence[str | Path] | None) 
 
 def _given(options: ReadOptions) -> str:
     """Options that are not as by default; what is only shown says nothing about items."""
-    plain = ReadOptions()
     said = [
         f"{one.name}={shown(getattr(options, one.name))}"
         for one in fields(options)
-        if one.name != "show" and getattr(options, one.name) != getattr(plain, one.name)
+        if one.name != "show" and getattr(options, one.name) != getattr(DEFAULTS, one.name)
     ]
     return ", ".join(said)
 

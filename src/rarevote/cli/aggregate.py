@@ -304,7 +304,7 @@ def _on_dask(
 
 
 def _refuse_unread(options: dict[str, Any]) -> None:
-    from rarevote.io.read.crowd import ReadOptions
+    from rarevote.io.read.options import ReadOptions
 
     unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
     if unread is not None:

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 from numpy.typing import NDArray
 
 from rarevote.errors import InputError, MissingExtraError, shown
+from rarevote.io.unpacked import check_zip
 from rarevote.io.write.atomic import temporary_folder_full
-from rarevote.io.zip_sizes import check_members
 
 MAX_ROWS = 1_048_576
 _MAX_TEXT = 32_767
@@ -64,7 +64,7 @@ def _check_members(handle: BinaryIO, title: str) -> None:
     """Refuse what is small only because it is packed: a cell without end would be held in memory as a whole."""
     size = handle.seek(0, io.SEEK_END)
     with zipfile.ZipFile(handle) as archive:
-        check_members(archive.infolist(), size, title=title, instead="save it as .csv")
+        check_zip(archive.infolist(), size, title=title, instead="save it as .csv")
     handle.seek(0)
 
 

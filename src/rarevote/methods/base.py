@@ -199,7 +199,7 @@ class Estimator(HasParameters):
                 that came with the data, where the method uses any.
             callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
-                :class:`~rarevote.io.read.crowd.ReadOptions`.
+                :class:`~rarevote.io.read.options.ReadOptions`.
         """
         return self._fit_data(data, true_labels, options, callback=callback)
 

@@ -8,28 +8,26 @@ those of another crowd have been taken away; whatever goes wrong before, no half
 from __future__ import annotations
 
 import contextlib
-import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.names import as_name_array
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, literal
 from rarevote.io.write.atomic import cannot_write, make_folder, temporary_folder
+from rarevote.io.write.columns import appending_csv, write_columns
 from rarevote.simulate.crowds import SimulatedCrowd
 
 #: A text with one replacement field for the number, or a function from the number to the name.
 Naming = str | Callable[[int], str]
-#: Names as they stand in a CSV file, quoted where needed: a one-dimensional array of Python texts.
-Fields = NDArray[np.object_]
-
-# Long enough to amortise the call, short enough that the text of one batch stays a few megabytes.
-_ROWS_PER_WRITE = 100_000
+#: Names: a one-dimensional array of Python texts.
+Texts = NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -121,21 +119,18 @@ def _write_csv(
 ) -> tuple[int, int]:
     """Write the three CSV files and return the numbers of tasks and annotations."""
     n_tasks = n_annotations = 0
-    workers: Fields | None = None
-    with _text_file(desk / "labels.csv") as labels_file, _text_file(desk / "truth.csv") as truth_file:
-        labels_file.write("task,worker,label\n")
-        truth_file.write("task,label\n")
+    workers = None
+    with appending_csv(desk / "labels.csv") as append_labels, appending_csv(desk / "truth.csv") as append_truth:
         for chunk in chunks:
             if workers is None:
-                class_texts = _class_texts(class_names, chunk.n_classes)
-                worker_texts = _number_texts("worker_name", worker_name, range(chunk.n_workers))
-                _write_workers(desk / "workers.csv", chunk, worker_texts, class_texts)
-                workers, classes = _as_fields(worker_texts), _as_fields(class_texts)
+                classes = _class_texts(class_names, chunk.n_classes)
+                workers = _number_texts("worker_name", worker_name, range(chunk.n_workers))
+                _write_workers(desk / "workers.csv", chunk, workers, classes)
             numbers = range(chunk.first_task, chunk.first_task + chunk.n_tasks)
-            tasks = _as_fields(_number_texts("task_name", task_name, numbers))
-            rows = chunk.task - chunk.first_task
-            _write_rows(truth_file, (tasks, np.arange(chunk.n_tasks)), (classes, chunk.truth))
-            _write_rows(labels_file, (tasks, rows), (workers, chunk.worker), (classes, chunk.label))
+            tasks = _number_texts("task_name", task_name, numbers)
+            append_truth({"task": tasks, "label": classes[chunk.truth]})
+            task = tasks[chunk.task - chunk.first_task]
+            append_labels({"task": task, "worker": workers[chunk.worker], "label": classes[chunk.label]})
             n_tasks += chunk.n_tasks
             n_annotations += chunk.n_annotations
             if progress is not None:
@@ -145,30 +140,14 @@ def _write_csv(
     return n_tasks, n_annotations
 
 
-def _text_file(path: Path) -> IO[str]:
-    return path.open("x", encoding="utf-8", newline="\n")
-
-
-def _write_rows(file: IO[str], *columns: tuple[Fields, NDArray[np.integer[Any]]]) -> None:
-    """Write one line per row; a column is its names and, for each row, the number of the name."""
-    for start in range(0, len(columns[0][1]), _ROWS_PER_WRITE):
-        part = slice(start, start + _ROWS_PER_WRITE)
-        texts = (names[codes[part]].tolist() for names, codes in columns)
-        file.write("\n".join(map(",".join, zip(*texts, strict=True))))
-        file.write("\n")
-
-
-def _write_workers(path: Path, crowd: SimulatedCrowd, workers: list[str], classes: list[str]) -> None:
-    """Write one line per worker; the type is empty where the crowd has none."""
+def _write_workers(path: Path, crowd: SimulatedCrowd, workers: Texts, classes: Texts) -> None:
+    """Write one row per worker; the type is empty where the crowd has none."""
     types = [""] * crowd.n_workers if crowd.worker_type is None else crowd.worker_type.tolist()
-    with _text_file(path) as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["worker", "type", *(f"accuracy:{name}" for name in classes)])
-        for worker, kind, accuracy in zip(workers, types, crowd.accuracy, strict=True):
-            table.writerow([worker, kind, *(f"{value:.6g}" for value in accuracy)])
+    accuracy = {f"accuracy:{name}": crowd.accuracy[:, number] for number, name in enumerate(classes.tolist())}
+    write_columns({"worker": workers, "type": as_name_array(types), **accuracy}, path)
 
 
-def _number_texts(parameter: str, naming: Naming, numbers: range) -> list[str]:
+def _number_texts(parameter: str, naming: Naming, numbers: range) -> Texts:
     """Return the name of each number."""
     name = naming.format if isinstance(naming, str) else naming
     try:
@@ -178,14 +157,14 @@ def _number_texts(parameter: str, naming: Naming, numbers: range) -> list[str]:
     return _checked_texts(parameter, texts)
 
 
-def _class_texts(class_names: Sequence[str] | None, n_classes: int) -> list[str]:
+def _class_texts(class_names: Sequence[str] | None, n_classes: int) -> Texts:
     texts = [str(number) for number in range(n_classes)] if class_names is None else list(class_names)
     if len(texts) != n_classes:
         raise ParameterError(f"class_names has {len(texts)} names, but the crowd has {n_classes} classes")
     return _checked_texts("class_names", texts)
 
 
-def _checked_texts(parameter: str, texts: list[str]) -> list[str]:
+def _checked_texts(parameter: str, texts: list[str]) -> Texts:
     """Return the names if they are different, not empty, and of one line each."""
     distinct = set(texts)
     if len(distinct) != len(texts):
@@ -194,14 +173,7 @@ def _checked_texts(parameter: str, texts: list[str]) -> list[str]:
         raise ParameterError(f"{parameter} gives an empty name")
     if any(line_break in text for text in distinct for line_break in "\r\n"):
         raise ParameterError(f"{parameter} gives a name with a line break")
-    return texts
-
-
-def _as_fields(texts: list[str]) -> Fields:
-    """Return the names as they stand in a CSV file, in quotes where the format wants them."""
-    fields = np.empty(len(texts), dtype=object)
-    fields[:] = ['"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text for text in texts]
-    return fields
+    return np.array(texts, dtype=object)
 
 
 def _csv_to_parquet(desk: Path, tables: dict[str, tuple[str, ...]]) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 import rarevote
 from rarevote.io.platforms import PLATFORMS, read_export
-from rarevote.io.read.crowd import Crowd, ReadOptions
+from rarevote.io.read.crowd import Crowd
+from rarevote.io.read.options import ReadOptions
 from tests.command import rarevote as command
 
 VOTES = ("yes", "no", "yes")  # of annotators w0, w1 and w2 on each item that is labelled

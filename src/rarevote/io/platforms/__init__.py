@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError, ParameterError, how, warn_user
-from rarevote.io.platforms.base import Export, NotUtf8Error, Options, ReadAgain
+from rarevote.io.platforms.base import Export, NotUtf8Error, ReadAgain
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Annotations
@@ -94,6 +95,9 @@ PLATFORMS = {
 }
 
 
+_WINDOWS = "cp1252"
+
+
 def detect(path: str | Path) -> str | None:
     """The platform that a file comes from, by its content, or None.
 
@@ -116,24 +120,25 @@ def recognise(files: ExportFiles) -> str | None:
     return None
 
 
-def read_export(export: str | Path | ExportFiles, *, platform: str | None = None, **wanted: Any) -> Export:
+def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = None, **given: Any) -> Export:
     """Read the answers to one question of an export.
 
     Args:
         export: a file (also ``.gz``), a zip, or a folder; or its files, if somebody has looked at them already.
-        platform: one of :data:`PLATFORMS`; detected if not given.
-        **wanted: fields of :class:`~rarevote.io.platforms.base.Options`: ``question``, ``multilabel``, ``show`` ...
+        options: how to read.
+        **given: fields of :class:`ReadOptions`, instead of ``options``: ``platform``, ``question``, ``show`` ...
 
     Raises:
         InputError: the file cannot be used; the message says where and what to do.
 
     A file that is not UTF-8 is read as Windows-1252, with a warning.
     """
-    options = Options(**wanted)
-    if platform is not None and platform not in PLATFORMS:
-        raise ParameterError(f"no platform is called {platform!r}; there is {', '.join(PLATFORMS)}")
+    options = options or ReadOptions(**given)
+    options = replace(options, show=[name for names in options.show for name in names.split(",")])
+    if options.platform is not None and options.platform not in PLATFORMS:
+        raise ParameterError(f"no platform is called {options.platform!r}; there is {', '.join(PLATFORMS)}")
     files = _opened(export)
-    reader = _reader(files, platform)
+    reader = _reader(files, options.platform)
     if options.include_predictions and not options.prediction_columns and not reader.has_predictions:
         raise ParameterError(
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
@@ -144,15 +149,15 @@ def read_export(export: str | Path | ExportFiles, *, platform: str | None = None
     except NotUtf8Error as error:
         # Files that were opened and saved on Windows; five bytes have no meaning there, and then the first error holds.
         try:
-            found = _read_question(reader, files, replace(options, encoding="cp1252"))
+            found = _read_question(reader, files.in_encoding(_WINDOWS), options)
         except NotUtf8Error:
             raise error from None
         reason = str(error).split(";")[0]
         warn_user(f"{reason}: read as Windows-1252 instead; check letters with accents")
-    return found
+    return replace(found, encoding=_WINDOWS)
 
 
-def _read_question(reader: Platform, files: ExportFiles, options: Options) -> Export:
+def _read_question(reader: Platform, files: ExportFiles, options: ReadOptions) -> Export:
     """The answers to the question that is meant, which is not known in every export before it was read."""
     read = reader.module().read
     try:

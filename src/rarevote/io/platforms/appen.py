@@ -14,19 +14,19 @@ the judgment's ``data``. Unlike in the table, questions are marked as such; what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, Options, as_text, choices_in_value, shown_names
-from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.base import ALL, Export, as_text, choices_in_value, shown_names, task_in_record
+from rarevote.io.platforms.collector import Collector, collector_of
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.platforms.questions import QuestionSurvey, name_question
-from rarevote.io.platforms.table_records import Finder, PlatformTable, choices_in_cell, open_table
+from rarevote.io.platforms.table_records import Finder, PlatformTable, cell_at, choices_in_cell, open_table
+from rarevote.io.read.options import ReadOptions
 
 # --------------------------------------------------------------------------------------------------------------------
 # the report as JSON
@@ -48,15 +48,11 @@ def _judgments(unit: Mapping[str, Any]) -> Any:
     return results.get("judgments") if isinstance(results, Mapping) else None
 
 
-def read_units(part: Part, path: Path, options: Options) -> Export:
+def read_units(part: Part, path: Path, options: ReadOptions) -> Export:
     """Read the judgments of all units of a report; ``path`` is where the export is."""
     collector = Collector(part.title, options)
     has_judgments = False
-    for number, unit in walk_json(part, options.encoding):
-        collector.n_records = number
-        where = f"{part.title}: record {number:,}"
-        if not isinstance(unit, Mapping):
-            raise InputError(f"{where} is a {type(unit).__name__}, not a unit of Appen's report")
+    for collector.n_records, where, unit in walk_objects(part, "a unit of Appen's report"):
         has_judgments |= isinstance(_judgments(unit), list)
         _read_unit(unit, where, collector)
     if not has_judgments:
@@ -73,9 +69,7 @@ def read_units(part: Part, path: Path, options: Options) -> Export:
 
 
 def _read_unit(unit: Mapping[str, Any], where: str, collector: Collector) -> None:
-    task = as_text(unit.get("id"), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(unit, where)
     where = f"{where} (unit {task})"
     find = collector.finder(unit.get("data"), unit)
     collector.item(task, find)
@@ -141,23 +135,19 @@ def recognises(beginning: Beginning) -> bool:
     return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & header)
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the judgments."""
     part = files.only()
     if part.kind == "json":
         return read_units(part, files.path, options)
-    table = open_table(part, options.encoding)
+    table = open_table(part)
     if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
             f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
             "download the full report"
         )
     unit_at = table.need("the task", "_unit_id")
-    survey = _survey(table, unit_at, options.question)
-    question = survey.choose()
-    collector = Collector(table.title, replace(options, question=question))
-    for name in survey.names:
-        collector.takes(name)
+    question, collector = collector_of(_survey(table, unit_at, options.question), options)
     _read_rows(table, unit_at, question, collector)
     return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
 
@@ -224,16 +214,14 @@ def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Col
             raise InputError(f"{where} has no _unit_id")
         find.cells = cells
         collector.item(task, find)
-        if gold_at is not None and cells[gold_at].strip():
+        if known := cell_at(cells, gold_at):
             # Several lines are several answers that would all be right: no single one is known then.
-            collector.gold(task, _split(cells[gold_at], f"{where}, {question}{GOLD}"))
+            collector.gold(task, _split(known, f"{where}, {question}{GOLD}"))
         collector.named_columns(task, find, where, _split)
-        if _is_set(cells, tainted_at) or _is_set(cells, rejected_at):
-            collector.leave_out(TAINTED if _is_set(cells, tainted_at) else base.REJECTED)
-            continue
-        choices = _split(cells[answer_at], f"{where}, {question}")
-        collector.vote(task, cells[worker_at].strip() or None, choices, where, find, empty_is_no=False)
-
-
-def _is_set(cells: list[str], place: int | None) -> bool:
-    return place is not None and cells[place].strip().lower() in _TRUE
+        if cell_at(cells, tainted_at).lower() in _TRUE:
+            collector.leave_out(TAINTED)
+        elif cell_at(cells, rejected_at).lower() in _TRUE:
+            collector.leave_out(base.REJECTED)
+        else:
+            choices = _split(cells[answer_at], f"{where}, {question}")
+            collector.vote(task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=False)

@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.json_text import parse_json
-from rarevote.io.parquet_sizes import check_parquet
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, shown_text
+from rarevote.io.platforms.base import Export, as_text, shown_text
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
+from rarevote.io.read.options import ReadOptions
+from rarevote.io.unpacked import check_parquet
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -71,15 +72,12 @@ class Record:
     suggestions: dict[str, Suggestion] = field(default_factory=dict)
 
 
-def walk_records(files: ExportFiles, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
+def walk_records(files: ExportFiles) -> Iterator[tuple[int, dict[str, Any]]]:
     """Number (from 1) and keys of every record, from JSON in any orientation, JSON lines or Parquet."""
     if files.parquet:
         yield from enumerate((record for file in files.parquet for record in _parquet_records(file)), 1)
         return
-    part = files.only()
-    for number, value in walk_json(part, encoding):
-        if not isinstance(value, dict):
-            raise InputError(f"{part.title}: record {number:,} is a {type(value).__name__}, not an object")
+    for number, _, value in walk_objects(files.only(), "an object"):
         if number == 1 and form_of(value) is None:
             turned = _turned(value)
             if turned is not None:
@@ -289,7 +287,7 @@ def recognises(beginning: Beginning) -> bool:
     return any(form_of(record) is not None or is_turned(record) for record in beginning.records)
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read records of any of the forms."""
     if options.question is not None:
         options = replace(options, question=options.question.removesuffix(".responses"))
@@ -298,7 +296,7 @@ def read(files: ExportFiles, options: Options) -> Export:
     collector = Collector(title, options)
     other: dict[str, str] = {}
     unmarked = 0
-    for number, fields in walk_records(files, options.encoding):
+    for number, fields in walk_records(files):
         collector.n_records = number
         form = form_of(fields)
         if form is None:
@@ -428,7 +426,7 @@ def labelled(
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """The records of an export with their labels, and whether each got one."""
     several = export.multilabel or export.details.get("several", False)
-    for number, fields in walk_records(files, export.encoding):
+    for number, fields in walk_records(files):
         item = record_id(fields, number, f"{export.path}: record {number:,}")
         result = results.get(item)
         value: Any = None
@@ -442,7 +440,7 @@ def labelled(
 
 def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every record of an export with its fields; metadata, which may hold a model's word, are not among them."""
-    for number, record in walk_records(files, export.encoding):
+    for number, record in walk_records(files):
         yield record_id(record, number, f"{export.path}: record {number:,}"), _fields(record)
 
 

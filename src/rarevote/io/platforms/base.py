@@ -48,35 +48,6 @@ class ReadAgain(Exception):  # noqa: N818 - no error, a request
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the caller wants of an export.
-
-    Attributes:
-        question: which question, with or without the platform's prefix (``Answer.``, ``OUTPUT:``); needed where
-            several were asked that look like a choice.
-        multilabel: make one yes/no problem per choice, for questions with several choices per answer. The task is
-            then ``<item>:<choice>``, and the columns ``item`` and ``choice`` are added to what is shown.
-        include_predictions: take the predictions of models (Label Studio, Argilla's suggestions) as further workers,
-            named ``model:<version>``.
-        prediction_columns: columns or keys that hold what a model says, such as an LLM judge's verdict; each is a
-            further worker, named ``model:<column>``.
-        show: columns or keys to carry along, such as the text of an item.
-        gold_column: the column or key with gold, where the platform has no fixed one.
-        free_text: take a question whose answers are free text.
-        encoding: of text.
-    """
-
-    question: str | None = None
-    multilabel: bool = False
-    include_predictions: bool = False
-    prediction_columns: Sequence[str] = ()
-    show: Sequence[str] = ()
-    gold_column: str | None = None
-    free_text: bool = False
-    encoding: str = "utf-8"
-
-
-@dataclass(frozen=True)
 class Export:
     """The rows of one question of an export.
 
@@ -179,6 +150,18 @@ def as_text(value: Any, where: str) -> str | None:
         kind = "an object" if isinstance(value, dict) else "a list"
         raise InputError(f"{where} is {kind}, not a name or a number: {shown_text(value)[:60]}")
     return str(value)
+
+
+def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:
+    """The id of a record's task.
+
+    Raises:
+        InputError: it has none.
+    """
+    task = as_text(record.get(key), f"{where}: {key}")
+    if task is None:
+        raise InputError(f"{where} has no {key}{advice}")
+    return task
 
 
 def choices_in_value(value: Any, where: str) -> list[str]:

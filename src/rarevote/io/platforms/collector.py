@@ -25,7 +25,6 @@ from rarevote.io.platforms.base import (
     PREDICTION,
     YES,
     Export,
-    Options,
     ReadAgain,
     as_text,
     choices_in_value,
@@ -34,6 +33,7 @@ from rarevote.io.platforms.base import (
     shown_text,
 )
 from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
+from rarevote.io.read.options import ReadOptions
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
 Splitter = Callable[[Any, str], list[str]]
@@ -42,7 +42,7 @@ Splitter = Callable[[Any, str], list[str]]
 class Collector:
     """Gathers what a platform's reader finds, and makes the :class:`Export` of it."""
 
-    def __init__(self, title: str, options: Options) -> None:
+    def __init__(self, title: str, options: ReadOptions) -> None:
         self.title = title
         self.options = options
         self.survey = QuestionSurvey(title, options.question)
@@ -287,7 +287,6 @@ class Collector:
             n_records=self.n_records,
             values=self.values,
             details=self.details,
-            encoding=self.options.encoding,
         )
         if self.options.multilabel:
             export = self._one_problem_per_choice(export, gold)
@@ -380,6 +379,15 @@ class Collector:
             multilabel=True,
             choices=choices,
         )
+
+
+def collector_of(survey: QuestionSurvey, options: ReadOptions) -> tuple[str, Collector]:
+    """The question that is meant, where all were surveyed before, and the collector of its answers."""
+    question = survey.choose()
+    collector = Collector(survey.title, replace(options, question=question))
+    for name in survey.names:
+        collector.takes(name)
+    return question, collector
 
 
 def _count_repeats(task: Sequence[str], worker: Sequence[str]) -> int:

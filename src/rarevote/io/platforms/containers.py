@@ -10,13 +10,14 @@ from __future__ import annotations
 import codecs
 import io
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rarevote.errors import InputError
 from rarevote.io.platforms.export_files import ExportFiles, Part, undamaged
-from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes
-from rarevote.io.zip_sizes import check_members
+from rarevote.io.read.detect import ZIP, Compression, FileInfo, inspect_file, open_bytes, stream_of
+from rarevote.io.unpacked import check_zip
 
 MAX_BYTES = 64 << 30  # of one part, unpacked: far beyond any export, and an end to an archive made to have none
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -26,67 +27,31 @@ _CHUNK = 1 << 16  # bytes
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class _Limited(io.RawIOBase):
+def _limited(stream: IO[bytes]) -> Iterator[bytes]:
     """Bytes of an unpacked stream, up to :data:`MAX_BYTES`."""
-
-    def __init__(self, stream: IO[bytes], *behind: zipfile.ZipFile) -> None:
-        super().__init__()
-        self._stream = stream
-        self._behind = behind  # closed with the stream
-        self._left = MAX_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
+    left = MAX_BYTES
+    while chunk := stream.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
             raise OSError(f"unpacks to more than {MAX_BYTES >> 30} GB")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        for archive in self._behind:
-            archive.close()
-        super().close()
+        yield chunk
 
 
-class _Recoded(io.RawIOBase):
+def _recoded(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
     """The bytes of a text as UTF-8."""
-
-    def __init__(self, stream: io.BufferedReader, encoding: str) -> None:
-        super().__init__()
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        while not self._ready:
-            data = self._stream.read(_CHUNK)
-            self._ready = self._decoder.decode(data, final=not data).encode()
-            if not data:
-                break
-        given, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
-        buffer[: len(given)] = given
-        return len(given)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    while chunk := stream.read(_CHUNK):
+        yield decoder.decode(chunk).encode()
+    yield decoder.decode(b"", final=True).encode()
 
 
 def _as_utf8(stream: io.BufferedReader) -> IO[bytes]:
     encoding = _UTF_16.get(stream.peek(2)[:2])
-    return stream if encoding is None else io.BufferedReader(_Recoded(stream, encoding), 1 << 20)
+    return stream if encoding is None else stream_of(_recoded(stream, encoding), stream)
 
 
 def _buffered(stream: IO[bytes], *behind: zipfile.ZipFile) -> IO[bytes]:
-    return _as_utf8(io.BufferedReader(_Limited(stream, *behind), 1 << 20))
+    return _as_utf8(stream_of(_limited(stream), stream, *behind))
 
 
 def open_export(path: Path, found: FileInfo | None = None) -> ExportFiles:
@@ -149,7 +114,7 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
         raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
-    check_members(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
+    check_zip(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
 
     def part(entry: zipfile.ZipInfo) -> Part:
         def opened() -> IO[bytes]:

@@ -20,12 +20,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
+from rarevote.io.platforms.base import Export, as_text, choices_in_value, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.platforms.table_records import PlatformTable, open_table
 from rarevote.io.read.columns import may_be
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -65,16 +66,14 @@ def _is_document(record: Mapping[str, Any]) -> bool:
     return bool(lists) and not foreign  # answers with a user_id are Argilla's
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the files of all annotators."""
     path, parts = files.path, files.parts
     collector = Collector(str(path), options)
     spans: dict[str, None] = {}
     for part in parts:
-        for where, record in documents(part, options.encoding):
+        for where, record in documents(part):
             collector.n_records += 1
-            if not isinstance(record, Mapping):
-                raise InputError(f"{where} is a {type(record).__name__}, not a document")
             _read_document(record, part.stem, where, collector, spans)
     if options.question in spans and options.question not in collector.questions:
         raise InputError(f"{path}: {options.question!r} marks passages or boxes; votes on spans cannot be aggregated")
@@ -92,13 +91,13 @@ def read(files: ExportFiles, options: Options) -> Export:
     )
 
 
-def documents(part: Part, encoding: str) -> Iterator[tuple[str, Any]]:
+def documents(part: Part) -> Iterator[tuple[str, Any]]:
     """The documents of one file, each with its place."""
     if part.kind == "json":
-        for number, record in walk_json(part, encoding):
-            yield f"{part.title}: record {number:,}", record
+        for _, where, record in walk_objects(part, "a document"):
+            yield where, record
     elif part.kind == "table":
-        yield from _rows(open_table(part, encoding))
+        yield from _rows(open_table(part))
 
 
 def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -125,9 +124,7 @@ def _names_in_cell(cell: str) -> list[str]:
 def _read_document(
     record: Mapping[str, Any], owner: str, where: str, collector: Collector, spans: dict[str, None]
 ) -> None:
-    task = as_text(record.get("id"), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (id {task})"
     # The text of an item is called text or data, depending on doccano's version.
     text = {"text": record["data"]} if "data" in record else None
@@ -209,8 +206,8 @@ def labelled(
     """The documents of an export with their labels, and whether each got one."""
     seen: set[str] = set()
     for part in files.parts:
-        for where, record in documents(part, export.encoding):
-            task = as_text(record.get("id"), f"{where}: id") or ""
+        for where, record in documents(part):
+            task = task_in_record(record, where)
             if task in seen:
                 continue
             seen.add(task)

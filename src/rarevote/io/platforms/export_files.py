@@ -12,7 +12,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -81,12 +81,14 @@ class Part:
         stem: its name without folder and ending; doccano names its files after the annotators.
         open: gives its bytes from the beginning.
         looked: its first bytes and whether there are no more, where somebody has looked already.
+        encoding: of its text.
     """
 
     title: str
     stem: str
     open: Callable[[], IO[bytes]]
     looked: tuple[bytes, bool] | None = None
+    encoding: str = "utf-8"
 
     def guarded(self) -> AbstractContextManager[None]:
         """Turns what a damaged stream raises into an :class:`InputError`."""
@@ -112,10 +114,9 @@ class Part:
     def beginning(self) -> tuple[list[Any], list[str]]:
         """The first records of JSON, or the header of a table; both empty if it is neither."""
         for encoding in ("utf-8", "latin-1"):  # the names by which an export is known are the same in all others
+            part = replace(self, looked=self.head, encoding=encoding)
             try:
-                if self.kind == "json":
-                    return first_records(self, encoding, _FIRST_RECORDS), []
-                return [], table_head(self, encoding)[1]
+                return (first_records(part, _FIRST_RECORDS), []) if self.kind == "json" else ([], table_head(part)[1])
             except NotUtf8Error:
                 continue
             except InputError:
@@ -151,6 +152,10 @@ class ExportFiles:
                 return Beginning(records, header, len(self.parts))
         return Beginning()
 
+    def in_encoding(self, encoding: str) -> ExportFiles:
+        """The same files with text in another encoding."""
+        return replace(self, parts=tuple(replace(part, encoding=encoding) for part in self.parts))
+
     def only(self) -> Part:
         """The only part of an export that is a single file."""
         if not self.parts:
@@ -174,7 +179,7 @@ class ExportFiles:
                 return
 
 
-def table_head(part: Part, encoding: str) -> tuple[Dialect, list[str]]:
+def table_head(part: Part) -> tuple[Dialect, list[str]]:
     """Dialect and header of a table, from its first bytes.
 
     Raises:
@@ -185,10 +190,10 @@ def table_head(part: Part, encoding: str) -> tuple[Dialect, list[str]]:
     if b"\0" in first or not (newline or complete):
         raise InputError(f"{part.title}: not a text file")
     try:
-        text = head.decode(encoding).removeprefix("\ufeff")
+        text = head.decode(part.encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = head[: error.start].count(b"\n") + 1
-        raise NotUtf8Error(f"{part.title}: line {line:,}", encoding) from None
+        raise NotUtf8Error(f"{part.title}: line {line:,}", part.encoding) from None
     if not text:
         raise InputError(f"{part.title}: the file is empty")
     try:

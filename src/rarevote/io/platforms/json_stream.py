@@ -29,17 +29,35 @@ _MAX_CUT = 16
 _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
-def walk_json(part: Part, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
+def walk_json(part: Part) -> Iterator[tuple[int, Any]]:
     """Number (from 1) and value of every record of a part.
 
     Raises:
         InputError: the text is no JSON, or ends too early; the message says at which byte and in which record.
     """
     with part.open() as stream:
-        yield from _Walker(part, stream, encoding).records()
+        yield from _Walker(part, stream).records()
 
 
-def first_records(part: Part, encoding: str, count: int) -> list[Any]:
+def walk_objects(part: Part, what: str, noun: str = "record") -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Number, place and keys of every record of a part.
+
+    Args:
+        part: the file.
+        what: what a record should be, for the message that one is no object.
+        noun: what messages call a record.
+
+    Raises:
+        InputError: as :func:`walk_json` does, or a record is no object.
+    """
+    for number, record in walk_json(part):
+        where = f"{part.title}: {noun} {number:,}"
+        if not isinstance(record, dict):
+            raise InputError(f"{where} is a {type(record).__name__}, not {what}")
+        yield number, where, record
+
+
+def first_records(part: Part, count: int) -> list[Any]:
     """Up to ``count`` records from the first bytes of a part; fewer where they do not hold as many, or break.
 
     Raises:
@@ -48,11 +66,11 @@ def first_records(part: Part, encoding: str, count: int) -> list[Any]:
     head, complete = part.head
     records: list[Any] = []
     try:
-        for _, record in islice(_Walker(part, io.BytesIO(head), encoding).records(), count):
+        for _, record in islice(_Walker(part, io.BytesIO(head)).records(), count):
             records.append(record)
     except InputError as error:
         if not records and not complete:  # the first one is longer than that
-            return [record for _, record in islice(walk_json(part, encoding), 1)]
+            return [record for _, record in islice(walk_json(part), 1)]
         if not records or isinstance(error, NotUtf8Error):
             raise
     return records
@@ -61,11 +79,10 @@ def first_records(part: Part, encoding: str, count: int) -> list[Any]:
 class _Walker:
     """The sliding buffer and the place in it."""
 
-    def __init__(self, part: Part, stream: IO[bytes], encoding: str) -> None:
+    def __init__(self, part: Part, stream: IO[bytes]) -> None:
         self._part = part
         self._stream = stream
-        self._encoding = encoding
-        self._incremental = codecs.getincrementaldecoder(encoding)()
+        self._incremental = codecs.getincrementaldecoder(part.encoding)()
         self._json = json.JSONDecoder(strict=False)
         self._buffer = ""
         self._at = 0
@@ -124,7 +141,7 @@ class _Walker:
             text = self._incremental.decode(data, final=not data)
         except UnicodeDecodeError as error:
             at = self._n_bytes - pending + error.start + 1
-            raise NotUtf8Error(f"{self._part.title}: byte {at:,}", self._encoding) from None
+            raise NotUtf8Error(f"{self._part.title}: byte {at:,}", self._part.encoding) from None
         self._n_bytes += len(data)
         self._ended = not data
         self._buffer = self._buffer[self._at :] + text
@@ -180,7 +197,7 @@ class _Walker:
 
     def _byte(self, position: int) -> int:
         pending = len(self._incremental.getstate()[0])
-        return self._n_bytes - pending - len(self._buffer[position:].encode(self._encoding)) + 1
+        return self._n_bytes - pending - len(self._buffer[position:].encode(self._part.encoding)) + 1
 
     def _broken(self, what: str, position: int, number: int) -> InputError:
         return InputError(

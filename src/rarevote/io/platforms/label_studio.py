@@ -30,12 +30,13 @@ from typing import TYPE_CHECKING, Any
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ALL, Export, Options, as_text, shown_names, shown_text
+from rarevote.io.platforms.base import ALL, Export, as_text, shown_names, shown_text, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
-from rarevote.io.platforms.json_stream import first_records, walk_json
+from rarevote.io.platforms.json_stream import first_records, walk_json, walk_objects
 from rarevote.io.platforms.questions import name_question
 from rarevote.io.platforms.table_records import open_table
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -143,16 +144,15 @@ def _is_task(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("data"), dict) and any(isinstance(record.get(key), list) for key in lists)
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read an export, one task at a time."""
     part = files.only()
-    if _is_short(part, options.encoding):
+    if _is_short(part):
         return read_short(part, files.path, options)
     collector, controls = Collector(part.title, options), Controls()
     bare = 0
-    for number, record in walk_json(part, options.encoding):
-        collector.n_records = number
-        bare += _read_task(record, f"{part.title}: record {number:,}", collector, controls)
+    for collector.n_records, where, record in walk_objects(part, "a task"):
+        bare += _read_task(record, where, collector, controls)
     controls.check(collector)
     collector.leave_out("annotation given only by its number", bare)
     return collector.finish(
@@ -167,23 +167,19 @@ def read(files: ExportFiles, options: Options) -> Export:
     )
 
 
-def _is_short(part: Part, encoding: str) -> bool:
+def _is_short(part: Part) -> bool:
     if part.kind != "json":
         return part.kind == "table"
-    first = next(iter(first_records(part, encoding, 1)), None)
+    first = next(iter(first_records(part, 1)), None)
     return isinstance(first, dict) and "annotator" in first and not _is_task(first)
 
 
-def _read_task(record: Any, where: str, collector: Collector, controls: Controls) -> int:
+def _read_task(record: Mapping[str, Any], where: str, collector: Collector, controls: Controls) -> int:
     """Read a task; returns how many of its annotations are no more than a number."""
-    if not isinstance(record, dict):
-        raise InputError(f"{where} is a {type(record).__name__}, not a task")
     annotations = record.get("annotations", record.get("completions"))
     if annotations is None and not isinstance(record.get("data"), dict):
         raise InputError(f"{where} {_NOT_THE_EXPORT}")
-    task = as_text(record.get("id"), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (task {task})"
     find = collector.finder(record.get("data"), record)
     collector.item(task, find)
@@ -286,13 +282,13 @@ def has_annotator(keys: Any) -> bool:
     return {_ANNOTATOR, "annotation_id", "lead_time"} <= set(keys)
 
 
-def read_short(part: Part, path: Path, options: Options) -> Export:
+def read_short(part: Part, path: Path, options: ReadOptions) -> Export:
     """Read the annotations of a file; ``path`` is where the export is."""
     if options.include_predictions and not options.prediction_columns:
         raise ParameterError(f"{part.title}: only Label Studio's full JSON export holds predictions; export as JSON")
     collector, controls = Collector(part.title, options), Controls()
     questions = _questions(part, options)
-    for number, (where, record) in enumerate(_records(part, options.encoding), 1):
+    for number, (where, record) in enumerate(_records(part), 1):
         collector.n_records = number
         _read_record(record, where, questions, collector, controls)
     controls.check(collector)
@@ -304,15 +300,15 @@ def read_short(part: Part, path: Path, options: Options) -> Export:
     )
 
 
-def _records(part: Part, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _records(part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if part.kind == "json":
-        for number, record in walk_json(part, encoding):
+        for number, record in walk_json(part):
             where = f"{part.title}: record {number:,}"
             if not isinstance(record, dict) or _ANNOTATOR not in record:
                 raise InputError(f"{where} is not an annotation of Label Studio's JSON-MIN: it has no annotator")
             yield where, record
     else:
-        table = open_table(part, encoding)
+        table = open_table(part)
         table.need("who answered", _ANNOTATOR, advice="Export as JSON")
         for where, cells in table.rows():
             yield where, dict(zip(table.header, cells, strict=True))
@@ -322,11 +318,11 @@ def _records(part: Part, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]
 # which keys are questions
 
 
-def _questions(part: Part, options: Options) -> list[str]:
+def _questions(part: Part, options: ReadOptions) -> list[str]:
     found: dict[str, None] = {}
     keys: dict[str, None] = {}
     first: dict[str, dict[str, int]] = {}
-    for _, record in _records(part, options.encoding):
+    for _, record in _records(part):
         keys.update(dict.fromkeys(record))
         found.update(dict.fromkeys(_between(list(record))))
         found.update(dict.fromkeys(_differing(record, first)))
@@ -385,9 +381,7 @@ def _decoded(value: Any) -> Any:
 def _read_record(
     record: Mapping[str, Any], where: str, questions: list[str], collector: Collector, controls: Controls
 ) -> None:
-    task = as_text(record.get(_TASK), f"{where}: id")
-    if task is None:
-        raise InputError(f"{where} has no id")
+    task = task_in_record(record, where)
     where = f"{where} (task {task})"
     find = collector.finder(record)
     collector.item(task, find)
@@ -445,11 +439,10 @@ def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """The tasks of an export with their labels, and whether each got one."""
-    part = files.only()
     control = export.details["control"]
-    for number, record in walk_json(part, export.encoding):
-        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
-        result = results.get(task or "")
+    for _, where, record in walk_objects(files.only(), "a task"):
+        task = task_in_record(record, where)
+        result = results.get(task)
         kept = {key: record[key] for key in _KEPT if key in record}
         predictions = []
         if result is not None:
@@ -470,11 +463,9 @@ def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str
     """Every task of an export with its data; none from the short exports, which do not say what is data."""
     if "control" not in export.details:
         return
-    part = files.only()
-    for number, record in walk_json(part, export.encoding):
-        task = as_text(record.get("id"), f"{part.title}: record {number:,}: id")
-        if task is not None and isinstance(record.get("data"), dict):
-            yield task, record["data"]
+    for _, where, record in walk_objects(files.only(), "a task"):
+        if isinstance(record.get("data"), dict):
+            yield task_in_record(record, where), record["data"]
 
 
 def _value(export: Export, kind: str, labels: list[str]) -> dict[str, Any]:

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import ABSENT, Export, Options
-from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.base import ABSENT, Export
+from rarevote.io.platforms.collector import Collector, collector_of
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
-from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, json_in_cell, open_table, task_in
+from rarevote.io.platforms.table_records import (
+    PlatformTable,
+    cell_at,
+    choices_in_cell,
+    json_in_cell,
+    open_table,
+    task_in,
+)
+from rarevote.io.read.options import ReadOptions
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
 # The command line tools wrote these names without capitals.
@@ -156,40 +164,39 @@ def _shown_pattern(pattern: str) -> str:
 # reading
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the assignments."""
-    table = open_table(files.only(), options.encoding)
+    table = open_table(files.only())
     answers = _Answers(table)
     questions = _find_questions(table, answers)
     if not questions:
         raise InputError(f"{table.title}: not MTurk's batch results: no column begins with {_ANSWER}")
-    name = _chosen(table, answers, questions, options.question)
-    collector = Collector(table.title, replace(options, question=name))
-    for other in questions:
-        collector.takes(other)
+    name, collector = collector_of(_survey(table, answers, questions, options.question), options)
     if len(questions[name].values) > 1:
         collector.notes.append(f"a HIT shows {len(questions[name].values)} items: tasks are named HIT:item")
     _read_rows(table, answers, name, questions[name], collector)
     return collector.finish("mturk", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
 
-def _chosen(table: PlatformTable, answers: _Answers, questions: dict[str, _Question], wanted: str | None) -> str:
-    if wanted is not None:
-        plain = wanted.removeprefix(_ANSWER)
+def _survey(
+    table: PlatformTable, answers: _Answers, questions: dict[str, _Question], wanted: str | None
+) -> QuestionSurvey:
+    plain = (wanted or "").removeprefix(_ANSWER)
+    if wanted is not None and plain not in questions:
         # crowd-html elements add a level of their own: category.label answers "category".
         within = [name for name in questions if name.startswith(f"{plain}.")]
-        if plain not in questions and len(within) == 1:
-            return within[0]
-        for question in list(questions.values()):
-            if plain not in questions and plain in question.values.values():
-                # One of several numbered questions, asked for by its own name: not an item after all.
-                questions[plain] = _Question({"": plain}, question.options)
+        numbered = next((one for one in questions.values() if plain in one.values.values()), None)
+        if len(within) == 1:
+            wanted = within[0]
+        elif numbered is not None:
+            # One of several numbered questions, asked for by its own name: not an item after all.
+            questions[plain] = _Question({"": plain}, numbered.options)
     survey = QuestionSurvey(table.title, wanted, _ANSWER)
     for name in questions:
         survey.found(name)
     if survey.is_open and len(questions) > 1:
         _tally(table, answers, questions, survey)
-    return survey.choose()
+    return survey
 
 
 def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: QuestionSurvey) -> None:
@@ -226,9 +233,8 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
             raise InputError(f"{where} has no HITId and no input")
         if inputs and hit_of_input.setdefault(hash(tuple(cells[place] for place in inputs)), hit) != hit:
             alike.add(hit)
-        status = cells[status_at].strip().lower() if status_at is not None else ""
-        if reject_at is not None and cells[reject_at].strip():
-            status = "rejected"  # marked for rejection, not yet uploaded
+        # What is marked for rejection may not have been uploaded yet.
+        status = "rejected" if cell_at(cells, reject_at) else cell_at(cells, status_at).lower()
         given = answers.of(cells, where)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
@@ -241,8 +247,7 @@ def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Qu
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
                 continue
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
-            worker = cells[worker_at].strip() or None
-            collector.vote(task, worker, choices, where, find, empty_is_no=question.options)
+            collector.vote(task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=question.options)
     if alike:
         collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; they are tasks of their own here")
 

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options, as_text, choices_in_value
+from rarevote.io.platforms.base import Export, as_text, choices_in_value, task_in_record
 from rarevote.io.platforms.collector import Collector
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
-from rarevote.io.platforms.json_stream import walk_json
+from rarevote.io.platforms.json_stream import walk_objects
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms.write_back import ItemLabels
@@ -53,19 +54,13 @@ def recognises(beginning: Beginning) -> bool:
     )
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the lines."""
     part = files.only()
     collector = Collector(part.title, options)
     spans = 0
-    for number, record in walk_json(part, options.encoding):
-        collector.n_records = number
-        where = f"{part.title}: line {number:,}"
-        if not isinstance(record, Mapping):
-            raise InputError(f"{where} is a {type(record).__name__}, not an answer")
-        task = as_text(record.get("_input_hash"), f"{where}: _input_hash")
-        if task is None:
-            raise InputError(f"{where} has no _input_hash: it is not an answer that Prodigy has stored (db-out)")
+    for collector.n_records, where, record in walk_objects(part, "an answer", "line"):
+        task = task_in_record(record, where, "_input_hash", ": it is not an answer that Prodigy has stored (db-out)")
         answer = answer_of(record, where, options.question, multilabel=options.multilabel, collector=collector)
         if answer is None:
             spans += 1
@@ -175,11 +170,9 @@ def labelled(
 
     An item without one is left away: ``db-in`` would take it as accepted.
     """
-    part = files.only()
     seen: set[tuple[str, str]] = set()
-    for number, record in walk_json(part, export.encoding):
-        where = f"{part.title}: line {number:,}"
-        task = as_text(record.get("_input_hash"), f"{where}: _input_hash") or ""
+    for _, where, record in walk_objects(files.only(), "an answer", "line"):
+        task = task_in_record(record, where, "_input_hash")
         asked = answer_of(record, where, export.question, multilabel=export.multilabel)
         if asked is None or asked.question != export.question:
             continue

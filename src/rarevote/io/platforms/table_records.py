@@ -27,14 +27,12 @@ class PlatformTable:
 
     Attributes:
         part: the file.
-        encoding: of its text.
         dialect: how cells are told apart.
         header: names of the columns.
         needed: places of the columns that every row must reach; the cells after them may be left away.
     """
 
     part: Part
-    encoding: str
     dialect: Dialect
     header: list[str]
     needed: set[int] = field(default_factory=set)
@@ -55,7 +53,7 @@ class PlatformTable:
         """
         width, least = len(self.header), max(self.needed, default=0) + 1
         with self.part.open() as stream:
-            reader = self.dialect.reader(_lines(self.part, stream, self.encoding), strict=True)
+            reader = self.dialect.reader(_lines(self.part, stream), strict=True)
             line = 1
             try:
                 next(reader)
@@ -93,19 +91,19 @@ class PlatformTable:
         return [place for place, name in enumerate(self.header) if name.startswith(prefix)]
 
 
-def open_table(part: Part, encoding: str = "utf-8") -> PlatformTable:
+def open_table(part: Part) -> PlatformTable:
     """A table with its dialect and header, from its first bytes.
 
     Raises:
         InputError: there is no header line, or it names a column twice.
     """
-    dialect, header = table_head(part, encoding)
+    dialect, header = table_head(part)
     if repeated := repeated_names(header):
         raise InputError(f"{part.title}: the header names {repeated} more than once; rename or delete one")
-    return PlatformTable(part, encoding, dialect, header)
+    return PlatformTable(part, dialect, header)
 
 
-def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
+def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
     number = 0
     with part.guarded():
         while raw := stream.readline(MAX_LINE):
@@ -113,17 +111,21 @@ def _lines(part: Part, stream: IO[bytes], encoding: str) -> Iterator[str]:
             if len(raw) >= MAX_LINE and not raw.endswith(b"\n"):
                 raise InputError(f"{part.title}: line {number:,} is longer than {MAX_LINE >> 20} MB")
             try:
-                text = raw.decode(encoding)
+                text = raw.decode(part.encoding)
             except UnicodeDecodeError:
-                raise NotUtf8Error(f"{part.title}: line {number:,}", encoding) from None
+                raise NotUtf8Error(f"{part.title}: line {number:,}", part.encoding) from None
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def task_in(cells: Sequence[str], id_at: int | None, inputs: Sequence[int]) -> str:
     """The id of a row's task, or else its inputs together; "" if it has neither."""
-    task = cells[id_at].strip() if id_at is not None else ""
-    task = task or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+    task = cell_at(cells, id_at) or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
     return task if task.strip(_BETWEEN_INPUTS) else ""
+
+
+def cell_at(cells: Sequence[str], place: int | None) -> str:
+    """The text of a cell without the spaces around it; "" where there is no such column."""
+    return "" if place is None else cells[place].strip()
 
 
 class Finder:

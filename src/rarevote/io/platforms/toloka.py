@@ -7,22 +7,22 @@ A task is ``ASSIGNMENT:task_id``, or its ``INPUT:`` columns where that was not e
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rarevote.errors import InputError
 from rarevote.io.platforms import base
-from rarevote.io.platforms.base import Export, Options
-from rarevote.io.platforms.collector import Collector
+from rarevote.io.platforms.base import Export
+from rarevote.io.platforms.collector import Collector, collector_of
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import (
     Finder,
     PlatformTable,
+    cell_at,
     choices_in_cell,
     json_in_cell,
     open_table,
     task_in,
 )
+from rarevote.io.read.options import ReadOptions
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
 _TASK = f"{_ASSIGNMENT}task_id"
@@ -40,9 +40,9 @@ def recognises(beginning: Beginning) -> bool:
     )
 
 
-def read(files: ExportFiles, options: Options) -> Export:
+def read(files: ExportFiles, options: ReadOptions) -> Export:
     """Read the rows."""
-    table = open_table(files.only(), options.encoding)
+    table = open_table(files.only())
     if not table.beginning_with(_OUTPUT):
         raise InputError(f"{table.title}: not Toloka's results: no column begins with {_OUTPUT}")
     if table.beginning_with(_CONFIDENCE) and table.find(*_WORKER) is None:
@@ -50,11 +50,7 @@ def read(files: ExportFiles, options: Options) -> Export:
             f"{table.title}: these are Toloka's aggregated results, which no longer say who answered what; "
             "download the results of the pool instead"
         )
-    survey = _survey(table, options.question)
-    question = survey.choose()
-    collector = Collector(table.title, replace(options, question=question))
-    for name in survey.names:
-        collector.takes(name)
+    question, collector = collector_of(_survey(table, options.question), options)
     _read_rows(table, question, collector)
     return collector.finish("toloka", files.path, no_annotator=f"{_WITH_WORKERS}.")
 
@@ -96,13 +92,14 @@ def _read_rows(table: PlatformTable, question: str, collector: Collector) -> Non
             raise InputError(f"{where} has no task id and no input")
         find.cells = cells
         collector.item(task, find)
-        if golden is not None and collector.options.gold_column is None and cells[golden].strip():
-            collector.gold(task, choices_in_cell(cells[golden], f"{where}, {table.header[golden]}"))
+        if collector.options.gold_column is None and (known := cell_at(cells, golden)):
+            collector.gold(task, choices_in_cell(known, f"{where}, {_GOLDEN}{question}"))
         collector.named_columns(task, find, where, choices_in_cell)
-        status = cells[status_at].strip().upper() if status_at is not None else ""
+        status = cell_at(cells, status_at).upper()
         if status not in _COUNTED:
             collector.leave_out(_REASONS.get(status, f"status {status}"))
             continue
         choices = choices_in_cell(cells[output], f"{where}, {_OUTPUT}{question}")
-        worker = cells[worker_at].strip() or None
-        collector.vote(task, worker, choices, where, find, empty_is_no=bool(cells[output].strip()))
+        collector.vote(
+            task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=bool(cells[output].strip())
+        )

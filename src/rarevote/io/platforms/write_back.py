@@ -22,6 +22,7 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS
 from rarevote.io.platforms.base import ABSENT, YES, Export, shown_text
 from rarevote.io.platforms.containers import open_export
+from rarevote.io.platforms.export_files import ExportFiles
 from rarevote.io.write.atomic import replacing
 
 ENDINGS = (".json", ".jsonl", ".ndjson")
@@ -89,9 +90,13 @@ def write_back(
     if path.resolve() == Path(export.path).resolve():
         raise ParameterError(f"{path} is the export itself; write to another file")
     labelled = PLATFORMS[export.platform].module().labelled
-    records = labelled(export, open_export(export.path), results, model_version)
+    records = labelled(export, _files(export), results, model_version)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as handle:
         return _write(records, handle, as_list=path.suffix.lower() == ".json")
+
+
+def _files(export: Export) -> ExportFiles:
+    return open_export(export.path).in_encoding(export.encoding)
 
 
 def _write(records: Iterator[tuple[dict[str, Any], bool]], handle: IO[str], *, as_list: bool) -> int:
@@ -144,7 +149,7 @@ def own_data(export: Export) -> dict[str, Mapping[str, Any]]:
     items_of = getattr(PLATFORMS[export.platform].module(), "items", None)
     if items_of is None:
         return {}
-    items = dict(items_of(export, open_export(export.path)))
+    items = dict(items_of(export, _files(export)))
     if not export.multilabel:
         return items
     # The task is a choice of an item, and whoever answers must know which.

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError
-from rarevote.io.json_text import parse_cell
 from rarevote.io.platforms import Export, read_export, recognise
 from rarevote.io.platforms.containers import open_export
 from rarevote.io.platforms.export_files import ExportFiles
 from rarevote.io.platforms.write_back import TASK_KEY, own_data
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.read.encode import Choice, from_json_text, loaded
-from rarevote.io.read.sources import open_sources, place_of_rows
+from rarevote.io.read.sources import open_sources
+from rarevote.io.read.table import read_table, truth_columns
 
 
 class Said(NamedTuple):
@@ -45,25 +44,14 @@ def read_answers(path: str | Path, *, question: str | None = None) -> list[Said]
     if export is not None:
         return _of_export(export, question)
     with open_sources(path, wanted=None) as sources:
-        title = sources[0].title
-        choices = [
-            Choice(find_columns(source.columns, None, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
-            for source in sources
-        ]
-        with loaded(sources, choices) as database:
-            rows = database.execute("SELECT task, label FROM rows ORDER BY rowid").fetchall()
-        columns = [[row[0] for row in rows], [row[1] for row in rows]]
-        if sources[0].form == "json":
-            columns = [
-                from_json_text(["null" if text is None else text for text in column], role)
-                for column, role in zip(columns, ("task", "label"), strict=True)
-            ]
-        absent = [number for number, task in enumerate(columns[0]) if is_missing(task)]
-        if absent:
-            raise InputError(f"{title}: {len(absent):,} rows have no task ({place_of_rows(sources, absent[:5])})")
-    if not rows:
-        raise InputError(f"{title}: no rows; answers are rows of a task and its label")
-    return [Said(task, None if is_missing(label) else label) for task, label in zip(*columns, strict=True)]
+        table = read_table(sources, truth_columns(sources))
+        table.refuse_missing("task", "task")
+    if not table.tasks:
+        raise InputError(f"{table.title}: no rows; answers are rows of a task and its label")
+    return [
+        Said(task, None if is_missing(label) else label)
+        for task, label in zip(table.tasks, table.columns["label"], strict=True)
+    ]
 
 
 def _export_in(path: Path) -> ExportFiles | None:
@@ -123,26 +111,17 @@ def read_review_list(path: str | Path) -> ReviewList:
     """
     with open_sources(path, wanted=None) as sources:
         first = sources[0]
-        task_column = find_columns(first.columns, aliases={"task": TRUTH_ALIASES["task"]}, where=first.title)["task"]
-        others = [name for name in first.columns if name != task_column]
-        choice = Choice({"task": task_column, **{f"column_{number}": name for number, name in enumerate(others)}})
-        with loaded(sources, [choice] * len(sources)) as database:
-            rows = database.execute("SELECT * FROM rows ORDER BY rowid").fetchall()
-        if not rows:
-            raise InputError(f"{first.title}: no rows to review")
-        values = [list(column) for column in zip(*rows, strict=True)]
-        if first.form == "json":
-            values = [[parse_cell(text, first.title) for text in column] for column in values]
-        tasks = values[0]
-        seen: set[Any] = set()
-        for row, task in enumerate(tasks):
-            if is_missing(task) or isinstance(task, (list, dict)):
-                raise InputError(f"{first.title}: a row without a task ({place_of_rows(sources, [row])})")
-            if task in seen:
-                raise InputError(f"{first.title}: task {task!r} again ({place_of_rows(sources, [row])})")
-            seen.add(task)
+        roles = find_columns(first.columns, aliases={"task": TRUTH_ALIASES["task"]}, where=first.title)
+        others = [name for name in first.columns if name != roles["task"]]
+        roles |= {f"column_{number}": name for number, name in enumerate(others)}
+        table = read_table(sources, [roles] * len(sources))
+        if not table.tasks:
+            raise InputError(f"{table.title}: no rows to review")
+        table.refuse_missing("task", "task")
+        table.refuse_repeated()
+    tasks, *columns = table.columns.values()
     cells = {
         name: [None if is_missing(cell) else cell for cell in column]
-        for name, column in zip(others, values[1:], strict=True)
+        for name, column in zip(others, columns, strict=True)
     }
     return ReviewList(tasks, cells)

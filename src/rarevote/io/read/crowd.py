@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, Keep, Missing
+from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
@@ -23,6 +23,7 @@ from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
 from rarevote.io.read.frames import Origin, read_annotations, read_truth
+from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
@@ -31,68 +32,6 @@ if TYPE_CHECKING:
 _FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
 _FOR_FILES = ("prediction_columns", "gold_column")
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read votes.
-
-    Attributes:
-        columns: which column is which, such as ``{"task": "image"}``.
-        classes: classes that exist whether or not anybody voted for them.
-        abstain: answers that are no votes, such as "not sure".
-        keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
-        missing: "error" or "drop", for rows with a missing id or label.
-        show: columns to carry along to the result.
-        wide: one row per task and one column per annotator.
-        file_format: where the name of a file does not tell.
-        has_header: whether delimited text begins with the names of its columns.
-        sheet: which sheet of a spreadsheet.
-        platform: the labelling platform of an export; found by its content if not given.
-        question: of an export, which question.
-        multilabel: of an export, one yes/no problem per choice.
-        include_predictions: of an export, models' predictions as further workers.
-        free_text: of an export, take a question whose answers are free text.
-        prediction_columns: columns of an export or of a wide table that hold what a model says.
-        gold_column: the column with gold.
-        items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
-            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
-    """
-
-    columns: Mapping[str, str] | None = None
-    classes: Sequence[Any] | None = None
-    abstain: Sequence[Any] = ()
-    keep: Keep = "all"
-    missing: Missing = "error"
-    show: Sequence[str] = ()
-    wide: bool = False
-    file_format: str | None = None
-    has_header: bool = True
-    sheet: str | None = None
-    platform: str | None = None
-    question: str | None = None
-    multilabel: bool = False
-    include_predictions: bool = False
-    free_text: bool = False
-    prediction_columns: Sequence[str] = ()
-    gold_column: str | None = None
-    items: Any = None
-
-    def __post_init__(self) -> None:
-        for name, known in (("keep", ("all", "first", "last", "error")), ("missing", ("error", "drop"))):
-            value = getattr(self, name)
-            if value not in known:
-                raise ParameterError(f"{name} must be {', '.join(known)}, got {value!r}")
-
-    @property
-    def policies(self) -> dict[str, Any]:
-        """What applies to votes from anywhere."""
-        return {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
-
-    def given(self, *names: str) -> str | None:
-        """The first of these options that is not as it is by default, or None."""
-        plain = ReadOptions()
-        return next((name for name in names if getattr(self, name) != getattr(plain, name)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,8 +260,9 @@ def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> di
     return {ALL: only}
 
 
-def title_of(paths: Sequence[str]) -> str:
+def title_of(inputs: str | Path | Sequence[str | Path]) -> str:
     """What messages call these inputs."""
+    paths = [str(inputs)] if isinstance(inputs, (str, Path)) else [*map(str, inputs)]
     first = "standard input" if paths[0] == "-" else paths[0]
     return first + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
@@ -343,9 +283,9 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
     if isinstance(data, Annotations):
-        return Crowd(data, models=_called_models(data))
-    annotations, source = read_annotations(data, columns=options.columns, wide=options.wide, **options.policies)
-    return Crowd(annotations, models=_called_models(annotations), source=source)
+        return Crowd(data, models=called_models(data))
+    annotations, source = read_annotations(data, options)
+    return Crowd(annotations, models=called_models(annotations), source=source)
 
 
 def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) -> Crowd:
@@ -357,21 +297,7 @@ def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) 
         option = how(for_exports, "--" + for_exports.replace("_", "-"))
         named = how("platform", "--from")
         raise ParameterError(f"{option} is for a platform's export, and {title} is none; see {named}")
-    read = read_label_files(
-        paths,
-        columns=options.columns,
-        file_format=options.file_format,
-        has_header=options.has_header,
-        sheet=options.sheet,
-        wide=options.wide,
-        show=options.show,
-        gold_column=options.gold_column,
-        model_columns=options.prediction_columns,
-        found=found,
-        **options.policies,
-    )
-    models = read.models | _called_models(read.annotations)
-    return Crowd(read.annotations, title, read.shown, read.gold, models, read.notes, has_header=options.has_header)
+    return read_label_files(paths, options, found=found)
 
 
 def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOptions) -> Crowd:
@@ -380,12 +306,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     title = title_of(paths)
     if len(paths) > 1 or is_stream(paths[0]):
         raise InputError(f"{title}: give one export of {options.platform} at a time, as a file")
-    export = read_export(
-        files,
-        platform=options.platform,
-        **{name: getattr(options, name) for name in (*_FOR_EXPORTS, *_FOR_FILES)},
-        show=[name for names in options.show for name in names.split(",")],
-    )
+    export = read_export(files, options)
     for caution in export.cautions:
         warn_user(f"{title}: {caution}")
     votes, gold, by_task = export_annotations(export, **options.policies)
@@ -395,7 +316,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export)
 
 
-def _called_models(votes: Annotations) -> frozenset[str]:
+def called_models(votes: Annotations) -> frozenset[str]:
     """Workers that ``convert`` calls models."""
     return frozenset(name for name in votes.workers.tolist() if isinstance(name, str) and name.startswith(MODEL))
 

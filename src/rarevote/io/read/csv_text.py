@@ -178,8 +178,8 @@ def _records(text: str, dialect: Dialect, complete: bool) -> list[list[str]] | N
 def check_lines(found: FileInfo) -> None:
     """Refuse a file with a line beyond the limit, without reading most of a file that has none.
 
-    Probes lie so near to each other that one of them is wholly within any line beyond the limit; only where a probe
-    has no line end is the line around it measured. A packed file can only be read from one end to the other.
+    Only the last bytes before the limit are searched for the end of a line; where they have none, all before them are.
+    A packed file can only be read from one end to the other.
     """
     with readable(found.title), found.open() as handle:
         begin = _long_line_in_stream(handle) if found.compression != "none" else _long_line_in_file(handle)
@@ -189,26 +189,21 @@ def check_lines(found: FileInfo) -> None:
 
 def _long_line_in_file(handle: IO[bytes]) -> int | None:
     """Where the first line beyond the limit begins."""
-    at = 0
-    while len(probe := _probe(handle, at)) == _PROBE:
-        if not _ENDS.search(probe):
-            begin = at
-            while begin > 0 and at - begin <= MAX_LINE:
-                before = _probe(handle, max(0, begin - _PROBE))[: min(begin, _PROBE)]
-                found = max(before.rfind(b"\n"), before.rfind(b"\r"))
-                begin -= len(before) - found - 1
-                if found >= 0:
-                    break
-            end = at + _PROBE
-            while (more := _probe(handle, end)) and end - begin <= MAX_LINE:
-                found_end = _ENDS.search(more)
-                end += found_end.start() if found_end else len(more)
-                if found_end:
-                    break
-            if end - begin > MAX_LINE:
-                return begin
-        at += MAX_LINE - 2 * _PROBE
-    return None
+    begin = 0
+    while True:
+        # From the beginning of a line on, the last end of a line within the limit; mostly it is near the limit.
+        for size in (_PROBE, MAX_LINE + 1):
+            at = begin + MAX_LINE + 1 - size
+            handle.seek(at)
+            window = handle.read(size)
+            if len(window) < size:
+                return None
+            last = max(window.rfind(b"\n"), window.rfind(b"\r"))
+            if last >= 0:
+                break
+        else:
+            return begin
+        begin = at + last + 1
 
 
 def _long_line_in_stream(handle: IO[bytes]) -> int | None:
@@ -222,11 +217,6 @@ def _long_line_in_stream(handle: IO[bytes]) -> int | None:
             begin = at + last + 1
         at += len(chunk)
     return None
-
-
-def _probe(handle: IO[bytes], at: int) -> bytes:
-    handle.seek(at)
-    return handle.read(_PROBE)
 
 
 def _count_lines(found: FileInfo, size: int) -> int:

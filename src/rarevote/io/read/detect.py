@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -207,7 +207,8 @@ def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
         return packed  # type: ignore[no-any-return]
     if sys.version_info >= (3, 14):
         return import_module("compression.zstd").open(packed, "rb")  # type: ignore[no-any-return]
-    return io.BufferedReader(_ZstdBytes(packed), 1 << 20)
+    handle = packed.open("rb") if isinstance(packed, Path) else packed
+    return stream_of(_zstd_chunks(handle), handle)
 
 
 @contextmanager
@@ -274,16 +275,27 @@ def _damages() -> tuple[type[Exception], ...]:
     return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
 
 
-class _ZstdBytes(io.RawIOBase):
-    """The frames of a file one after the other; unlike the package's own reader it notices a missing end."""
+def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:
+    """The frames of a file one after the other; unlike the package's own reader this notices a missing end."""
+    import zstandard
 
-    def __init__(self, packed: Any) -> None:
+    frame: Any = None
+    left = b""
+    while packed := left or handle.read(_PACKED_CHUNK):
+        if frame is None or frame.eof:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+        yield frame.decompress(packed)
+        left = frame.unused_data if frame.eof else b""
+    if frame is not None and not frame.eof:
+        raise EOFError("the zstd stream has no end")
+
+
+class _Chunks(io.RawIOBase):
+    """The bytes of chunks as one stream, with which what is behind them is closed."""
+
+    def __init__(self, chunks: Iterator[bytes], behind: Sequence[Any]) -> None:
         super().__init__()
-        import zstandard
-
-        self._handle = packed.open("rb") if isinstance(packed, Path) else packed
-        self._new_frame = zstandard.ZstdDecompressor().decompressobj
-        self._frame: Any = None
+        self._chunks, self._behind = chunks, behind
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
@@ -291,20 +303,21 @@ class _ZstdBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            left = self._frame.unused_data if self._frame is not None and self._frame.eof else b""
-            packed = left or self._handle.read(_PACKED_CHUNK)
-            if not packed:
-                if self._frame is not None and not self._frame.eof:
-                    raise EOFError("the zstd stream has no end")
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
-            if self._frame is None or self._frame.eof:
-                self._frame = self._new_frame()
-            self._ready = memoryview(self._frame.decompress(packed))
+            self._ready = memoryview(chunk)
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]
         return size
 
     def close(self) -> None:
-        self._handle.close()
+        for one in self._behind:
+            one.close()
         super().close()
+
+
+def stream_of(chunks: Iterator[bytes], *behind: Any) -> io.BufferedReader:
+    """The bytes of chunks as one stream, with which what is ``behind`` them is closed."""
+    return io.BufferedReader(_Chunks(chunks, behind), 1 << 20)

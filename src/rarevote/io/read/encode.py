@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Encoded
 from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import as_name_array, is_missing
-from rarevote.errors import InputError
+from rarevote.errors import InputError, warn_user
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
-from rarevote.io.read.csv_text import explain, undecodable_line
-from rarevote.io.read.sources import PARQUET, FileTable, explain_json
+from rarevote.io.read.sources import PARQUET, FileTable, asking, count_rows, translated
 
 # Types that NumPy has; what is not among them and not nested becomes text.
 _NATIVE = {
@@ -86,7 +85,7 @@ def loaded(sources: Sequence[FileTable], choices: Sequence[Choice]) -> Iterator[
             for number, (source, choice) in enumerate(zip(sources, choices, strict=True)):
                 with_objects(database, source.objects)
                 try:
-                    query = _rows_query(database, source, choice)
+                    query = _rows_query(source, choice)
                     verb = "INSERT INTO rows" if number else "CREATE TABLE rows AS"
                     database.execute(f"{verb} {query}", source.parameters)
                 except duckdb.Error as error:
@@ -106,7 +105,7 @@ def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence
     for source, choice in zip(sources, choices, strict=True):
         if choice.answers or len(source.files) != 1:
             return False
-        kinds = _kinds(database, source)
+        kinds = _kinds(source)
         columns = {role: _readable(name, kinds[name], source.title) for role, name in choice.roles.items()}
         seen.add(tuple(kinds[name] for name in choice.roles.values()))
         path = literal(source.files[0].path).replace("'", "''")
@@ -115,7 +114,7 @@ def _view_parquet(database: Any, sources: Sequence[FileTable], choices: Sequence
             f"SELECT {selected}, {begin} + file_row_number AS rowid FROM "
             f"read_parquet('{path}', file_row_number = true, {AS_WRITTEN})"
         )
-        begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+        begin += count_rows(source)
     if len(seen) > 1:
         return False
     database.execute(f"CREATE VIEW rows AS {' UNION ALL '.join(queries)}")
@@ -138,8 +137,8 @@ def _no_room(error: Exception) -> InputError | None:
     )
 
 
-def _rows_query(database: Any, source: FileTable, choice: Choice) -> str:
-    kinds = _kinds(database, source)
+def _rows_query(source: FileTable, choice: Choice) -> str:
+    kinds = _kinds(source)
 
     def column(name: str) -> str:
         return _readable(name, kinds[name], source.title)
@@ -160,20 +159,18 @@ def _rows_query(database: Any, source: FileTable, choice: Choice) -> str:
     )
 
 
-def tasks_without_votes(database: Any, sources: Sequence[FileTable], choices: Sequence[Choice]) -> list[Any]:
+def tasks_without_votes(sources: Sequence[FileTable], choices: Sequence[Choice]) -> list[Any]:
     """Tasks of rows of wide tables in which every annotator's cell is blank; other rows may have votes on them."""
     tasks: list[Any] = []
     for source, choice in zip(sources, choices, strict=True):
-        with_objects(database, source.objects)
-        kinds = _kinds(database, source)
         name = choice.roles["task"]
-        as_text = "{} ->> '$'" if source.form == "json" else "{}"
-        filled = [not_blank(as_text.format(identifier(answer))) for answer in choice.answers]
-        found = database.execute(
-            f"SELECT DISTINCT {_readable(name, kinds[name], source.title)} AS task FROM {source.reader} "
-            f"WHERE {not_blank(as_text.format(identifier(name)))} AND NOT coalesce({' OR '.join(filled)}, false)",
-            source.parameters,
-        ).fetchnumpy()["task"]
+        column = _readable(name, _kinds(source)[name], source.title)
+        filled = " OR ".join(not_blank(source.text(answer)) for answer in choice.answers)
+        with asking(source) as ask:
+            found = ask(
+                f"SELECT DISTINCT {column} AS task FROM {source.reader} "
+                f"WHERE {not_blank(source.text(name))} AND NOT coalesce({filled}, false)"
+            ).fetchnumpy()["task"]
         names = np.asarray(found).tolist()
         tasks += from_json_text(names, "task") if source.form == "json" else names
     return [task for task in tasks if not is_missing(task)]
@@ -183,18 +180,23 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
     """The first rows of wide tables (from 0, over all sources) that name no task."""
     rows: list[int] = []
     begin = 0
-    with connection() as database:
-        for source, choice in zip(sources, choices, strict=True):
-            with_objects(database, source.objects)
-            task = identifier(choice.roles["task"])
-            numbered = f"SELECT {task} AS task, row_number() OVER () - 1 AS n FROM {source.reader}"
-            found = database.execute(
-                f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {not_blank('task')} ORDER BY n LIMIT {most}",
-                source.parameters,
-            ).fetchall()
-            rows += [begin + n for (n,) in found]
-            begin += database.execute(f"SELECT count(*) FROM {source.reader}", source.parameters).fetchone()[0]
+    for source, choice in zip(sources, choices, strict=True):
+        task = identifier(choice.roles["task"])
+        numbered = f"SELECT {task} AS task, row_number() OVER () - 1 AS n FROM {source.reader}"
+        with asking(source) as ask:
+            query = f"SELECT n FROM ({numbered}) WHERE task IS NULL OR NOT {not_blank('task')} ORDER BY n LIMIT {most}"
+            rows += [begin + n for (n,) in ask(query).fetchall()]
+        begin += count_rows(source)
     return rows[:most]
+
+
+def say_partitions(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]]) -> None:
+    """Say which roles the names of folders fill, because no column does."""
+    for source, chosen in zip(sources, roles, strict=True):
+        for role, name in chosen.items():
+            if name in source.partitions:
+                warn_user(f"{source.title}: no column {name!r}; the {role} is what the folder says ({name}=...)")
+                return
 
 
 def not_blank(expression: str) -> str:
@@ -202,13 +204,12 @@ def not_blank(expression: str) -> str:
     return f"trim(CAST({expression} AS VARCHAR)) <> ''"
 
 
-def _kinds(database: Any, source: FileTable) -> dict[str, str]:
-    if source.form == "csv":
-        return dict.fromkeys(source.columns, "VARCHAR")
-    if source.form == "json":
-        return dict.fromkeys(source.columns, "JSON")
-    described = database.execute(f"DESCRIBE SELECT * FROM {source.reader}", source.parameters).fetchall()
-    return {row[0]: row[1] for row in described}
+def _kinds(source: FileTable) -> dict[str, str]:
+    """The type of each column."""
+    if source.form != "typed":
+        return dict.fromkeys(source.columns, "VARCHAR" if source.form == "csv" else "JSON")
+    with asking(source) as ask:
+        return {name: kind for name, kind, *_ in ask(f"DESCRIBE SELECT * FROM {source.reader}").fetchall()}
 
 
 def _readable(name: str, kind: str, title: str) -> str:
@@ -216,21 +217,6 @@ def _readable(name: str, kind: str, title: str) -> str:
     if kind.endswith("]") or kind.startswith(_NESTED):
         raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels")
     return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
-
-
-def translated(source: FileTable, error: Exception) -> InputError:
-    """DuckDB's complaint about a table in words for the person who has it."""
-    text = str(error)
-    # The message of several files names the one it is about.
-    file = next((one for one in source.files if one.path in text), source.files[0])
-    if source.form == "json":
-        return InputError(f"{file.title}: {explain_json(error, file.path, source.compression)}")
-    if source.table is None:
-        return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
-    line = None
-    if ("unicode" in text.lower() or "utf-8" in text.lower()) and "://" not in file.path:
-        line = undecodable_line(Path(file.path), source.compression)
-    return InputError(explain(error, source.table, title=file.title, undecodable=line))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -389,35 +375,25 @@ def shown_values(
 
     The files are read once more rather than kept: only one text per task is ever in memory.
     """
-    import duckdb
-
     found: dict[Any, str] = {}
-    with connection() as database:
-        for source, task in zip(sources, task_columns, strict=True):
-            if column not in source.columns:
-                continue
-            with_objects(database, source.objects)
-            kinds = _kinds(database, source)
-            text = (
-                f"{identifier(column)} ->> '$'" if source.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
-            )
-            try:
-                rows = database.execute(
-                    "SELECT task, arg_min(shown, n) AS shown, count(DISTINCT trim(shown)) AS n_values, "
-                    f"arg_max(shown, n) AS last FROM (SELECT {_readable(task, kinds[task], source.title)}"
-                    f" AS task, {text} AS shown, row_number() OVER () AS n FROM {source.reader}) "
-                    f"WHERE task IS NOT NULL AND {not_blank('shown')} GROUP BY task",
-                    source.parameters,
-                ).fetchnumpy()
-            except duckdb.Error as error:
-                raise translated(source, error) from None
-            tasks = np.asarray(rows["task"]).tolist()
-            if source.form == "json":
-                tasks = from_json_text(tasks, "task")
-            if single and (rows["n_values"] > 1).any():
-                first = int(rows["n_values"].argmax())
-                two = f"{rows['shown'][first]!r} and {rows['last'][first]!r}"
-                raise InputError(f"{source.title}: task {tasks[first]!r} has several values in {column!r}: {two}")
-            for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
-                found.setdefault(name, value)
+    for source, task in zip(sources, task_columns, strict=True):
+        if column not in source.columns:
+            continue
+        named = _readable(task, _kinds(source)[task], source.title)
+        with asking(source) as ask:
+            rows = ask(
+                "SELECT task, arg_min(shown, n) AS shown, count(DISTINCT trim(shown)) AS n_values, "
+                f"arg_max(shown, n) AS last FROM (SELECT {named} AS task, {source.text(column)} AS shown, "
+                f"row_number() OVER () AS n FROM {source.reader}) "
+                f"WHERE task IS NOT NULL AND {not_blank('shown')} GROUP BY task"
+            ).fetchnumpy()
+        tasks = np.asarray(rows["task"]).tolist()
+        if source.form == "json":
+            tasks = from_json_text(tasks, "task")
+        if single and (rows["n_values"] > 1).any():
+            first = int(rows["n_values"].argmax())
+            two = f"{rows['shown'][first]!r} and {rows['last'][first]!r}"
+            raise InputError(f"{source.title}: task {tasks[first]!r} has several values in {column!r}: {two}")
+        for name, value in zip(tasks, rows["shown"].tolist(), strict=True):
+            found.setdefault(name, value)
     return found

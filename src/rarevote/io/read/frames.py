@@ -14,6 +14,7 @@ from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, RarevoteError, shown
 from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns
+from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.series import encode_series, encode_values
 from rarevote.io.tables import Kind, Table
 
@@ -40,23 +41,16 @@ class Origin:
         return table.to(self.kind)
 
 
-def read_annotations(
-    data: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    wide: bool = False,
-    **policies: Any,
-) -> tuple[Annotations, Origin]:
+def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annotations, Origin]:
     """Encode whatever a user has in memory.
 
     Args:
         data: a pandas, polars or pyarrow frame; anything with ``__arrow_c_stream__``; a mapping of column names to
             arrays; a tuple ``(task, worker, label)`` of arrays; rows as tuples or dicts; or :class:`Annotations`, which
             are taken as they are. Files are read by :func:`rarevote.io.read.crowd.read`.
-        columns: which column is which, where the usual names do not tell.
-        wide: whether a frame or mapping has one row per task and one column per annotator, the task first.
-        **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
+        options: how to read; those of a file do not count.
     """
+    columns, policies = options.columns, options.policies
     if isinstance(data, Annotations):
         return data, Origin()
     if isinstance(data, tuple) and len(data) == len(ALIASES):
@@ -64,7 +58,7 @@ def read_annotations(
         columns = None
     if isinstance(data, list):
         data = _columns_of(data)
-    if wide:
+    if options.wide:
         long, tasks, kind = _unpivoted(data, columns)
         votes = Annotations.from_arrays(*(long[role] for role in ALIASES), **policies)
         return with_items(votes, tasks), Origin(kind)

@@ -15,8 +15,9 @@ from rarevote.crowd.names import in_kind, is_missing, positions_of, spelling
 from rarevote.crowd.population import with_items
 from rarevote.errors import InputError, ParameterError, how, shown, warn_user
 from rarevote.io.read.columns import ALIASES, find_columns, plain_name
-from rarevote.io.read.encode import Choice, from_json_text, loaded
-from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.sources import FileTable, open_sources
+from rarevote.io.read.table import read_table
 
 _ALIASES = {"task": (*ALIASES["task"], "id", "ids", "tasks", "items")}
 _SHOWN = 3  # how many ids a message names
@@ -100,8 +101,16 @@ def _of_file(path: str | Path, voted: Names, task_column: str | None, *, has_hea
     with open_sources(path) as sources:
         if sources[0].form != "csv" or _names_columns(sources[0], voted, task_column, has_header=has_header):
             return _ids(sources, [_column(one.columns, task_column, one.title) for one in sources])
-    with open_sources(path, has_header=False) as sources:
+    with open_sources(path, ReadOptions(has_header=False)) as sources:
         return _ids(sources, ["1"] * len(sources))
+
+
+def _ids(sources: Sequence[FileTable], columns: Sequence[str]) -> list[Any]:
+    table = read_table(sources, [{"task": name} for name in columns])
+    if sources[0].form == "csv" and len(sources[0].columns) == 1:
+        return [name for name in table.tasks if not is_missing(name)]  # a blank line is no row
+    table.refuse_missing("id", "task")
+    return table.tasks
 
 
 def _names_columns(source: FileTable, voted: Names, task_column: str | None, *, has_header: bool) -> bool:
@@ -138,17 +147,3 @@ def _column(columns: Sequence[str], task_column: str | None, where: str) -> str:
     if len(columns) == 1:
         return columns[0]
     return find_columns(columns, aliases=_ALIASES, where=where, choosable=False)["task"]
-
-
-def _ids(sources: Sequence[FileTable], columns: Sequence[str]) -> list[Any]:
-    with loaded(sources, [Choice({"task": name}) for name in columns]) as database:
-        ids = [task for (task,) in database.execute("SELECT task FROM rows ORDER BY rowid").fetchall()]
-    if sources[0].form == "json":
-        ids = from_json_text(["null" if text is None else text for text in ids], "task")
-    absent = [row for row, name in enumerate(ids) if is_missing(name)]
-    if sources[0].form == "csv" and len(sources[0].columns) == 1:
-        return [name for name in ids if not is_missing(name)]  # a blank line is no row
-    if absent:
-        place = place_of_rows(sources, absent[:5])
-        raise InputError(f"{sources[0].title}: {len(absent):,} rows have no id ({place})")
-    return ids

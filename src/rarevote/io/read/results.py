@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError, shown
-from rarevote.io.duck import connection, identifier, with_objects
-from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.read.encode import Choice, loaded, translated
-from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+from rarevote.io.read.sources import FileTable, asking, open_sources
+from rarevote.io.read.table import TableRows, read_table
 
 #: what columns of probabilities begin with; version 0.2 wrote the second, too
 PROBABILITIES = ("p:", "calibrated:")
@@ -56,31 +55,20 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
         named = {begin: [name for name in first.columns if name.startswith(begin)] for begin in PROBABILITIES}
         kept = {begin: names for begin, names in named.items() if names}
         # A class may be called anything; a role is a plain word.
-        wanted = [name for names in kept.values() for name in names]
-        choice = Choice({**roles, **{f"probability_{number}": name for number, name in enumerate(wanted)}})
-        with loaded(sources, [choice] * len(sources)) as database:
-            table = database.execute("SELECT * FROM rows ORDER BY rowid").fetchall()
-        values = list(zip(*table, strict=True)) if table else [()] * len(choice.roles)
-        if first.form == "json":
-            values = [tuple(parse_cell(text, first.title) for text in column) for column in values]
-        tasks, labels, *numbers = values
-        absent = [row for row, task in enumerate(tasks) if is_missing(task)]
-        if absent:
-            raise InputError(f"{first.title}: {len(absent):,} rows have no task ({place_of_rows(sources, absent[:5])})")
+        roles |= {f"probability_{number}": name for number, name in enumerate(chain(*kept.values()))}
+        table = read_table(sources, [roles] * len(sources))
+        table.refuse_missing("task", "task")
+        tasks, labels, *numbers = table.columns.values()
         if not tasks:
-            raise InputError(f"{first.title}: no rows")
-        result: dict[str, str] = {}
-        for row, (task, label) in enumerate(zip(map(str, tasks), labels, strict=True)):
-            if task in result:
-                place = place_of_rows(sources, [row])
-                raise InputError(f"{first.title}: task {task!r} again ({place}); a result has one row per task")
-            result[task] = "" if is_missing(label) else str(label)
+            raise InputError(f"{table.title}: no rows")
+        tasks[:] = map(str, tasks)
+        table.refuse_repeated("; a result has one row per task")
         probabilities = {}
         for begin, names in kept.items():
             own, numbers = numbers[: len(names)], numbers[len(names) :]
-            probabilities[begin] = _table(sources, names, own)
+            probabilities[begin] = _probabilities(table, names, own)
     return ResultFile(
-        result,
+        {task: "" if is_missing(label) else str(label) for task, label in zip(tasks, labels, strict=True)},
         {begin: [name.removeprefix(begin) for name in names] for begin, names in kept.items()},
         probabilities,
     )
@@ -99,19 +87,9 @@ def refuse_result(source: FileTable) -> None:
     kept = [name for name in ("label", *own) if name in source.columns]
     if "task" not in source.columns or len(kept) < 2:
         return
-    texts = (f"{identifier(name)} ->> '$'" if source.form == "json" else identifier(name) for name in kept)
-    selected = ", ".join(f"CAST({text} AS VARCHAR)" for text in texts)
-    import duckdb
-
-    with connection() as database:
-        try:
-            rows = (
-                with_objects(database, source.objects)
-                .execute(f"SELECT {selected} FROM {source.reader} LIMIT {_SAMPLED_ROWS}", source.parameters)
-                .fetchall()
-            )
-        except duckdb.Error as error:
-            raise translated(source, error) from None
+    selected = ", ".join(map(source.text, kept))
+    with asking(source) as ask:
+        rows = ask(f"SELECT {selected} FROM {source.reader} LIMIT {_SAMPLED_ROWS}").fetchall()
     classes = {name.removeprefix("p:").casefold() for name in own}
     # An apostrophe before a formula is for spreadsheets.
     labels = {str(row[0] or "").casefold().removeprefix("'") for row in rows} if kept[0] == "label" else set()
@@ -130,27 +108,24 @@ def _sums_to_one(texts: Sequence[str | None]) -> bool:
     return all(0.0 <= number <= 1.0 for number in numbers) and abs(sum(numbers) - 1.0) <= _ROUNDING
 
 
-def _table(sources: Sequence[FileTable], names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
-    table = np.empty((len(columns[0]), len(columns)))
+    p = np.empty((len(columns[0]), len(columns)))
     for k, (name, column) in enumerate(zip(names, columns, strict=True)):
         for row, value in enumerate(column):
             try:
-                table[row, k] = float(value)
+                p[row, k] = float(value)
             except (TypeError, ValueError, OverflowError):
-                table[row, k] = np.nan
+                p[row, k] = np.nan
             # Written so that NaN, for which every comparison is false, fails too.
-            if not 0.0 <= table[row, k] <= 1.0:
-                place = place_of_rows(sources, [row])
-                raise InputError(
-                    f"{sources[0].title}: {shown(value)} in column {shown(name)} is no probability ({place})"
-                )
-    sums = table.sum(axis=1, keepdims=True)
+            if not 0.0 <= p[row, k] <= 1.0:
+                place = table.place(row)
+                raise InputError(f"{table.title}: {shown(value)} in column {shown(name)} is no probability ({place})")
+    sums = p.sum(axis=1, keepdims=True)
     wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > _ROUNDING)
     if wrong.size:
-        place = place_of_rows(sources, wrong[:1].tolist())
         raise InputError(
-            f"{sources[0].title}: the probabilities {', '.join(names[:3])} ... sum to {sums[wrong[0], 0]:.4g}, "
-            f"not to 1 ({place})"
+            f"{table.title}: the probabilities {', '.join(names[:3])} ... sum to {sums[wrong[0], 0]:.4g}, "
+            f"not to 1 ({table.place(int(wrong[0]))})"
         )
-    return np.asarray(table / sums)
+    return np.asarray(p / sums)

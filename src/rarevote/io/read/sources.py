@@ -22,8 +22,7 @@ from urllib.parse import quote, unquote
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_json
-from rarevote.io.parquet_sizes import check_parquet
-from rarevote.io.read.csv_text import Delimited, check_lines, lines_of_rows, read_header
+from rarevote.io.read.csv_text import Delimited, check_lines, explain, lines_of_rows, read_header, undecodable_line
 from rarevote.io.read.detect import (
     FORMATS,
     UTF8_MARK,
@@ -35,6 +34,8 @@ from rarevote.io.read.detect import (
     keep_stream,
     open_bytes,
 )
+from rarevote.io.read.options import DEFAULTS, ReadOptions
+from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
@@ -88,11 +89,37 @@ class FileTable:
         """What messages call it."""
         return self.files[0].title + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else "")
 
+    def text(self, column: str) -> str:
+        """The expression of SQL that gives a column as text."""
+        return f"{identifier(column)} ->> '$'" if self.form == "json" else f"CAST({identifier(column)} AS VARCHAR)"
+
     @property
     def parameters(self) -> list[Any]:
         """The parameters of :attr:`reader`."""
         paths = [] if self.objects else [[literal(file.path) for file in self.files]]
         return [*paths, *self.arguments]
+
+
+@contextmanager
+def asking(source: FileTable) -> Iterator[Callable[[str], Any]]:
+    """A function that runs queries with a table's reader; what DuckDB complains of comes out in words.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    import duckdb
+
+    with connection() as database:
+        try:
+            yield lambda query: with_objects(database, source.objects).execute(query, source.parameters)
+        except duckdb.Error as error:
+            raise translated(source, error) from None
+
+
+def count_rows(source: FileTable) -> int:
+    """How many rows a table has."""
+    with asking(source) as ask:
+        return int(ask(f"SELECT count(*) FROM {source.reader}").fetchone()[0])
 
 
 def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
@@ -103,21 +130,15 @@ def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
         # Rows of tables without lines are named in the plural, as other tables' rows are.
         return f"{noun if noun == 'line' and len(numbers) == 1 else noun + 's'} {', '.join(map(str, numbers))}"
     places, begin, left = [], 0, sorted(int(row) for row in rows)
-    with connection() as database:
-        for source, file in files:
-            if not left:
-                break
-            alone = replace(source, files=(file,))
-            (size,) = (
-                with_objects(database, alone.objects)
-                .execute(f"SELECT count(*) FROM {alone.reader}", alone.parameters)
-                .fetchone()
-            )
-            here = [row - begin for row in left if row < begin + size]
-            left, begin = left[len(here) :], begin + size
-            if here:
-                noun, numbers = file.place(here)
-                places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
+    for source, file in files:
+        if not left:
+            break
+        size = count_rows(replace(source, files=(file,)))
+        here = [row - begin for row in left if row < begin + size]
+        left, begin = left[len(here) :], begin + size
+        if here:
+            noun, numbers = file.place(here)
+            places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
     return "; ".join(places)
 
 
@@ -187,7 +208,7 @@ def json_packing(compression: Compression) -> str:
     return "uncompressed" if compression == "none" else compression
 
 
-def explain_json(error: Exception, path: str, compression: Compression) -> str:
+def _explain_json(error: Exception, path: str, compression: Compression) -> str:
     """DuckDB's complaint about JSON in words for the person who has the file."""
     text = first_line(error)
     for place in ("Malformed JSON in file", "JSON transform error in file"):
@@ -200,6 +221,21 @@ def explain_json(error: Exception, path: str, compression: Compression) -> str:
     if "maximum_object_size" in text:
         return "a JSON record of more than 16 MB: this is no table of votes, or not JSON at all"
     return f"cannot be read as JSON ({text[:200]})"
+
+
+def translated(source: FileTable, error: Exception) -> InputError:
+    """DuckDB's complaint about a table in words for the person who has it."""
+    text = str(error)
+    # The message of several files names the one it is about.
+    file = next((one for one in source.files if one.path in text), source.files[0])
+    if source.form == "json":
+        return InputError(f"{file.title}: {_explain_json(error, file.path, source.compression)}")
+    if source.table is None:
+        return InputError(f"{source.title}: cannot be read ({first_line(error)[:300]})")
+    line = None
+    if ("unicode" in text.lower() or "utf-8" in text.lower()) and "://" not in file.path:
+        line = undecodable_line(Path(file.path), source.compression)
+    return InputError(explain(error, source.table, title=file.title, undecodable=line))
 
 
 def _broken_line(path: str, compression: Compression, near: int) -> int | None:
@@ -228,10 +264,8 @@ _TAIL = 1 << 16  # bytes in which the end of a list stands
 @contextmanager
 def open_sources(
     inputs: str | Path | Sequence[str | Path],
+    options: ReadOptions = DEFAULTS,
     *,
-    file_format: str | None = None,
-    has_header: bool = True,
-    sheet: str | None = None,
     wanted: Sequence[str] | None = (),
     found: FileInfo | None = None,
 ) -> Iterator[list[FileTable]]:
@@ -239,22 +273,20 @@ def open_sources(
 
     Args:
         inputs: files, patterns, folders, addresses, or "-" for standard input.
-        file_format: "csv", "tsv", "json", "ndjson", "parquet", "arrow" or "xlsx", where the name does not tell.
-        has_header: whether delimited text begins with the names of its columns.
-        sheet: which sheet of a spreadsheet; the first if not given.
+        options: how to read; those of a table count.
         wanted: columns that must be found even if the first records of a JSON file lack them; None for all.
         found: one of the inputs, if somebody has looked at it already.
     """
-    if file_format == "ndjson":
-        file_format = "json"
-    if file_format is not None and file_format not in FORMATS:
-        raise ParameterError(f"unknown format {file_format!r}; there are {', '.join([*FORMATS, 'ndjson'])}")
+    if options.file_format == "ndjson":
+        options = replace(options, file_format="json")
+    if options.file_format not in (None, *FORMATS):
+        raise ParameterError(f"unknown format {options.file_format!r}; there are {', '.join([*FORMATS, 'ndjson'])}")
     given = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     if not given:
         raise ParameterError("no input file")
     with ExitStack() as opened:
         folder = opened.enter_context(scratch_folder("input"))
-        opener = _Opener(opened, folder, file_format, has_header, sheet, wanted, found)
+        opener = _Opener(opened, folder, options, wanted, found)
         try:
             sources = [source for one in given for source in opener.open(one)]
         except OSError as error:
@@ -298,9 +330,7 @@ class _Opener:
 
     opened: ExitStack
     folder: Path  # for temporary files
-    file_format: str | None
-    has_header: bool
-    sheet: str | None
+    options: ReadOptions
     wanted: Sequence[str] | None
     found: FileInfo | None
 
@@ -337,8 +367,8 @@ class _Opener:
         for file in files:
             if kind := format_of_name(file):
                 kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
-        if self.file_format is not None:
-            kinds = {kind: found for kind, found in kinds.items() if kind == self.file_format}
+        if self.options.file_format is not None:
+            kinds = {kind: found for kind, found in kinds.items() if kind == self.options.file_format}
         if not kinds:
             raise InputError(f"{folder}: a folder without any .parquet file or other table (.csv, .json ...)")
         if len(kinds) > 1:
@@ -354,7 +384,7 @@ class _Opener:
 
     def _file(self, path: Path, title: str) -> FileTable:
         found = self.found if self.found is not None and self.found.path == path else inspect_file(path, title)
-        kind = self.file_format or found.kind
+        kind = self.options.file_format or found.kind
         if found.compression != "none" and kind in ("parquet", "arrow", "xlsx"):
             raise InputError(f"{title}: a {kind} file is packed by itself; unpack the .gz or .zst around it first")
         if kind in ("csv", "tsv"):
@@ -369,7 +399,11 @@ class _Opener:
 
     def _delimited(self, found: FileInfo, delimiter: str | None) -> FileTable:
         table = read_header(
-            found.head, complete=found.complete, title=found.title, delimiter=delimiter, has_header=self.has_header
+            found.head,
+            complete=found.complete,
+            title=found.title,
+            delimiter=delimiter,
+            has_header=self.options.has_header,
         )
         check_lines(found)
 
@@ -402,7 +436,7 @@ class _Opener:
         from rarevote.io.spreadsheet import read_spreadsheet
 
         copy = self._temporary()
-        columns, skipped = read_spreadsheet(path, self.sheet, copy, title=title)
+        columns, skipped = read_spreadsheet(path, self.options.sheet, copy, title=title)
 
         def place(rows: Sequence[int]) -> tuple[str, Sequence[int]]:
             numbers = []
@@ -420,13 +454,13 @@ class _Opener:
     def _remote(self, address: str) -> FileTable:
         from rarevote.io.read.remote import load_extension, peek
 
-        kind = self.file_format or format_of_name(Path(address.split("?")[0]))
+        kind = self.options.file_format or format_of_name(Path(address.split("?")[0]))
         load_extension(self.database, address)
         if kind == "parquet":
             return self._parquet(address, address)
         if kind in ("csv", "tsv"):
             mark = "\t" if kind == "tsv" else None
-            table = peek(self.database, address, delimiter=mark, has_header=self.has_header)
+            table = peek(self.database, address, delimiter=mark, has_header=self.options.has_header)
             # The lines of a remote file cannot be measured beforehand, and only this way is none lost.
             return csv_source(File(address, address), table, "none", ", parallel=false")
         if kind == "json":
@@ -456,7 +490,7 @@ class _Opener:
                 [[literal(file.path)], json_packing(compression)],
             ).fetchall()
         except duckdb.Error as error:
-            raise InputError(f"{file.title}: {explain_json(error, file.path, compression)}") from None
+            raise InputError(f"{file.title}: {_explain_json(error, file.path, compression)}") from None
         return [key for (key,) in found]
 
     def _arrow(self, found: FileInfo) -> FileTable:

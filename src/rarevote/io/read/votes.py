@@ -7,7 +7,6 @@ What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and en
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,97 +14,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import as_name_array, is_missing
+from rarevote.crowd.names import as_name_array
 from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
-from rarevote.errors import ColumnsError, InputError, how, warn_user
-from rarevote.io.read.columns import TRUTH_ALIASES, find_columns, has_roles, name_columns
+from rarevote.errors import ColumnsError, InputError, how
+from rarevote.io.read.columns import find_columns, has_roles, name_columns
+from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
 from rarevote.io.read.encode import (
     Choice,
     encode_rows,
-    from_json_text,
     is_large,
     loaded,
     rows_without_task,
+    say_partitions,
     shown_values,
     tasks_without_votes,
 )
+from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+from rarevote.io.read.table import read_table, truth_columns
 from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]
 
 
-@dataclass(frozen=True)
-class LabelFiles:
-    """Votes from files, and what was carried along.
-
-    Attributes:
-        annotations: the encoded crowd.
-        shown: for each column named by ``show`` its text per item, in the order of the population.
-        gold: labels by task, as ``gold_column`` has them.
-        models: columns of a wide table that are models, not people.
-        notes: what a person should know about how it was read.
-    """
-
-    annotations: Annotations
-    shown: dict[str, NDArray[Any]] = field(default_factory=dict)
-    gold: dict[Any, Any] = field(default_factory=dict)
-    models: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-
-
 def read_annotations_file(path: Inputs, **options: Any) -> Annotations:
-    """Encode files with a task, a worker and a label column; options as :func:`read_label_files` takes them."""
+    """Encode files with a task, a worker and a label column; options as fields of :class:`ReadOptions`."""
     return read_label_files(path, **options).annotations
 
 
 def read_label_files(
-    inputs: Inputs,
-    *,
-    columns: Mapping[str, str] | None = None,
-    file_format: str | None = None,
-    has_header: bool = True,
-    sheet: str | None = None,
-    wide: bool = False,
-    show: Sequence[str] = (),
-    gold_column: str | None = None,
-    model_columns: Sequence[str] = (),
-    found: FileInfo | None = None,
-    **policies: Any,
-) -> LabelFiles:
+    inputs: Inputs, options: ReadOptions | None = None, *, found: FileInfo | None = None, **given: Any
+) -> Crowd:
     """Encode the votes of files, and carry columns along.
 
     Args:
         inputs: files (``.csv``, ``.tsv``, ``.txt``, ``.json``, ``.ndjson``, ``.jsonl``, each also ``.gz`` or ``.zst``;
             ``.parquet``; ``.arrow`` and ``.xlsx`` with their extras), patterns, folders, or "-" for standard input.
-        columns: which column is which, where the usual names do not tell.
-        file_format: the format, where the name does not tell.
-        has_header: False for delimited text without column names; the columns are then called 1, 2, 3 ...
-        sheet: which sheet of a spreadsheet.
-        wide: the tables have one row per task and one column per annotator; an empty cell is no vote, and a row of
-            empty cells is an item without votes. The task is the first column unless ``columns`` names it. Tables are
-            also known as such by themselves (:mod:`rarevote.io.read.wide`), and then the task is the first column
-            without any value twice.
-        show: columns to carry along, the first value of each task that is not blank. A name with commas that is no
-            column is taken as several names.
-        gold_column: the column with gold.
-        model_columns: columns of a wide table that are models; others are known by their names.
+        options: how to read. In a wide table an empty cell is no vote, and a row of empty cells is an item without
+            votes. Such tables are also known by themselves (:mod:`rarevote.io.read.wide`), and then the task is the
+            first column without any value twice. Of a shown column the first value of each task that is not blank
+            counts; a name with commas that is no column is taken as several names.
         found: the file, if somebody has looked at it already.
-        **policies: ``classes``, ``abstain``, ``keep`` and ``missing`` of :meth:`Annotations.from_arrays`.
+        **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
-    wanted = None if wide else [*(columns or {}).values(), *show, *([gold_column] if gold_column else [])]
-    with open_sources(
-        inputs, file_format=file_format, has_header=has_header, sheet=sheet, wanted=wanted, found=found
-    ) as sources:
-        shown = _shown_columns(sources, show)
+    options = options or ReadOptions(**given)
+    columns, wide, gold_column = options.columns, options.wide, options.gold_column
+    wanted = None if wide else [*(columns or {}).values(), *options.show, *([gold_column] if gold_column else [])]
+    with open_sources(inputs, options, wanted=wanted, found=found) as sources:
+        shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
         tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
-        _say_partitions(sources, choices)
+        say_partitions(sources, [choice.roles for choice in choices])
 
         def place(rows: NDArray[np.int64]) -> str:
             # A row of a wide table is many votes: its own number is found by looking again.
@@ -113,8 +77,8 @@ def read_label_files(
 
         with loaded(sources, choices) as database:
             encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
-            unvoted = _titled(sources, lambda: tasks_without_votes(database, sources, choices)) if tables else []
-        crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **policies)
+            unvoted = _titled(sources, lambda: tasks_without_votes(sources, choices)) if tables else []
+        crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **options.policies)
         del encoded
         crowd = with_items(crowd, unvoted) if unvoted else crowd
         carried = {}
@@ -124,11 +88,12 @@ def read_label_files(
             first = shown_values(sources, tasks, name)
             carried[name] = as_name_array([first.get(task, "") for task in population(crowd).tolist()])
     annotators = {name for table in tables for name in table.annotators}
-    models = _models(annotators, model_columns, sources[0].title)
+    models = _models(annotators, options.prediction_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
     if models:
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
-    return LabelFiles(crowd, carried, dict(gold), models, tuple(notes))
+    models |= called_models(crowd)
+    return Crowd(crowd, title_of(inputs), carried, dict(gold), models, tuple(notes), has_header=options.has_header)
 
 
 def _titled(sources: Sequence[FileTable], compute: Any) -> Any:
@@ -137,15 +102,6 @@ def _titled(sources: Sequence[FileTable], compute: Any) -> Any:
         return compute()
     except InputError as error:
         raise InputError(f"{sources[0].title}: {error}") from None
-
-
-def _say_partitions(sources: Sequence[FileTable], choices: Sequence[Choice]) -> None:
-    """Say which roles the names of folders fill, because no column does."""
-    for source, choice in zip(sources, choices, strict=True):
-        for role, name in choice.roles.items():
-            if name in source.partitions:
-                warn_user(f"{source.title}: no column {name!r}; the {role} is what the folder says ({name}=...)")
-                return
 
 
 def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice:
@@ -206,30 +162,10 @@ def read_truth_file(
     """Gold or truth from files with a task and a label column; without a header they are called 1, 2, 3 ..."""
     from rarevote.io.read.frames import truth_from_pairs
 
-    with open_sources(path, has_header=has_header, wanted=list((columns or {}).values())) as sources:
-        title = sources[0].title
-        choices = [
-            Choice(find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False))
-            for source in sources
-        ]
-        _say_partitions(sources, choices)
-        with loaded(sources, choices) as database:
-            rows = database.execute("SELECT task, label FROM rows ORDER BY rowid").fetchall()
-        tasks, labels = [row[0] for row in rows], [row[1] for row in rows]
-        if sources[0].form == "json":
-            tasks, labels = (
-                _titled(sources, lambda texts=texts, role=role: _decoded(texts, role))
-                for texts, role in ((tasks, "task"), (labels, "label"))
-            )
-        absent = [number for number, pair in enumerate(zip(tasks, labels, strict=True)) if any(map(is_missing, pair))]
-        if absent:
-            place = place_of_rows(sources, absent[:5])
-            raise InputError(f"{title}: {len(absent):,} rows have no task or no label ({place})")
+    with open_sources(path, ReadOptions(has_header=has_header), wanted=None) as sources:
+        table = read_table(sources, truth_columns(sources, columns))
+        table.refuse_missing("task or no label", "task", "label")
     try:
-        return truth_from_pairs(tasks, labels)
+        return truth_from_pairs(table.tasks, table.columns["label"])
     except InputError as error:
-        raise InputError(f"{title}: {error}") from None
-
-
-def _decoded(texts: Sequence[str | None], role: str) -> list[Any]:
-    return from_json_text(["null" if text is None else text for text in texts], role)
+        raise InputError(f"{table.title}: {error}") from None

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, ParameterError, how
-from rarevote.io.duck import connection, identifier, with_objects
+from rarevote.io.duck import identifier
 from rarevote.io.read.columns import may_be, plain_name
-from rarevote.io.read.encode import Choice, not_blank, translated
-from rarevote.io.read.sources import FileTable
+from rarevote.io.read.encode import Choice, not_blank
+from rarevote.io.read.sources import FileTable, asking
 
 _FEW_VALUES = 20  # that columns with answers have at most, to be known by them
 _MIN_ANNOTATORS = 2
@@ -147,26 +147,19 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _profiles(source: FileTable) -> tuple[int, dict[str, _Profile]]:
     """How many rows a table has, and what its columns hold."""
-    import duckdb
-
-    filled: list[str] = []
+    filled = []
     for name in source.columns:
-        text = f"{identifier(name)} ->> '$'" if source.form == "json" else f"CAST({identifier(name)} AS VARCHAR)"
+        text = source.text(name)
         filled.append(f"CASE WHEN {not_blank(text)} THEN trim({text}) END AS {identifier(name)}")
     cells = f"(SELECT {', '.join(filled)} FROM {source.reader})"
-    with connection() as database:
-        with_objects(database, source.objects)
-        try:
-            names = map(identifier, source.columns)
-            counts = ", ".join(f"count({name}), count(DISTINCT {name})" for name in names)
-            n_rows, *numbers = database.execute(f"SELECT count(*), {counts} FROM {cells}", source.parameters).fetchone()
-            sizes = dict(zip(source.columns, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
-            few = [name for name, (_, distinct) in sizes.items() if 0 < distinct <= _FEW_VALUES]
-            values: dict[str, frozenset[str]] = {}
-            if few:
-                lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
-                found = database.execute(f"SELECT {lists} FROM {cells}", source.parameters).fetchone()
-                values = {name: frozenset(texts) - {None} for name, texts in zip(few, found, strict=True)}
-        except duckdb.Error as error:
-            raise translated(source, error) from None
+    with asking(source) as ask:
+        counts = ", ".join(f"count({name}), count(DISTINCT {name})" for name in map(identifier, source.columns))
+        n_rows, *numbers = ask(f"SELECT count(*), {counts} FROM {cells}").fetchone()
+        sizes = dict(zip(source.columns, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+        few = [name for name, (_, distinct) in sizes.items() if 0 < distinct <= _FEW_VALUES]
+        values: dict[str, frozenset[str]] = {}
+        if few:
+            lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
+            found = ask(f"SELECT {lists} FROM {cells}").fetchone()
+            values = {name: frozenset(texts) - {None} for name, texts in zip(few, found, strict=True)}
     return n_rows, {name: _Profile(*size, values.get(name, frozenset())) for name, size in sizes.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -124,8 +125,29 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
     handle.flush()
 
 
+@contextmanager
+def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
+    """A function that appends rows to a new CSV file, whose size only the disk limits."""
+    with path.open("xb") as file, scratch_folder("rows") as folder:
+        rows = folder / "rows.csv"
+
+        def append(columns: Columns) -> None:
+            _write_by_duckdb(columns, rows, ".csv", "", path, header=not file.tell())
+            with rows.open("rb") as block:
+                shutil.copyfileobj(block, file, 1 << 20)
+
+        yield append
+
+
 def _write_by_duckdb(
-    columns: Columns, temporary: Path, ending: str, packing: str, path: Path, *, spreadsheet_safe: bool
+    columns: Columns,
+    temporary: Path,
+    ending: str,
+    packing: str,
+    path: Path,
+    *,
+    spreadsheet_safe: bool = False,
+    header: bool = True,
 ) -> None:
     import duckdb
 
@@ -139,6 +161,8 @@ def _write_by_duckdb(
     )
     # Without this DuckDB writes beside our hidden temporary file a visible one of its own, and leaves it when killed.
     options = f"{_TEXT.get(ending, 'FORMAT parquet')}, USE_TMP_FILE false"
+    if not header:
+        options = options.replace("HEADER true", "HEADER false")
     if packing:
         options += f", COMPRESSION {_PACKED[packing]}"
     with connection(on_disk=bool(on_disk)) as database:

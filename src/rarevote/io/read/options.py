@@ -1,0 +1,76 @@
+"""The options of reading: one record, which every reader is handed whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rarevote.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.crowd.annotations import Keep, Missing
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read votes.
+
+    Attributes:
+        columns: which column is which, such as ``{"task": "image"}``.
+        classes: classes that exist whether or not anybody voted for them.
+        abstain: answers that are no votes, such as "not sure".
+        keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
+        missing: "error" or "drop", for rows with a missing id or label.
+        show: columns to carry along to the result.
+        wide: one row per task and one column per annotator.
+        file_format: where the name of a file does not tell.
+        has_header: whether delimited text begins with the names of its columns.
+        sheet: which sheet of a spreadsheet.
+        platform: the labelling platform of an export; found by its content if not given.
+        question: of an export, which question.
+        multilabel: of an export, one yes/no problem per choice.
+        include_predictions: of an export, models' predictions as further workers.
+        free_text: of an export, take a question whose answers are free text.
+        prediction_columns: columns of an export or of a wide table that hold what a model says.
+        gold_column: the column with gold.
+        items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
+            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
+    """
+
+    columns: Mapping[str, str] | None = None
+    classes: Sequence[Any] | None = None
+    abstain: Sequence[Any] = ()
+    keep: Keep = "all"
+    missing: Missing = "error"
+    show: Sequence[str] = ()
+    wide: bool = False
+    file_format: str | None = None
+    has_header: bool = True
+    sheet: str | None = None
+    platform: str | None = None
+    question: str | None = None
+    multilabel: bool = False
+    include_predictions: bool = False
+    free_text: bool = False
+    prediction_columns: Sequence[str] = ()
+    gold_column: str | None = None
+    items: Any = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("keep", ("all", "first", "last", "error")), ("missing", ("error", "drop"))):
+            value = getattr(self, name)
+            if value not in known:
+                raise ParameterError(f"{name} must be {', '.join(known)}, got {value!r}")
+
+    @property
+    def policies(self) -> dict[str, Any]:
+        """What applies to votes from anywhere."""
+        return {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
+
+    def given(self, *names: str) -> str | None:
+        """The first of these options that is not as it is by default, or None."""
+        return next((name for name in names if getattr(self, name) != getattr(DEFAULTS, name)), None)
+
+
+DEFAULTS = ReadOptions()
