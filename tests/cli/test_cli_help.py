@@ -44,7 +44,7 @@ def parsed(words: list[str]) -> tuple[str, ...]:
         path, words = (*path, words[0]), words[1:]
     if words and hasattr(COMMANDS[path], "commands") and not words[0].startswith("-"):
         raise LookupError(f"no such verb: {words[0]}")
-    COMMANDS[path].make_context(" ".join(path), list(words))
+    COMMANDS[path].make_context(" ".join(path), list(words), **app.context_settings)
     return path
 
 
@@ -96,7 +96,7 @@ def test_one_dataset_as_json() -> None:
 )
 def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str, found: list[str]) -> None:
     command = COMMANDS[path]
-    context = command.make_context("rarevote", [], resilient_parsing=True)
+    context = command.make_context("rarevote", [], resilient_parsing=True, **app.context_settings)
     one = next(one for one in command.params if one.name == parameter)
     assert [item.value for item in one.shell_complete(context, begin)] == found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
-from rarevote.cli.options.fit import Engine, FitOptions, with_engine, with_fit
+from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit
 from rarevote.cli.options.output import (
     check_result_file,
     json_option,
@@ -23,7 +23,16 @@ from rarevote.cli.options.output import (
 )
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, verb
-from rarevote.cli.show import decision_words, fitting, review_words, say, tell_classes, tell_json, unanswered_words
+from rarevote.cli.show import (
+    decision_words,
+    fitting,
+    is_quiet,
+    review_words,
+    say,
+    tell_classes,
+    tell_json,
+    unanswered_words,
+)
 from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -83,7 +92,7 @@ def aggregate(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
-    engine: Engine,
+    engine: EngineOptions,
     *,
     out: Path | None,
     rare: str | None,
@@ -95,7 +104,6 @@ def aggregate(
     calibrate: bool,
     strict: bool,
     spreadsheet_safe: bool,
-    quiet: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -113,7 +121,7 @@ def aggregate(
         of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
         _refuse(of_one, "is for a single machine, not for --engine dask")
         deciding |= {"rare": rare, "with_posterior": with_posterior}
-        summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, quiet=quiet, as_json=as_json)
+        summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:
         require_capability(estimator, "checkpoint", "--checkpoint")
@@ -124,13 +132,11 @@ def aggregate(
         of_one |= {"rare": rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
         _refuse(of_one, "is about one question: name it in place of --question all")
         written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe}
-        return _end(
-            strict, *aggregate_all(reading, fit_options, deciding, folder, written, quiet=quiet, as_json=as_json)
-        )
+        return _end(strict, *aggregate_all(reading, fit_options, deciding, folder, written, as_json=as_json))
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
     clock = Clock()
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     if back_out is not None:
         crowd.check_way_back(back_out)
     known = None if truth is None else crowd.truth(truth)
@@ -139,7 +145,6 @@ def aggregate(
         crowd,
         estimator,
         rare=rare,
-        quiet=quiet,
         verbose=verbose,
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,
@@ -148,7 +153,7 @@ def aggregate(
     result = fitted.decide(**deciding)
     plan = decisions.review(result)
     clock.lap("decide")
-    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe)
     soft = result.soft_labels()
     for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:
@@ -162,7 +167,7 @@ def aggregate(
         summary["scores"] = result.score(known)
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    elif not is_quiet():
         _tell(summary, out, verbose=verbose)
         for line in decision_words(result) if decisions.active or calibrate else ():
             say(line)
@@ -277,11 +282,10 @@ def _on_dask(
     reading: Reading,
     fit_options: FitOptions,
     estimator: Estimator,
-    engine: Engine,
+    engine: EngineOptions,
     deciding: dict[str, Any],
     out: Path | None,
     *,
-    quiet: bool,
     as_json: bool,
 ) -> dict[str, Any]:
     """Aggregate on dask; returns the summary."""
@@ -294,11 +298,11 @@ def _on_dask(
     _refuse_unread(reading.options)
     followed = {name: reading.options[name] for name in _READ_ON_DASK}
     cluster = Dask(out, scheduler=engine.scheduler, checkpoint=engine.checkpoint, every=engine.checkpoint_every)
-    with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
+    with fitting(f"fitting {estimator.method_name}") as callback:
         found = cluster.fit(estimator, reading.labels, fit_options.gold, callback=callback, **followed, **deciding)
     if as_json:
         tell_json(found.summary)
-    elif not quiet:
+    else:
         _tell_dask(found.summary, out)
     return found.summary
 

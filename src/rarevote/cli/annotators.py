@@ -53,7 +53,6 @@ def annotators(
     top: int,
     out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
@@ -65,8 +64,8 @@ def annotators(
     estimator = fit_options.make()
     if out is not None:
         check_output(out)
-    crowd = reading.read(quiet=quiet)
-    found = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet).diagnose()
+    crowd = reading.read()
+    found = fit_options.fit(crowd, estimator, rare=rare).diagnose()
     order = annotator_order(found, sort)
     columns = annotator_rows(found, order)
     if out is not None:
@@ -74,13 +73,12 @@ def annotators(
     if as_json:
         tell_json(annotator_figures(found, fit_options.method, columns))
     else:
-        if not quiet:
-            say()
+        say()
         _tell(found, order, top, has_file=out is not None)
         _tell_agreement(found)
     for warning in found.alike.warnings:
         warn_user(warning)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {len(order):,} annotators")
 
 

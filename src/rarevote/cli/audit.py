@@ -64,7 +64,7 @@ def audit() -> None:
 @plan_argument
 @quiet_option
 @json_option
-def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: bool) -> None:
+def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
     from rarevote.meaning.audit.journal import writing
     from rarevote.workbench.audits import AuditSitting, check_plan
@@ -75,7 +75,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: boo
     def sit(journal: Journal) -> Sitting:
         return AuditSitting(plan, pictures=pictures, journal=journal, who=workbench.who)
 
-    workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
+    workbench.run(sit, writing(plan), as_json=as_json)
 
 
 @audit.command(
@@ -122,7 +122,6 @@ def start(
     aim: str,
     flag_cost: float,
     review_as: str,
-    quiet: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -142,8 +141,8 @@ def start(
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
-    crowd = reading.read(quiet=quiet)
-    fitted = fit_options.fit(crowd, estimator, quiet=quiet)
+    crowd = reading.read()
+    fitted = fit_options.fit(crowd, estimator)
     audit = audit_of_fit(
         fitted,
         name,
@@ -156,17 +155,16 @@ def start(
         earlier=earlier,
         **given,
     )
-    if not quiet:
-        say()
-        say(start_words(audit))
-        if earlier:
-            say(f"Earlier audits of these labels in this folder: {len(earlier)}. The certificate will name them.")
+    say()
+    say(start_words(audit))
+    if earlier:
+        say(f"Earlier audits of these labels in this folder: {len(earlier)}. The certificate will name them.")
     if not audit.round():
         raise InputError(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+    _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
 @audit.command(
@@ -198,7 +196,6 @@ def resume(
     who: str | None,
     question: str | None,
     worst_case: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Take in answers, say where the audit stands, and draw the next items if that pays."""
@@ -215,9 +212,8 @@ def resume(
             _named(answers, audit.answer, said, who=name)
     if worst_case:
         audit.worst_case(who=who)
-    if not quiet:
-        say(status_words(audit))
-    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+    say(status_words(audit))
+    _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
 @audit.command(epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
@@ -263,7 +259,6 @@ def finish(
     certificate: Path,
     page: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
@@ -291,17 +286,14 @@ def finish(
     write_proved_page(audit, page, source=Path(crowd.title).name)
     if as_json:
         tell_json({**summary(audit), "page": str(page)})
-    if not quiet:
-        say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
-        if audit.pending:
-            say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
-        say(f"wrote {out}: {len(rows['task']):,} tasks")
-        say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
-        say(f"wrote {page}: what was proved, to look at and pass on")
-        if not audit.plan.repeats:
-            say(
-                f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv"
-            )
+    say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
+    if audit.pending:
+        say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+    say(f"wrote {out}: {len(rows['task']):,} tasks")
+    say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+    say(f"wrote {page}: what was proved, to look at and pass on")
+    if not audit.plan.repeats:
+        say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
 
 
 @audit.command(
@@ -325,7 +317,6 @@ def repeat(
     share: float,
     who: str | None,
     question: str | None,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
@@ -345,7 +336,7 @@ def repeat(
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
-        elif not quiet:
+        else:
             say(relative_to(audit))
         return
     assert review_out is not None
@@ -357,7 +348,7 @@ def repeat(
     write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
-    elif not quiet:
+    else:
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 
@@ -377,7 +368,7 @@ def repeat(
 )
 @quiet_option
 @json_option
-def verify(plan: Path, certificate: Path, labels: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool) -> None:
     """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 
     No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
@@ -390,8 +381,7 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], quiet: bool, 
         tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
     if verdict:
         raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(verdict)}")
-    if not quiet:
-        say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
+    say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -471,7 +461,7 @@ def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None
         raise InputError(f"{path}: {error}") from None
 
 
-def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
+def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.meaning.audit.answers import write_review_list
     from rarevote.meaning.audit.of_fit import all_tasks, summary
@@ -482,8 +472,6 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: boo
         write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None})
-    if quiet:
-        return
     if review:
         say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
     else:

@@ -24,23 +24,20 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 @strict_option
 @quiet_option
 @json_option
-def check(
-    reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, quiet: bool, as_json: bool
-) -> None:
+def check(reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
     from rarevote.meaning.check import QUESTIONS
     from rarevote.meaning.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
-    crowd = reading.read(quiet=quiet)
-    fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
-    with counting("casting the votes again", N_REPLICATES, quiet=quiet) as progress:
+    crowd = reading.read()
+    fitted = fit_options.fit(crowd, estimator, rare=rare)
+    with counting("casting the votes again", N_REPLICATES) as progress:
         found = fitted.check(progress=progress)
     if as_json:
         tell_json(found.figures())
     else:
-        if not quiet:
-            say()
+        say()
         for question, title in QUESTIONS.items():
             answers = found.answers(question)
             if answers:

@@ -57,7 +57,6 @@ def compare(
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -71,16 +70,15 @@ def compare(
         find_method(name).load()
     if out is not None:
         check_output(out)
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
     votes = crowd.annotations
     rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
-    if not quiet:
-        say()
+    say()
 
     def watched(name: str, number: int) -> Any:
-        return fitting(f"fitting {name} ({number} of {len(names)})", quiet=quiet, verbose=verbose)
+        return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
     found = compare_methods(crowd, names, gold=learned, watched=watched)
     for reason in found.refused:
@@ -94,7 +92,7 @@ def compare(
         tell_json(summary)
     else:
         _tell(summary)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {len(found.different):,} items on which the methods differ")
 
 

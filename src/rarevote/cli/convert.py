@@ -34,7 +34,6 @@ def convert(
     out: Path | None,
     gold_out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
@@ -55,14 +54,14 @@ def convert(
     if gold_out is not None and not found.gold:
         raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet, example="labels.csv")
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, example="labels.csv")
     if gold_out is not None:
         gold = _as_arrays({"task": list(found.gold), "label": list(found.gold.values())})
         write_columns(gold, gold_out, spreadsheet_safe=spreadsheet_safe)
     summary = export_summary(found)
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    else:
         tell_export(summary)
         tell_notes([*found.notes, *unvoted_note(summary["n_tasks"], summary["n_unvoted"])])
         for path in (out, gold_out):

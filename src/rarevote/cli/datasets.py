@@ -106,7 +106,7 @@ def show(name: str, as_json: bool) -> None:
 )
 @cache_option
 @quiet_option
-def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
+def fetch(names: tuple[str, ...], cache: Path | None) -> None:
     """Download datasets from pinned commits and check them against their checksums."""
     from rarevote.study.datasets import fetch as fetch_dataset
     from rarevote.study.datasets import find_dataset
@@ -114,10 +114,9 @@ def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
     chosen = [find_dataset(name) for name in names]
     for info in chosen:
         total = sum(part.n_bytes for part in (info.labels, info.truth) if part is not None)
-        with counting(f"fetching {info.slug}", total, quiet=quiet) as report:
+        with counting(f"fetching {info.slug}", total) as report:
             folder = fetch_dataset(info, cache=cache, progress=lambda done, _total: report(done))
-        if not quiet:
-            say(f"{info.slug}: {folder}")
+        say(f"{info.slug}: {folder}")
 
 
 @datasets.command(
@@ -135,7 +134,7 @@ def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
 @cache_option
 @quiet_option
 def import_file(
-    name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None, quiet: bool
+    name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None
 ) -> None:
     """Add a dataset that cannot be downloaded from the raw file that its owners publish."""
     from rarevote.study.datasets import import_cifar10h, import_jigsaw
@@ -146,5 +145,4 @@ def import_file(
         folder = import_jigsaw(file, cache, truth=truth, threshold=threshold, min_votes=min_votes)
     else:
         raise ParameterError(f"only cifar10h and jigsaw can be imported, got {name!r}")
-    if not quiet:
-        say(f"{name}: {folder}")
+    say(f"{name}: {folder}")

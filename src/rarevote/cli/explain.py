@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 @click.option("--task", metavar="ID", multiple=True, required=True, help="The item to explain. Repeatable.")
 @quiet_option
 @json_option
-def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], as_json: bool) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
     from rarevote.meaning.explain import find_task
 
     estimator = fit_options.make()
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     chosen = [find_task(crowd.annotations, name, crowd.title) for name in dict.fromkeys(task)]
-    result = fit_options.fit(crowd, estimator, quiet=quiet).decide()
+    result = fit_options.fit(crowd, estimator).decide()
     found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
         tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
         return
     for one, texts in zip(found, shown, strict=True):
-        if not quiet or one is not found[0]:
-            say() if one is found[0] else tell()
+        say() if one is found[0] else tell()
         _tell(one, texts, fit_options.method)
 
 

@@ -63,7 +63,6 @@ def plan(
     top: int,
     out: Path | None,
     out_as: str,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
@@ -77,17 +76,16 @@ def plan(
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
-    crowd = reading.read(quiet=quiet)
-    result = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet).decide(**deciding)
+    crowd = reading.read()
+    result = fit_options.fit(crowd, estimator, rare=rare).decide(**deciding)
     found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
     if as_json:
         asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
         tell_json({**asked, **plan_figures(found)})
     else:
-        if not quiet:
-            say()
+        say()
         _tell(found, votes_per_item, top, has_file=out is not None)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {counted(len(found.items), 'item')}")
 
 

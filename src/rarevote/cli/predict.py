@@ -31,18 +31,16 @@ from rarevote.cli.show import aligned, say, share, tell_json, told_classes
 @spreadsheet_option
 @quiet_option
 @json_option
-def predict(
-    reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, quiet: bool, as_json: bool
-) -> None:
+def predict(reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, as_json: bool) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
     from rarevote.methods.new_tasks import load
     from rarevote.result import predict as predict_new
 
     check_result_file(out, as_json=as_json)
     fitted = load(model)
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     found, rows = predict_new(fitted, crowd)
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
     votes = found.annotations
     counts = {str(name): int((found.codes == k).sum()) for k, name in enumerate(votes.classes.tolist())}
     summary = {
@@ -56,7 +54,7 @@ def predict(
     }
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    else:
         _tell(summary, out)
 
 

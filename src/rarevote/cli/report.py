@@ -12,7 +12,7 @@ from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, quiet_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, verb
-from rarevote.cli.show import decision_words, say, tell_json
+from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
 
 
@@ -43,7 +43,6 @@ def report(
     truth: str | None,
     charts: Path | None,
     audit: Path | None,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
@@ -57,11 +56,10 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
-    fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
-    if not quiet:
-        say("making the page (a large crowd takes a minute) ...")
+    fitted = fit_options.fit(crowd, estimator, rare=rare)
+    say("making the page (a large crowd takes a minute) ...")
     result = fitted.decide(**options)
     decisions.review(result)
     # Names of files without their folders, which are nobody else's business.
@@ -73,7 +71,7 @@ def report(
         if decisions.active:
             summary["decision"] = result.summary()["decision"]
         tell_json(summary)
-    elif not quiet:
+    elif not is_quiet():
         say(made.headline)
         for line in decision_words(result) if decisions.active else ():
             say(line)

@@ -48,7 +48,6 @@ def review(
     out: Path | None,
     classes: tuple[str, ...],
     reasons: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
@@ -77,8 +76,7 @@ def review(
             who=workbench.who,
         )
 
-    sitting = workbench.run(sit, writing(listed), quiet=quiet, as_json=as_json)
+    sitting = workbench.run(sit, writing(listed), as_json=as_json)
     if sitting.progress.done:
         sitting.make("answers")
-        if not quiet:
-            say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")
+        say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")

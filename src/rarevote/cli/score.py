@@ -23,9 +23,7 @@ from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes
 @columns_option
 @quiet_option
 @json_option
-def score(
-    result: str, truth: str, rare: str | None, columns: dict[str, str] | None, quiet: bool, as_json: bool
-) -> None:
+def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | None, as_json: bool) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.meaning.compare import score_result
 
@@ -34,8 +32,7 @@ def score(
         tell_json(summary)
         return
     _tell(summary)
-    if not quiet:
-        _tell_left_out(summary)
+    _tell_left_out(summary)
 
 
 def _tell(summary: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
 _SECONDS_BETWEEN_LINES = 15.0
 # In a table, for a figure that votes cannot tell.
 _UNTOLD = "?"
+# Where click keeps whether talk is wanted.
+_QUIET = "rarevote.quiet"
 
 
 def printable(text: str) -> str:
@@ -45,9 +49,21 @@ def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """The callback of ``--quiet``: from here on there is no talk."""
+    context.meta[_QUIET] = wanted
+
+
+def is_quiet() -> bool:
+    """Whether only data and errors are wanted."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_QUIET, False)
+
+
 def say(text: str = "") -> None:
-    """A line of talk, on stderr; names in it are shown, never obeyed."""
-    print(_lines(text), file=sys.stderr)
+    """A line of talk, on stderr, unless ``--quiet`` was given; names in it are shown, never obeyed."""
+    if not is_quiet():
+        print(_lines(text), file=sys.stderr)
 
 
 def tell(text: str = "") -> None:
@@ -133,10 +149,14 @@ def time_left(seconds: float) -> str:
     return f"about {hours}:{minutes:02d}:{rest:02d} left" if hours else f"about {minutes}:{rest:02d} left"
 
 
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and not is_quiet()
+
+
 @contextmanager
-def reading_files(title: str, *, quiet: bool) -> Iterator[None]:
+def reading_files(title: str) -> Iterator[None]:
     """Shows that files are being read, where a person is watching."""
-    if quiet or not sys.stderr.isatty():
+    if not _is_watched():
         yield
         return
     from rich.console import Console
@@ -146,12 +166,12 @@ def reading_files(title: str, *, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def fitting(title: str, *, quiet: bool, verbose: bool = False) -> Iterator[Callback | None]:
+def fitting(title: str, *, verbose: bool = False) -> Iterator[Callback | None]:
     """A callback that shows how a fit gets on: a bar on a terminal, else a line now and then.
 
     EM converges about geometrically, so the way from the first change to the tolerance is measured in logarithms.
     """
-    if quiet:
+    if is_quiet():
         yield None
         return
     if verbose or not sys.stderr.isatty():
@@ -237,9 +257,9 @@ def _share_done(progress: Progress, first: list[float]) -> float:
 
 
 @contextmanager
-def counting(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A function that takes how much is done so far, shown as a bar where a person is watching."""
-    if quiet or not sys.stderr.isatty():
+    if not _is_watched():
         yield lambda _done: None
         return
     from rich.console import Console

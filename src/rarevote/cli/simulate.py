@@ -32,7 +32,7 @@ from rarevote.errors import ParameterError
 @click.option("--seed", "random_state", type=int, help="The same seed gives the same crowd.")
 @click.option("--format", "file_format", default="csv", help="csv or parquet.", shell_complete=one_of("csv", "parquet"))
 @quiet_option
-def simulate(out: Path, tasks: int, workers: int, file_format: str, quiet: bool, **crowd: Any) -> None:
+def simulate(out: Path, tasks: int, workers: int, file_format: str, **crowd: Any) -> None:
     """A crowd with known truth: good and bad annotators, and specialists of one class."""
     from rarevote.simulate.crowds import simulate_chunks
     from rarevote.simulate.files import write_crowd
@@ -40,13 +40,12 @@ def simulate(out: Path, tasks: int, workers: int, file_format: str, quiet: bool,
     if file_format not in ("csv", "parquet"):
         raise ParameterError(f"--format is csv or parquet, got {file_format!r}")
     chunks = simulate_chunks(tasks, workers, **crowd)
-    with counting("simulating", tasks, quiet=quiet) as report:
+    with counting("simulating", tasks) as report:
         files = write_crowd(
             out,
             chunks,
             format=file_format,  # type: ignore[arg-type]
             progress=lambda n_tasks, _n_annotations: report(n_tasks),
         )
-    if not quiet:
-        say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")
-        say(f"wrote {files.truth} and {files.workers}")
+    say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")
+    say(f"wrote {files.truth} and {files.workers}")

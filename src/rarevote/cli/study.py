@@ -15,7 +15,7 @@ import click
 
 from rarevote.cli.options.output import json_option, quiet_option
 from rarevote.cli.options.verb import PATH, Verbs, examples, names_in
-from rarevote.cli.show import aligned, complain, counting, say, share, tell, tell_json, time_left, warn
+from rarevote.cli.show import aligned, complain, counting, is_quiet, say, share, tell, tell_json, time_left, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -76,18 +76,18 @@ def study() -> None:
 @click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
 @quiet_option
 @json_option
-def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
+def paper(out: Path, as_json: bool, **chosen: Any) -> None:
     """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
     from rarevote.study.paper import run_paper_study
     from rarevote.study.paper_page import publish_paper
 
     begin = time.perf_counter()
-    with _progress(quiet=quiet) as report:
+    with _progress() as report:
         found = run_paper_study(out, report=report, **chosen)
     section = publish_paper(found, out, command=_command_line(), begin=begin)
     if as_json:
         tell_json(_summary(found, out, section.seconds))
-    elif not quiet:
+    elif not is_quiet():
         _tell(found, out, section.seconds)
     for failure in found.failures:
         complain(failure)
@@ -120,11 +120,11 @@ def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
 @click.option("--hard-penalty", type=_SHARE, default=0.15, help="What a hard task takes off the accuracy.")
 @jobs_option
 @quiet_option
-def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None, quiet: bool, **crowd: Any) -> None:
+def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None, **crowd: Any) -> None:
     """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
     from rarevote.study.synthetic import CrowdSettings, SyntheticStudy
 
-    _run(SyntheticStudy(_runnable(methods, quiet=quiet), seeds, crowd=CrowdSettings(**crowd)), out, jobs, quiet=quiet)
+    _run(SyntheticStudy(_runnable(methods), seeds, crowd=CrowdSettings(**crowd)), out, jobs)
 
 
 @study.command(
@@ -152,14 +152,13 @@ def gold(
     methods: list[str] | None,
     seeds: int,
     jobs: int | None,
-    quiet: bool,
 ) -> None:
     """Methods that learn from gold against CC-Rasch without and with it, by share of gold."""
     from rarevote.study.gold import GoldStudy, choose_datasets
 
     wanted = _known_methods(methods)
     chosen = choose_datasets(data, datasets)
-    _run(GoldStudy(chosen, data, wanted, seeds), out, jobs, quiet=quiet)
+    _run(GoldStudy(chosen, data, wanted, seeds), out, jobs)
 
 
 @study.command(
@@ -174,12 +173,12 @@ def gold(
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
 @jobs_option
 @quiet_option
-def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: int | None, quiet: bool) -> None:
+def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: int | None) -> None:
     """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
     from rarevote.study.theory import METHODS, TheoryStudy
 
-    chosen = _runnable(methods or list(METHODS), quiet=quiet)
-    _run(TheoryStudy(chosen, seeds, items), out, jobs, quiet=quiet)
+    chosen = _runnable(methods or list(METHODS))
+    _run(TheoryStudy(chosen, seeds, items), out, jobs)
 
 
 @study.command(
@@ -205,31 +204,29 @@ def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: i
 )
 @click.option("--peer-python", envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
 @quiet_option
-def speed(
-    out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None, quiet: bool
-) -> None:
+def speed(out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None) -> None:
     """Time and memory of our methods and of crowd-kit, each fit in a process of its own."""
     from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_installation
 
     chosen, numbers = _known_methods(methods) or METHODS, _sizes(sizes)
     found = [find_installation(OURS, sys.executable), find_installation(PEER, peer_python or sys.executable)]
     installations = [one for one in found if one is not None]
-    if len(installations) < len(found) and not quiet:
+    if len(installations) < len(found):
         say(f"{PEER} is not installed there: name a Python that has it with --peer-python or {PEER_PYTHON}")
-    _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None, quiet=quiet)
+    _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None)
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # what they share
 
 
-def _run(experiment: Experiment, out: Path, jobs: int | None, *, quiet: bool) -> None:
+def _run(experiment: Experiment, out: Path, jobs: int | None) -> None:
     from rarevote.study.experiment import make_folder
 
     make_folder(out)
-    with counting(experiment.unit, len(experiment.trials()), quiet=quiet) as report:
+    with counting(experiment.unit, len(experiment.trials())) as report:
         section = experiment.run(out, n_jobs=jobs, report=report, command=_command_line())
-    if not quiet:
+    if not is_quiet():
         for finding in section.findings:
             tell(finding)
         say(f"\n{section.seconds:.0f} s. Results, figures and the page are in {out}: {section.name}.md, index.html")
@@ -253,7 +250,7 @@ def _known_methods(names: list[str] | None) -> list[str] | None:
     return None if names is None else [find_method(name).name for name in names]
 
 
-def _runnable(methods: list[str] | None, *, quiet: bool) -> list[str]:
+def _runnable(methods: list[str] | None) -> list[str]:
     """The methods asked for that can run here without gold; what cannot is told, and is an error if it was named."""
     from rarevote.study.cells import Variant, unavailable
     from rarevote.study.paper import choose_methods
@@ -263,8 +260,7 @@ def _runnable(methods: list[str] | None, *, quiet: bool) -> list[str]:
         if methods is not None:
             raise InputError(f"{variant.method} cannot run here: {reason}")
         chosen.remove(variant.method)
-        if not quiet:
-            say(f"{variant.method} was not run: {reason}")
+        say(f"{variant.method} was not run: {reason}")
     return chosen
 
 
@@ -328,9 +324,9 @@ def _table_of_means(study: PaperStudy) -> list[list[str]]:
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[StudyProgress], None] | None]:
+def _progress() -> Iterator[Callable[[StudyProgress], None] | None]:
     """Shows cells done and the time left: a bar on a terminal, else a line now and then."""
-    if quiet:
+    if is_quiet():
         yield None
         return
     if not sys.stderr.isatty():

@@ -58,7 +58,6 @@ class FitOptions:
         crowd: Crowd,
         estimator: Estimator,
         *,
-        quiet: bool = False,
         verbose: bool = False,
         **options: Any,
     ) -> Fitted:
@@ -69,10 +68,10 @@ class FitOptions:
         """
         from rarevote.api import fit
 
-        if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold and not quiet:
+        if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
-        with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
+        with fitting(f"fitting {self.method}", verbose=verbose) as callback:
             return fit(crowd, estimator, gold=self.gold, use_gold=self.use_gold, callback=callback, **options)
 
 
@@ -110,7 +109,7 @@ with_fit = takes(
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineOptions:
     """Where a fit runs."""
 
     engine: str
@@ -128,7 +127,7 @@ class Engine:
 _option = partial(click.option, cls=Option, section="Where it runs")
 
 with_engine = takes(
-    Engine,
+    EngineOptions,
     _option(
         "--engine",
         default="local",

@@ -10,10 +10,17 @@ from typing import Any
 import click
 
 from rarevote.cli.options.verb import PATH
-from rarevote.cli.show import say
+from rarevote.cli.show import is_quiet, keep_quiet, say
 from rarevote.errors import InputError
 
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No talk, only data and errors.")
+quiet_option = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=keep_quiet,
+    help="No talk, only data and errors.",
+)
 verbose_option = click.option(
     "--verbose", "-v", is_flag=True, help="Tell parameters, every iteration, and where time goes."
 )
@@ -49,14 +56,14 @@ def check_result_file(out: Path | None, *, as_json: bool) -> None:
 
 
 def write_result(
-    rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, quiet: bool, example: str = "result.csv"
+    rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, example: str = "result.csv"
 ) -> None:
     """Rows to the file or to standard output; a terminal, where they would bury the summary, hears how to get them."""
     from rarevote.io.write.columns import write_columns, write_rows
 
     if out is not None:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
-    elif sys.stdout.isatty() and not quiet:
+    elif sys.stdout.isatty() and not is_quiet():
         say(f"rows are not shown on a terminal: write them with --out {example}, or look at them with | less")
     else:
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)

@@ -35,14 +35,13 @@ class Reading:
 
         return title_of(self.labels)
 
-    def read(self, *, quiet: bool = False) -> Crowd:
+    def read(self) -> Crowd:
         """Read the votes, and say what was read."""
         from rarevote.io.read.crowd import read
 
-        with reading_files(self.title, quiet=quiet):
+        with reading_files(self.title):
             crowd = read(self.labels, **self.options)
-        if not quiet:
-            tell_crowd(crowd)
+        tell_crowd(crowd)
         return crowd
 
 

@@ -73,6 +73,14 @@ class Verbs(click.Group):
         keep_inputs(ctx)
         return super().invoke(ctx)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs below it, each with its first sentences whole."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.help.partition("\n\n")[0]) for name, one in found.items() if one and one.help]
+            )
+
 
 def examples(*commands: str, after: str = "") -> str:
     """Commands below each other under the word "Examples", and a sentence ``after`` them."""

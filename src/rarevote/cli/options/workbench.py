@@ -45,7 +45,6 @@ class WorkbenchOptions:
         sit: Callable[[Journal], Sitting],
         writing: AbstractContextManager[Journal],
         *,
-        quiet: bool,
         as_json: bool,
     ) -> Sitting:
         """Serve until it is ended; the journal is ours as long."""
@@ -55,17 +54,15 @@ class WorkbenchOptions:
             sitting = sit(journal)
 
             def tell(address: str) -> None:
-                say(f"The workbench is open, on this machine only: {address}")
-                if not quiet:
-                    say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
+                click.echo(f"The workbench is open, on this machine only: {address}", err=True)
+                say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
 
             serve(sitting, opened, tell=tell, browser=not self.no_browser)
             progress = sitting.progress
         if as_json:
             counts = {"answered": progress.done, "unsure": progress.unsure, "asked": progress.total}
             tell_json({**counts, "journal": str(journal.path)})
-        if not quiet:
-            say(f"{progress.done:,} of {progress.total:,} answered in this {sitting.noun}; all are in {journal.path}")
+        say(f"{progress.done:,} of {progress.total:,} answered in this {sitting.noun}; all are in {journal.path}")
         return sitting
 
 
