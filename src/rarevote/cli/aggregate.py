@@ -23,9 +23,9 @@ from rarevote.cli.options.output import (
 )
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.progress import fitting
 from rarevote.cli.show import (
     decision_words,
-    fitting,
     is_quiet,
     review_words,
     say,

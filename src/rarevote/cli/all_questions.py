@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.cli.show import aligned, reading_files, say, share, tell_json
+from rarevote.cli.progress import reading_files
+from rarevote.cli.show import aligned, say, share, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, top_option
+from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, one_of, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
@@ -42,8 +42,7 @@ _SHOWN_PAIRS = 5
 @top_option
 @click.option("--out", "-o", type=PATH, help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def annotators(
     reading: Reading,
     fit_options: FitOptions,
@@ -56,14 +55,13 @@ def annotators(
     as_json: bool,
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
-    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.io.write.columns import write_columns
     from rarevote.meaning.workers import annotator_figures, annotator_order, annotator_rows
 
     if sort not in _SORTS:
         raise ParameterError(f"--sort must be {', '.join(_SORTS)}, got {sort!r}")
     estimator = fit_options.make()
-    if out is not None:
-        check_output(out)
+    check_result_file(out)
     crowd = reading.read()
     found = fit_options.fit(crowd, estimator, rare=rare).diagnose()
     order = annotator_order(found, sort)

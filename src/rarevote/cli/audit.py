@@ -9,7 +9,7 @@ import click
 
 from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option
+from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
@@ -62,8 +62,7 @@ def audit() -> None:
 )
 @with_workbench
 @plan_argument
-@quiet_option
-@json_option
+@talk_options
 def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
     from rarevote.meaning.audit.journal import writing
@@ -110,8 +109,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--only-voted-items", is_flag=True, help="Leave items without votes out of what is proved; everything says so."
 )
 @review_as_option
-@quiet_option
-@json_option
+@talk_options
 def start(
     reading: Reading,
     fit_options: FitOptions,
@@ -187,8 +185,7 @@ def start(
 @who_option
 @question_option
 @click.option("--worst-case", is_flag=True, help="Close what stays open with the answer that is worst for every claim.")
-@quiet_option
-@json_option
+@talk_options
 def resume(
     plan: Path,
     review_out: Path,
@@ -251,8 +248,7 @@ def status(plan: Path, as_json: bool) -> None:
     help="The page that shows it; by default the certificate's name with .html.",
 )
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def finish(
     plan: Path,
     out: Path,
@@ -308,8 +304,7 @@ def finish(
 @click.option("--share", metavar="SHARE", default=0.05, help="Of the answered items, how many to show again.")
 @who_option
 @question_option
-@quiet_option
-@json_option
+@talk_options
 def repeat(
     plan: Path,
     review_out: Path | None,
@@ -366,8 +361,7 @@ def repeat(
     multiple=True,
     help="The labels it is about; by default where the plan says, if they are there.",
 )
-@quiet_option
-@json_option
+@talk_options
 def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool) -> None:
     """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 

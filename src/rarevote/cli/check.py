@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, strict_option
+from rarevote.cli.options.output import strict_option, talk_options
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import verb
-from rarevote.cli.show import counting, say, tell, tell_json
+from rarevote.cli.progress import counting
+from rarevote.cli.show import say, tell, tell_json
 
 _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
@@ -22,8 +23,7 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 @with_fit
 @rare_option
 @strict_option
-@quiet_option
-@json_option
+@talk_options
 def check(reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
     from rarevote.meaning.check import QUESTIONS

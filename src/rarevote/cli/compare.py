@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, verbose_option
+from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, names_in, verb
-from rarevote.cli.show import aligned, fitting, say, share, tell, tell_json, warn
+from rarevote.cli.progress import fitting
+from rarevote.cli.show import aligned, say, share, tell, tell_json, warn
 from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
@@ -63,13 +64,12 @@ def compare(
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
     from rarevote.crowd.rare import RareClass
-    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.io.write.columns import write_columns
 
     names = methods or DEFAULT_METHODS
     for name in names:
         find_method(name).load()
-    if out is not None:
-        check_output(out)
+    check_result_file(out)
     crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, write_result
+from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, write_result
 from rarevote.cli.options.reading import with_export
 from rarevote.cli.options.verb import PATH, Argument, verb
 from rarevote.cli.show import export_summary, say, tell_export, tell_json, tell_notes, warn
@@ -25,8 +25,7 @@ from rarevote.errors import InputError
 @click.option("--out", "-o", type=PATH, help="File for the rows, such as labels.csv. Without it: stdout.")
 @click.option("--gold-out", type=PATH, help="File for the gold (task, label).")
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def convert(
     options: dict[str, Any],
     *,
@@ -38,15 +37,10 @@ def convert(
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
-    from rarevote.io.write.columns import check_ending, write_columns
+    from rarevote.io.write.columns import write_columns
 
-    for path in (out, gold_out):
-        if path is not None:
-            check_ending(path)
-            if not path.parent.is_dir():
-                raise InputError(f"{path}: cannot be written (no such folder)")
-    if out is None and as_json:
-        raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
+    check_result_file(out, as_json=as_json)
+    check_result_file(gold_out)
     options["show"] = [name for names in options["show"] for name in names.split(",")]
     found = read_export(export, **options)
     for caution in found.cautions:

@@ -10,7 +10,8 @@ import click
 
 from rarevote.cli.options.output import json_option, quiet_option
 from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
-from rarevote.cli.show import aligned, counting, say, tell
+from rarevote.cli.progress import counting
+from rarevote.cli.show import aligned, say, tell
 from rarevote.errors import ParameterError
 
 cache_option = click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @with_reading
 @with_fit
 @click.option("--task", metavar="ID", multiple=True, required=True, help="The item to explain. Repeatable.")
-@quiet_option
-@json_option
+@talk_options
 def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], as_json: bool) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
     from rarevote.meaning.explain import find_task

@@ -16,7 +16,7 @@ from rarevote.cli.options.decisions import (
     decide_option,
 )
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, top_option
+from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
@@ -50,8 +50,7 @@ _SHOWN_NAMES = 3
     help=f"The file as {', '.join(REVIEW_FORMATS)}.",
     shell_complete=one_of(*REVIEW_FORMATS),
 )
-@quiet_option
-@json_option
+@talk_options
 def plan(
     reading: Reading,
     fit_options: FitOptions,

@@ -9,10 +9,9 @@ import click
 
 from rarevote.cli.options.output import (
     check_result_file,
-    json_option,
-    quiet_option,
     result_option,
     spreadsheet_option,
+    talk_options,
     write_result,
 )
 from rarevote.cli.options.reading import Reading, with_reading
@@ -29,8 +28,7 @@ from rarevote.cli.show import aligned, say, share, tell_json, told_classes
 @with_reading
 @result_option
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def predict(reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, as_json: bool) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
     from rarevote.methods.new_tasks import load

@@ -9,7 +9,7 @@ import click
 
 from rarevote.cli.options.decisions import DecisionArguments, with_decisions
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
 from rarevote.cli.options.verb import PATH, verb
 from rarevote.cli.show import decision_words, is_quiet, say, tell_json
@@ -31,8 +31,7 @@ from rarevote.errors import InputError
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
 @click.option("--charts", metavar="FOLDER", type=PATH, help="Also write every chart there, as SVG and PNG.")
 @click.option("--audit", metavar="PLAN", type=PATH, help="Also show what an audit of these labels proved.")
-@quiet_option
-@json_option
+@talk_options
 def report(
     reading: Reading,
     fit_options: FitOptions,

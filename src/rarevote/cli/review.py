@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.verb import PATH, Argument, verb
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     help="A class. Default: those in the list. Repeatable.",
 )
 @click.option("--reasons", is_flag=True, help="Also show what the crowd said; the answers then depend on it.")
-@quiet_option
-@json_option
+@talk_options
 def review(
     workbench: WorkbenchOptions,
     *,

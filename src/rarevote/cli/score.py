@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import columns_option
 from rarevote.cli.options.verb import Argument, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes, unanswered_words
@@ -21,8 +21,7 @@ from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes
 @click.option("--truth", metavar="FILE", required=True, help="Truth: labels to score against (task, label).")
 @click.option("--rare", metavar="CLASS", help="The class that matters. Default: the least frequent true class.")
 @columns_option
-@quiet_option
-@json_option
+@talk_options
 def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | None, as_json: bool) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.meaning.compare import score_result

@@ -9,7 +9,8 @@ import click
 
 from rarevote.cli.options.output import quiet_option
 from rarevote.cli.options.verb import PATH, one_of, verb
-from rarevote.cli.show import counting, say
+from rarevote.cli.progress import counting
+from rarevote.cli.show import say
 from rarevote.errors import ParameterError
 
 

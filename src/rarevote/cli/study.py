@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import quiet_option, talk_options
 from rarevote.cli.options.verb import PATH, Verbs, examples, names_in
-from rarevote.cli.show import aligned, complain, counting, is_quiet, say, share, tell, tell_json, time_left, warn
+from rarevote.cli.progress import LEFT, Lines, bar, counting, time_left
+from rarevote.cli.show import aligned, complain, is_quiet, say, share, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 PEER_PYTHON = "RAREVOTE_PEER_PYTHON"
 
-# Without a terminal to draw on, how often a line tells the progress.
-_SECONDS_BETWEEN_LINES = 15.0
 
 out_option = click.option(
     "--out", "-o", type=PATH, required=True, help="Folder for results, figures and the page index.html."
@@ -74,8 +73,7 @@ def study() -> None:
 @click.option("--seeds", "n_seeds", type=click.IntRange(min=1), default=4, help="Seeds for methods that are random.")
 @click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
 @click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
-@quiet_option
-@json_option
+@talk_options
 def paper(out: Path, as_json: bool, **chosen: Any) -> None:
     """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
     from rarevote.study.paper import run_paper_study
@@ -328,30 +326,14 @@ def _progress() -> Iterator[Callable[[StudyProgress], None] | None]:
     """Shows cells done and the time left: a bar on a terminal, else a line now and then."""
     if is_quiet():
         yield None
-        return
-    if not sys.stderr.isatty():
-        yield _lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    elif not sys.stderr.isatty():
+        lines = Lines()
+        yield lambda now: lines.say(f"{now.done} of {now.total} cells, {_left(now)}")
+    else:
+        from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-    columns = (TextColumn("fitting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[left]}"), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, left="")
-        yield lambda now: bar.update(task, completed=now.done, total=now.total, left=_left(now))
-
-
-def _lines() -> Callable[[StudyProgress], None]:
-    """Progress where nobody can see a bar move, such as in a log: a line if the last is a while ago."""
-    last = time.perf_counter()
-
-    def report(now: StudyProgress) -> None:
-        nonlocal last
-        if time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.perf_counter()
-            say(f"{now.done} of {now.total} cells, {_left(now)}")
-
-    return report
+        with bar("fitting", None, MofNCompleteColumn(), TimeElapsedColumn(), LEFT) as update:
+            yield lambda now: update(completed=now.done, total=now.total, left=_left(now))
 
 
 def _left(now: StudyProgress) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
-from rarevote.cli.show import fitting, say
+from rarevote.cli.progress import fitting
+from rarevote.cli.show import say
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD, METHODS, find_method, require_capability, which_methods

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.verb import PATH
+from rarevote.cli.options.verb import PATH, Function
 from rarevote.cli.show import is_quiet, keep_quiet, say
 from rarevote.errors import InputError
 
@@ -25,6 +25,13 @@ verbose_option = click.option(
     "--verbose", "-v", is_flag=True, help="Tell parameters, every iteration, and where time goes."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+
+
+def talk_options(function: Function) -> Function:
+    """Decorates a verb that can be quiet and can speak JSON."""
+    return quiet_option(json_option(function))
+
+
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with code 3 if the fit did not converge or the crowd cannot answer."
 )
@@ -45,7 +52,7 @@ result_option = click.option(
 )
 
 
-def check_result_file(out: Path | None, *, as_json: bool) -> None:
+def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
     """Refuse, before any work is done, a place that rows could not go to in the end."""
     from rarevote.io.write.columns import check_output
 

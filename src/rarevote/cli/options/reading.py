@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import Argument, Option, one_of, takes
-from rarevote.cli.show import reading_files, tell_crowd
+from rarevote.cli.progress import reading_files
+from rarevote.cli.show import tell_crowd
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
 
