@@ -22,7 +22,7 @@ from rarevote.cli.options.output import (
     write_result,
 )
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.options.verb import file_option, flag, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import (
     decision_words,
@@ -63,25 +63,19 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
 @result_option
 @rare_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against; never used in the fit.")
-@click.option(
+@file_option(
     "--model-out",
-    metavar="FILE",
-    type=PATH,
     help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
 )
-@click.option(
+@file_option(
     "--back-out",
-    metavar="FILE",
-    type=PATH,
     help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
 )
-@click.option(
+@file_option(
     "--soft-out",
-    metavar="FILE",
-    type=PATH,
     help="Probabilities of all classes to train on: .npz (NumPy) or .parquet.",
 )
-@click.option("--with-posterior", is_flag=True, help="Add posterior:<class>, as the method's authors publish it.")
+@flag("--with-posterior", help="Add posterior:<class>, as the method's authors publish it.")
 @calibrate_option
 @strict_option
 @spreadsheet_option

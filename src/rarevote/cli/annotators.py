@@ -10,7 +10,7 @@ import click
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, one_of, verb
+from rarevote.cli.options.verb import file_option, one_of, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
 from rarevote.errors import ParameterError, warn_user
 
@@ -40,7 +40,7 @@ _SHOWN_PAIRS = 5
     shell_complete=one_of(*_SORTS),
 )
 @top_option
-@click.option("--out", "-o", type=PATH, help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
+@file_option("--out", "-o", help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
 @spreadsheet_option
 @talk_options
 def annotators(

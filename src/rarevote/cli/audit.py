@@ -11,7 +11,7 @@ from rarevote.cli.options.decisions import check_review_file, check_review_form,
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
+from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 
 _AIMS = ("certificate", "estimate")
 
-plan_argument = click.argument(
-    "plan", cls=Argument, metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote."
-)
-list_option = click.option(
-    "--review-out", metavar="FILE", type=PATH, required=True, help="Where the list for the expert goes."
-)
+plan_argument = argument("plan", metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote.")
+list_option = file_option("--review-out", required=True, help="Where the list for the expert goes.")
 who_option = click.option("--who", metavar="NAME", help="The expert; an export names its own.")
 question_option = click.option(
     "--question", metavar="NAME", help="Which question of an export, where several were asked."
@@ -89,7 +85,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 @with_reading
 @with_fit
 @click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
-@click.option("--plan", metavar="FILE", type=PATH, required=True, help="Where the plan goes; never over another one.")
+@file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
     "--confidence",
@@ -105,9 +101,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     shell_complete=one_of(*_AIMS),
 )
 @click.option("--budget", metavar="N", type=int, help="The most reviews to ask for.")
-@click.option(
-    "--only-voted-items", is_flag=True, help="Leave items without votes out of what is proved; everything says so."
-)
+@flag("--only-voted-items", help="Leave items without votes out of what is proved; everything says so.")
 @review_as_option
 @talk_options
 def start(
@@ -175,16 +169,14 @@ def start(
 )
 @plan_argument
 @list_option
-@click.option(
+@file_option(
     "--answers",
-    metavar="FILE",
-    type=PATH,
     help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
     "open items are listed again.",
 )
 @who_option
 @question_option
-@click.option("--worst-case", is_flag=True, help="Close what stays open with the answer that is worst for every claim.")
+@flag("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
 @talk_options
 def resume(
     plan: Path,
@@ -231,20 +223,15 @@ def status(plan: Path, as_json: bool) -> None:
 
 @audit.command(epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"))
 @plan_argument
-@click.option(
+@file_option(
     "--out",
     "-o",
-    type=PATH,
     required=True,
     help="The result: the class for the final list, the best other elsewhere.",
 )
-@click.option(
-    "--certificate", metavar="FILE", type=PATH, required=True, help="What is proved, for others to verify (.json)."
-)
-@click.option(
+@file_option("--certificate", required=True, help="What is proved, for others to verify (.json).")
+@file_option(
     "--page",
-    metavar="FILE",
-    type=PATH,
     help="The page that shows it; by default the certificate's name with .html.",
 )
 @spreadsheet_option
@@ -299,8 +286,8 @@ def finish(
     ),
 )
 @plan_argument
-@click.option("--review-out", metavar="FILE", type=PATH, help="Where the list of items goes.")
-@click.option("--answers", metavar="FILE", type=PATH, help="The second answers, as for continue.")
+@file_option("--review-out", help="Where the list of items goes.")
+@file_option("--answers", help="The second answers, as for continue.")
 @click.option("--share", metavar="SHARE", default=0.05, help="Of the answered items, how many to show again.")
 @who_option
 @question_option
@@ -354,7 +341,7 @@ def repeat(
     ),
 )
 @plan_argument
-@click.argument("certificate", cls=Argument, type=PATH, help="The certificate that `rarevote audit finish` wrote.")
+@argument("certificate", type=PATH, help="The certificate that `rarevote audit finish` wrote.")
 @click.option(
     "--labels",
     metavar="FILE",

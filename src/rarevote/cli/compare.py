@@ -11,7 +11,7 @@ import click
 
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, names_in, verb
+from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import aligned, say, share, tell, tell_json, warn
 from rarevote.methods.registry import find_method
@@ -32,10 +32,8 @@ _SHOWN_CLASSES = 8
 )
 @with_reading
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against (task, label).")
-@click.option(
+@names_option(
     "--methods",
-    metavar="A,B",
-    callback=names_in,
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
 @rare_option
@@ -44,7 +42,7 @@ _SHOWN_CLASSES = 8
     metavar="FILE",
     help="Gold: labels that methods may learn from; these items are left out of the scores.",
 )
-@click.option("--out", "-o", type=PATH, help="File for all items on which the methods differ.")
+@file_option("--out", "-o", help="File for all items on which the methods differ.")
 @spreadsheet_option
 @quiet_option
 @verbose_option

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, write_result
 from rarevote.cli.options.reading import with_export
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.verb import PATH, argument, file_option, verb
 from rarevote.cli.show import export_summary, say, tell_export, tell_json, tell_notes, warn
 from rarevote.crowd.population import unvoted_note
 from rarevote.errors import InputError
@@ -21,9 +19,9 @@ from rarevote.errors import InputError
     "rarevote convert export.zip --multilabel --out labels.parquet --json",
 )
 @with_export
-@click.argument("export", cls=Argument, type=PATH, help="The export: a file, a zip, or a folder.")
-@click.option("--out", "-o", type=PATH, help="File for the rows, such as labels.csv. Without it: stdout.")
-@click.option("--gold-out", type=PATH, help="File for the gold (task, label).")
+@argument("export", type=PATH, help="The export: a file, a zip, or a folder.")
+@file_option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
+@file_option("--gold-out", help="File for the gold (task, label).")
 @spreadsheet_option
 @talk_options
 def convert(

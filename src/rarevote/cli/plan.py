@@ -18,7 +18,7 @@ from rarevote.cli.options.decisions import (
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, one_of, takes, verb
+from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
@@ -41,7 +41,7 @@ _SHOWN_NAMES = 3
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
 @rare_option
 @top_option
-@click.option("--out", "-o", type=PATH, help="File for all rows: .csv, .parquet, ...")
+@file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
     "--as",
     "out_as",

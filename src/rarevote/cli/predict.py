@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from rarevote.cli.options.output import (
     check_result_file,
     result_option,
@@ -15,7 +13,7 @@ from rarevote.cli.options.output import (
     write_result,
 )
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.verb import PATH, argument, verb
 from rarevote.cli.show import aligned, say, share, tell_json, told_classes
 
 
@@ -24,7 +22,7 @@ from rarevote.cli.show import aligned, say, share, tell_json, told_classes
     "rarevote predict crowd.model new-labels.csv --out new-result.csv",
     "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
 )
-@click.argument("model", cls=Argument, type=PATH, help="The model, as aggregate --model-out wrote it.")
+@argument("model", type=PATH, help="The model, as aggregate --model-out wrote it.")
 @with_reading
 @result_option
 @spreadsheet_option

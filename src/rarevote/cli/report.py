@@ -11,7 +11,7 @@ from rarevote.cli.options.decisions import DecisionArguments, with_decisions
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.options.verb import file_option, verb
 from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
 
@@ -26,11 +26,11 @@ from rarevote.errors import InputError
 @with_reading
 @with_fit
 @with_decisions
-@click.option("--out", "-o", type=PATH, default="report.html", help="The page; ends in .html.")
+@file_option("--out", "-o", default="report.html", help="The page; ends in .html.")
 @rare_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
-@click.option("--charts", metavar="FOLDER", type=PATH, help="Also write every chart there, as SVG and PNG.")
-@click.option("--audit", metavar="PLAN", type=PATH, help="Also show what an audit of these labels proved.")
+@file_option("--charts", metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
+@file_option("--audit", metavar="PLAN", help="Also show what an audit of these labels proved.")
 @talk_options
 def report(
     reading: Reading,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rarevote.cli.options.output import talk_options
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.verb import PATH, argument, file_option, flag, verb
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
 )
 @with_workbench
-@click.argument(
+@argument(
     "listed",
-    cls=Argument,
     metavar="LIST",
     type=PATH,
     help="What --review-out wrote, or any table with a column of tasks.",
 )
-@click.option("--out", "-o", type=PATH, help="The answers (task, label). Default: LIST.answers.csv beside it.")
+@file_option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
 @click.option(
     "--class",
     "classes",
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="A class. Default: those in the list. Repeatable.",
 )
-@click.option("--reasons", is_flag=True, help="Also show what the crowd said; the answers then depend on it.")
+@flag("--reasons", help="Also show what the crowd said; the answers then depend on it.")
 @talk_options
 def review(
     workbench: WorkbenchOptions,

@@ -8,7 +8,7 @@ import click
 
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import columns_option
-from rarevote.cli.options.verb import Argument, verb
+from rarevote.cli.options.verb import argument, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes, unanswered_words
 
 
@@ -17,7 +17,7 @@ from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes
     "rarevote score result.parquet --truth truth.csv --rare defect --json",
     "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
 )
-@click.argument("result", cls=Argument, metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
+@argument("result", metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
 @click.option("--truth", metavar="FILE", required=True, help="Truth: labels to score against (task, label).")
 @click.option("--rare", metavar="CLASS", help="The class that matters. Default: the least frequent true class.")
 @columns_option

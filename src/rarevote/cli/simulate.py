@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rarevote.cli.options.output import quiet_option
-from rarevote.cli.options.verb import PATH, one_of, verb
+from rarevote.cli.options.verb import file_option, one_of, verb
 from rarevote.cli.progress import counting
 from rarevote.cli.show import say
 from rarevote.errors import ParameterError
@@ -18,7 +18,7 @@ from rarevote.errors import ParameterError
     "rarevote simulate --out crowd",
     "rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1",
 )
-@click.option("--out", "-o", type=PATH, required=True, help="Folder for labels, truth and workers.")
+@file_option("--out", "-o", metavar="FOLDER", required=True, help="Folder for labels, truth and workers.")
 @click.option("--tasks", default=3000, help="Number of tasks.")
 @click.option("--workers", default=60, help="Number of workers.")
 @click.option("--classes", "n_classes", default=2, help="Number of classes; the last is the rarest.")

@@ -7,14 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rarevote.cli.options.output import quiet_option, talk_options
-from rarevote.cli.options.verb import PATH, Verbs, examples, names_in
+from rarevote.cli.options.verb import Verbs, examples, file_option, names_option, takes
 from rarevote.cli.progress import LEFT, Lines, bar, counting, time_left
 from rarevote.cli.show import aligned, complain, is_quiet, say, share, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
@@ -27,22 +27,42 @@ if TYPE_CHECKING:
 PEER_PYTHON = "RAREVOTE_PEER_PYTHON"
 
 
-out_option = click.option(
-    "--out", "-o", type=PATH, required=True, help="Folder for results, figures and the page index.html."
+_AT_LEAST_ONE = click.IntRange(min=1)
+_SHARE = click.FloatRange(min=0, max=1)
+
+out_option = file_option(
+    "--out", "-o", metavar="FOLDER", required=True, help="Folder for results, figures and the page index.html."
 )
-seeds_option = click.option(
-    "--seeds", type=click.IntRange(min=1), default=20, help="How often each experiment is repeated."
-)
-jobs_option = click.option("--jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
-methods_option = click.option(
-    "--methods", metavar="A,B", callback=names_in, help="Methods (see: rarevote methods). Default: the paper's."
-)
-data_option = click.option(
+methods_option = names_option("--methods", help="Methods (see: rarevote methods). Default: the paper's.")
+data_option = file_option(
     "--data",
-    type=PATH,
+    metavar="FOLDER",
     help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads.",
 )
-_SHARE = click.FloatRange(min=0, max=1)
+jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Processes side by side. Default: all cores.")
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What the command line says about an experiment that is repeated."""
+
+    out: Path
+    methods: list[str] | None
+    seeds: int
+    n_jobs: int | None
+
+    def run(self, experiment: Experiment) -> None:
+        """Run the experiment, and say what was found."""
+        _run(experiment, self.out, self.n_jobs)
+
+
+with_trials = takes(
+    Trials,
+    out_option,
+    methods_option,
+    click.option("--seeds", type=_AT_LEAST_ONE, default=20, help="How often each experiment is repeated."),
+    jobs_option,
+)
 
 
 @click.group(
@@ -61,17 +81,17 @@ def study() -> None:
         after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
     )
 )
-@click.option("--out", "-o", type=PATH, required=True, help="Folder for the tables; finished cells are kept in it.")
+@file_option(
+    "--out", "-o", metavar="FOLDER", required=True, help="Folder for the tables; finished cells are kept in it."
+)
 @data_option
 @methods_option
-@click.option(
+@names_option(
     "--datasets",
-    metavar="A,B",
-    callback=names_in,
     help="Datasets (see: rarevote datasets). Default: the paper's.",
 )
-@click.option("--seeds", "n_seeds", type=click.IntRange(min=1), default=4, help="Seeds for methods that are random.")
-@click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
+@click.option("--seeds", "n_seeds", type=_AT_LEAST_ONE, default=4, help="Seeds for methods that are random.")
+@jobs_option
 @click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
 @talk_options
 def paper(out: Path, as_json: bool, **chosen: Any) -> None:
@@ -99,9 +119,7 @@ def paper(out: Path, as_json: bool, **chosen: Any) -> None:
         "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
     )
 )
-@out_option
-@methods_option
-@seeds_option
+@with_trials
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=10), default=3000, help="Tasks in a crowd.")
 @click.option("--workers", "n_workers", type=click.IntRange(min=4), default=60, help="Workers in a crowd.")
 @click.option(
@@ -116,13 +134,12 @@ def paper(out: Path, as_json: bool, **chosen: Any) -> None:
 )
 @click.option("--hard-share", type=_SHARE, default=0.3, help="Share of hard tasks.")
 @click.option("--hard-penalty", type=_SHARE, default=0.15, help="What a hard task takes off the accuracy.")
-@jobs_option
 @quiet_option
-def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None, **crowd: Any) -> None:
+def synthetic(trials: Trials, **crowd: Any) -> None:
     """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
     from rarevote.study.synthetic import CrowdSettings, SyntheticStudy
 
-    _run(SyntheticStudy(_runnable(methods), seeds, crowd=CrowdSettings(**crowd)), out, jobs)
+    trials.run(SyntheticStudy(_runnable(trials.methods), trials.seeds, crowd=CrowdSettings(**crowd)))
 
 
 @study.command(
@@ -131,32 +148,19 @@ def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None
         "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
     )
 )
-@out_option
+@with_trials
 @data_option
-@click.option(
+@names_option(
     "--datasets",
-    metavar="A,B",
-    callback=names_in,
     help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3.",
 )
-@methods_option
-@seeds_option
-@jobs_option
 @quiet_option
-def gold(
-    out: Path,
-    data: Path | None,
-    datasets: list[str] | None,
-    methods: list[str] | None,
-    seeds: int,
-    jobs: int | None,
-) -> None:
+def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
     """Methods that learn from gold against CC-Rasch without and with it, by share of gold."""
     from rarevote.study.gold import GoldStudy, choose_datasets
 
-    wanted = _known_methods(methods)
-    chosen = choose_datasets(data, datasets)
-    _run(GoldStudy(chosen, data, wanted, seeds), out, jobs)
+    wanted = _known_methods(trials.methods)
+    trials.run(GoldStudy(choose_datasets(data, datasets), data, wanted, trials.seeds))
 
 
 @study.command(
@@ -165,18 +169,14 @@ def gold(
         "rarevote study theory --seeds 50 --items 8000 --out study",
     )
 )
-@out_option
-@methods_option
-@seeds_option
+@with_trials
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
-@jobs_option
 @quiet_option
-def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: int | None) -> None:
+def theory(trials: Trials, items: int) -> None:
     """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
     from rarevote.study.theory import METHODS, TheoryStudy
 
-    chosen = _runnable(methods or list(METHODS))
-    _run(TheoryStudy(chosen, seeds, items), out, jobs)
+    trials.run(TheoryStudy(_runnable(trials.methods or list(METHODS)), trials.seeds, items))
 
 
 @study.command(
@@ -187,11 +187,10 @@ def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: i
 )
 @out_option
 @methods_option
-@click.option(
+@names_option(
     "--sizes",
     metavar="N,N",
     default="10000,100000,1000000,10000000",
-    callback=names_in,
     help="Numbers of annotations.",
 )
 @click.option(

@@ -9,22 +9,19 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.verb import PATH, Function
+from rarevote.cli.options.verb import Function, file_option, flag
 from rarevote.cli.show import is_quiet, keep_quiet, say
 from rarevote.errors import InputError
 
-quiet_option = click.option(
+quiet_option = flag(
     "--quiet",
     "-q",
-    is_flag=True,
     expose_value=False,
     callback=keep_quiet,
     help="No talk, only data and errors.",
 )
-verbose_option = click.option(
-    "--verbose", "-v", is_flag=True, help="Tell parameters, every iteration, and where time goes."
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
+verbose_option = flag("--verbose", "-v", help="Tell parameters, every iteration, and where time goes.")
+json_option = flag("--json", "as_json", help="The summary as JSON on stdout.")
 
 
 def talk_options(function: Function) -> Function:
@@ -32,21 +29,17 @@ def talk_options(function: Function) -> Function:
     return quiet_option(json_option(function))
 
 
-strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with code 3 if the fit did not converge or the crowd cannot answer."
-)
-spreadsheet_option = click.option(
+strict_option = flag("--strict", help="Exit with code 3 if the fit did not converge or the crowd cannot answer.")
+spreadsheet_option = flag(
     "--spreadsheet-safe",
-    is_flag=True,
     help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
 )
 top_option = click.option(
     "--top", metavar="N", type=click.IntRange(min=1), default=20, help="How many rows the terminal shows."
 )
-result_option = click.option(
+result_option = file_option(
     "--out",
     "-o",
-    type=PATH,
     help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
     "Without it rows go to stdout, if that is no terminal.",
 )

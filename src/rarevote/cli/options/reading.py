@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.verb import Argument, Option, one_of, takes
+from rarevote.cli.options.verb import Option, argument, one_of, takes
 from rarevote.cli.progress import reading_files
 from rarevote.cli.show import tell_crowd
 from rarevote.errors import ParameterError
@@ -107,9 +107,8 @@ _FREE_TEXT = _option(
 with_export = takes(dict, *_EXPORT, show_option, _FREE_TEXT)
 with_reading = takes(
     Reading,
-    click.argument(
+    argument(
         "labels",
-        cls=Argument,
         nargs=-1,
         required=True,
         metavar="LABELS...",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rarevote.cli.options.verb import PATH, takes
+from rarevote.cli.options.verb import file_option, flag, takes
 from rarevote.cli.show import say, tell_json
 from rarevote.errors import ParameterError
 
@@ -68,10 +68,9 @@ class WorkbenchOptions:
 
 with_workbench = takes(
     WorkbenchOptions,
-    click.option(
+    file_option(
         "--images",
         metavar="FOLDER",
-        type=PATH,
         multiple=True,
         help="Show image files from here and from below, and no others. Repeatable.",
     ),
@@ -80,5 +79,5 @@ with_workbench = takes(
     ),
     click.option("--who", metavar="NAME", help="Who answers; kept with every answer."),
     click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 is any that is free."),
-    click.option("--no-browser", is_flag=True, help="Print the address, open nothing."),
+    flag("--no-browser", help="Print the address, open nothing."),
 )
