@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
-from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit
+from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_rare
 from rarevote.cli.options.output import (
     check_result_file,
     json_option,
@@ -21,7 +21,7 @@ from rarevote.cli.options.output import (
     verbose_option,
     write_result,
 )
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, flag, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import (
@@ -57,11 +57,10 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
     "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @with_decisions
 @with_engine
 @result_option
-@rare_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against; never used in the fit.")
 @file_option(
     "--model-out",
@@ -89,7 +88,6 @@ def aggregate(
     engine: EngineOptions,
     *,
     out: Path | None,
-    rare: str | None,
     truth: str | None,
     model_out: Path | None,
     back_out: Path | None,
@@ -114,7 +112,7 @@ def aggregate(
     if engine.engine == "dask":
         of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
         _refuse(of_one, "is for a single machine, not for --engine dask")
-        deciding |= {"rare": rare, "with_posterior": with_posterior}
+        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:
@@ -123,7 +121,7 @@ def aggregate(
         from rarevote.cli.all_questions import aggregate_all, check_folder
 
         folder = check_folder(out)
-        of_one |= {"rare": rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
+        of_one |= {"rare": fit_options.rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
         _refuse(of_one, "is about one question: name it in place of --question all")
         written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe}
         return _end(strict, *aggregate_all(reading, fit_options, deciding, folder, written, as_json=as_json))
@@ -138,7 +136,6 @@ def aggregate(
     fitted = fit_options.fit(
         crowd,
         estimator,
-        rare=rare,
         verbose=verbose,
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,

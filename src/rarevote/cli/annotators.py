@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
 from rarevote.errors import ParameterError, warn_user
@@ -30,8 +30,7 @@ _SHOWN_PAIRS = 5
     "rarevote annotators labels.csv --out annotators.csv --json",
 )
 @with_reading
-@with_fit
-@rare_option
+@with_fit_and_rare
 @click.option(
     "--sort",
     metavar="BY",
@@ -47,7 +46,6 @@ def annotators(
     reading: Reading,
     fit_options: FitOptions,
     *,
-    rare: str | None,
     sort: str,
     top: int,
     out: Path | None,
@@ -63,7 +61,7 @@ def annotators(
     estimator = fit_options.make()
     check_result_file(out)
     crowd = reading.read()
-    found = fit_options.fit(crowd, estimator, rare=rare).diagnose()
+    found = fit_options.fit(crowd, estimator).diagnose()
     order = annotator_order(found, sort)
     columns = annotator_rows(found, order)
     if out is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,8 +198,7 @@ def resume(
         raise ParameterError(f"--answers and --review-out are the same file, {answers}")
     crowd = read_again(audit, plan)
     if answers is not None:
-        for name, said in _answers(answers, who, question).items():
-            _named(answers, audit.answer, said, who=name)
+        _take_in(audit.answer, answers, who, question)
     if worst_case:
         audit.worst_case(who=who)
     say(status_words(audit))
@@ -303,7 +303,6 @@ def repeat(
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
     from rarevote.meaning.audit.answers import write_review_list
-    from rarevote.meaning.audit.of_fit import all_tasks
     from rarevote.meaning.audit.source import read_again
     from rarevote.meaning.audit.words import n_contradicted, relative_to
 
@@ -313,8 +312,7 @@ def repeat(
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
     if answers is not None:
-        for name, said in _answers(answers, who, question).items():
-            _named(answers, audit.answer_repeats, said, who=name)
+        _take_in(audit.answer_repeats, answers, who, question)
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
@@ -327,7 +325,7 @@ def repeat(
     again = audit.repeat_list(share)
     if not again:
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
-    write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+    write_review_list(again, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
     else:
@@ -411,8 +409,8 @@ def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _answers(path: Path, who: str | None, question: str | None) -> dict[str | None, dict[Any, Any]]:
-    """Labels by task for every expert; where experts disagree, the item stays open."""
+def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
+    """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
     from rarevote.meaning.audit.answers import adjudicated
@@ -431,26 +429,22 @@ def _answers(path: Path, who: str | None, question: str | None) -> dict[str | No
     for task, label in agreed.items():
         name = who or ", ".join(experts.get(task, ())) or None
         by_expert.setdefault(name, {})[task] = label
-    return by_expert
-
-
-def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None) -> None:
-    """Give answers to the audit, with the file named in what may be wrong with them."""
-    try:
-        take_in(answers, who=who)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    for name, labels in by_expert.items():
+        try:
+            take(labels, who=name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
 
 def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.meaning.audit.answers import write_review_list
-    from rarevote.meaning.audit.of_fit import all_tasks, summary
+    from rarevote.meaning.audit.of_fit import summary
 
     review = audit.round()
     audit.save(plan)
     if review:
-        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+        write_review_list(review, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if review:

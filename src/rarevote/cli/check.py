@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import strict_option, talk_options
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
 from rarevote.cli.progress import counting
 from rarevote.cli.show import say, tell, tell_json
@@ -20,18 +20,17 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
     "rarevote check labels.csv --strict --json > check.json",
 )
 @with_reading
-@with_fit
-@rare_option
+@with_fit_and_rare
 @strict_option
 @talk_options
-def check(reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, as_json: bool) -> None:
+def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
     from rarevote.meaning.check import QUESTIONS
     from rarevote.meaning.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
     crowd = reading.read()
-    fitted = fit_options.fit(crowd, estimator, rare=rare)
+    fitted = fit_options.fit(crowd, estimator)
     with counting("casting the votes again", N_REPLICATES) as progress:
         found = fitted.check(progress=progress)
     if as_json:

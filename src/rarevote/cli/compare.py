@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.options.fit import rare_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import aligned, say, share, tell, tell_json, warn

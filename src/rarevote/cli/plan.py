@@ -15,9 +15,9 @@ from rarevote.cli.options.decisions import (
     cost_option,
     decide_option,
 )
-from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options, top_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
 from rarevote.crowd.words import counted
@@ -35,11 +35,10 @@ _SHOWN_NAMES = 3
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
-@rare_option
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
@@ -58,7 +57,6 @@ def plan(
     *,
     budget: int,
     votes_per_item: int,
-    rare: str | None,
     top: int,
     out: Path | None,
     out_as: str,
@@ -76,7 +74,7 @@ def plan(
     if out is not None:
         check_review_file(out, out_as)
     crowd = reading.read()
-    result = fit_options.fit(crowd, estimator, rare=rare).decide(**deciding)
+    result = fit_options.fit(crowd, estimator).decide(**deciding)
     found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
     if as_json:
         asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}

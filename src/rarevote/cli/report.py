@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, with_decisions
-from rarevote.cli.options.fit import FitOptions, with_fit
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, verb
 from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
@@ -24,10 +24,9 @@ from rarevote.errors import InputError
     "rarevote report labels.csv --audit audit.json --out rails.html",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @with_decisions
 @file_option("--out", "-o", default="report.html", help="The page; ends in .html.")
-@rare_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
 @file_option("--charts", metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
 @file_option("--audit", metavar="PLAN", help="Also show what an audit of these labels proved.")
@@ -38,7 +37,6 @@ def report(
     decisions: DecisionArguments,
     *,
     out: Path,
-    rare: str | None,
     truth: str | None,
     charts: Path | None,
     audit: Path | None,
@@ -57,7 +55,7 @@ def report(
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
-    fitted = fit_options.fit(crowd, estimator, rare=rare)
+    fitted = fit_options.fit(crowd, estimator)
     say("making the page (a large crowd takes a minute) ...")
     result = fitted.decide(**options)
     decisions.review(result)

@@ -36,6 +36,7 @@ class FitOptions:
     settings: Sequence[str]
     gold: str | None
     use_gold: bool
+    rare: str | None = None
 
     @property
     def may_have_gold(self) -> bool:
@@ -73,7 +74,15 @@ class FitOptions:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", verbose=verbose) as callback:
-            return fit(crowd, estimator, gold=self.gold, use_gold=self.use_gold, callback=callback, **options)
+            return fit(
+                crowd,
+                estimator,
+                gold=self.gold,
+                use_gold=self.use_gold,
+                rare=self.rare,
+                callback=callback,
+                **options,
+            )
 
 
 def _value(text: str) -> Any:
@@ -84,8 +93,7 @@ def _value(text: str) -> Any:
         return text
 
 
-with_fit = takes(
-    FitOptions,
+_FIT = (
     click.option(
         "--method",
         "-m",
@@ -107,6 +115,11 @@ with_fit = takes(
     ),
     click.option("--use-gold/--ignore-gold", default=True, help="Whether to learn from gold in an export."),
 )
+rare_option = click.option(
+    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
+)
+with_fit = takes(FitOptions, *_FIT)
+with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
 
 
 @dataclass(frozen=True)

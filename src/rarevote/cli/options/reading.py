@@ -70,9 +70,6 @@ show_option = _option(
     multiple=True,
     help="Carry a column along to the result, such as the text or the image. Repeatable, or with commas.",
 )
-rare_option = click.option(
-    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
-)
 _EXPORT = (
     _option(
         "--from",
