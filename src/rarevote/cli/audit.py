@@ -194,8 +194,6 @@ def resume(
 
     audit = _load(plan)
     _check_list(review_out, _form(audit), plan)
-    if answers is not None and answers.resolve() == review_out.resolve():
-        raise ParameterError(f"--answers and --review-out are the same file, {answers}")
     crowd = read_again(audit, plan)
     if answers is not None:
         _take_in(audit.answer, answers, who, question)
