@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
 from rarevote.cli import app
+from rarevote.io.read.options import ReadOptions
 from tests import wheel_check
 from tests.command import rarevote
 
@@ -44,7 +50,7 @@ def parsed(words: list[str]) -> tuple[str, ...]:
         path, words = (*path, words[0]), words[1:]
     if words and hasattr(COMMANDS[path], "commands") and not words[0].startswith("-"):
         raise LookupError(f"no such verb: {words[0]}")
-    COMMANDS[path].make_context(" ".join(path), list(words))
+    COMMANDS[path].make_context(" ".join(path), list(words), **app.context_settings)
     return path
 
 
@@ -96,9 +102,41 @@ def test_one_dataset_as_json() -> None:
 )
 def test_choices_are_completed(path: tuple[str, ...], parameter: str, begin: str, found: list[str]) -> None:
     command = COMMANDS[path]
-    context = command.make_context("rarevote", [], resilient_parsing=True)
+    context = command.make_context("rarevote", [], resilient_parsing=True, **app.context_settings)
     one = next(one for one in command.params if one.name == parameter)
     assert [item.value for item in one.shell_complete(context, begin)] == found
+
+
+def test_reading_has_an_option_for_each_field() -> None:
+    """A field and an option are all that a new way to read takes."""
+    names = {one.name for one in COMMANDS["predict",].params if getattr(one, "section", "") == "What the labels are"}
+    assert names == {field.name for field in fields(ReadOptions)}
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"), [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish/completions/rarevote.fish")]
+)
+def test_completion_is_shown_and_installed_once(shell: str, file: str, tmp_path: Path) -> None:
+    environment = {"SHELL": f"/usr/bin/{shell}", "HOME": str(tmp_path)}
+    assert f"_RAREVOTE_COMPLETE={shell}_complete" in rarevote("--show-completion", environment=environment).stdout
+    for _ in range(2):
+        said = rarevote("--install-completion", environment=environment).stdout
+        assert f"{shell} completion installed in {tmp_path / file}" in said
+        assert (tmp_path / file).read_text().count(f"_RAREVOTE_COMPLETE={shell}_source rarevote") == 1
+
+
+def test_completion_of_another_shell_is_an_error() -> None:
+    for option in ("--show-completion", "--install-completion"):
+        wrong = rarevote(option, environment={"SHELL": "/bin/sh"}, code=1)
+        assert "no completion for this shell (SHELL is 'sh'): there is bash, zsh, fish" in wrong.stderr
+
+
+def test_words_are_completed_in_a_process() -> None:
+    for words, found in (("rarevote audit re", "plain,review\nplain,repeat\n"), ("rarevote exp", "plain,explain\n")):
+        given = {"_RAREVOTE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        command = [sys.executable, "-m", "rarevote"]
+        done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (found, "")
 
 
 def test_the_wheel_is_tried_with_every_verb() -> None:

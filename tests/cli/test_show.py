@@ -10,7 +10,8 @@ from unittest import mock
 
 import pytest
 
-from rarevote.cli.show import TimeLeft, told_classes
+from rarevote.cli.progress import TimeLeft
+from rarevote.cli.show import told_classes
 from tests.command import rarevote
 from tests.io.platforms.exports import FIXTURES
 

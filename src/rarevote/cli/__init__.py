@@ -51,14 +51,6 @@ class _AllVerbs(Verbs):
         return found
 
 
-def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from rarevote import __version__
-
-        click.echo(f"rarevote {__version__}")
-        context.exit()
-
-
 @click.group(
     "rarevote",
     cls=_AllVerbs,
@@ -72,14 +64,8 @@ def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> 
         after="Every verb explains itself, with examples: rarevote aggregate --help",
     ),
 )
-@click.option(
-    "--version",
-    "-V",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_version,
-    help="Show the version.",
+@click.version_option(
+    None, "--version", "-V", package_name="rarevote", message="rarevote %(version)s", help="Show the version."
 )
 @completion.install_option
 @completion.show_option

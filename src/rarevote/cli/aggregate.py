@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
-from rarevote.cli.options.fit import Engine, FitOptions, with_engine, with_fit
+from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_rare
 from rarevote.cli.options.output import (
     check_result_file,
     json_option,
@@ -21,9 +21,18 @@ from rarevote.cli.options.output import (
     verbose_option,
     write_result,
 )
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, verb
-from rarevote.cli.show import decision_words, fitting, review_words, say, tell_classes, tell_json, unanswered_words
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import file_option, flag, verb
+from rarevote.cli.progress import fitting
+from rarevote.cli.show import (
+    decision_words,
+    is_quiet,
+    review_words,
+    say,
+    tell_classes,
+    tell_json,
+    unanswered_words,
+)
 from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -48,31 +57,24 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
     "zcat labels.csv.gz | rarevote aggregate - --wide --json --out result.ndjson",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @with_decisions
 @with_engine
 @result_option
-@rare_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against; never used in the fit.")
-@click.option(
+@file_option(
     "--model-out",
-    metavar="FILE",
-    type=PATH,
     help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
 )
-@click.option(
+@file_option(
     "--back-out",
-    metavar="FILE",
-    type=PATH,
     help=f"Labels for the platform of the export to import again: {listed(_TAKE_LABELS, len(_TAKE_LABELS))}.",
 )
-@click.option(
+@file_option(
     "--soft-out",
-    metavar="FILE",
-    type=PATH,
     help="Probabilities of all classes to train on: .npz (NumPy) or .parquet.",
 )
-@click.option("--with-posterior", is_flag=True, help="Add posterior:<class>, as the method's authors publish it.")
+@flag("--with-posterior", help="Add posterior:<class>, as the method's authors publish it.")
 @calibrate_option
 @strict_option
 @spreadsheet_option
@@ -83,10 +85,9 @@ def aggregate(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
-    engine: Engine,
+    engine: EngineOptions,
     *,
     out: Path | None,
-    rare: str | None,
     truth: str | None,
     model_out: Path | None,
     back_out: Path | None,
@@ -95,7 +96,6 @@ def aggregate(
     calibrate: bool,
     strict: bool,
     spreadsheet_safe: bool,
-    quiet: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
@@ -112,8 +112,8 @@ def aggregate(
     if engine.engine == "dask":
         of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
         _refuse(of_one, "is for a single machine, not for --engine dask")
-        deciding |= {"rare": rare, "with_posterior": with_posterior}
-        summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, quiet=quiet, as_json=as_json)
+        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
+        summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:
         require_capability(estimator, "checkpoint", "--checkpoint")
@@ -121,16 +121,14 @@ def aggregate(
         from rarevote.cli.all_questions import aggregate_all, check_folder
 
         folder = check_folder(out)
-        of_one |= {"rare": rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
+        of_one |= {"rare": fit_options.rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
         _refuse(of_one, "is about one question: name it in place of --question all")
         written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe}
-        return _end(
-            strict, *aggregate_all(reading, fit_options, deciding, folder, written, quiet=quiet, as_json=as_json)
-        )
+        return _end(strict, *aggregate_all(reading, fit_options, deciding, folder, written, as_json=as_json))
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
     clock = Clock()
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     if back_out is not None:
         crowd.check_way_back(back_out)
     known = None if truth is None else crowd.truth(truth)
@@ -138,8 +136,6 @@ def aggregate(
     fitted = fit_options.fit(
         crowd,
         estimator,
-        rare=rare,
-        quiet=quiet,
         verbose=verbose,
         checkpoint=engine.checkpoint,
         checkpoint_every=engine.checkpoint_every,
@@ -148,7 +144,7 @@ def aggregate(
     result = fitted.decide(**deciding)
     plan = decisions.review(result)
     clock.lap("decide")
-    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe)
     soft = result.soft_labels()
     for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:
@@ -162,7 +158,7 @@ def aggregate(
         summary["scores"] = result.score(known)
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    elif not is_quiet():
         _tell(summary, out, verbose=verbose)
         for line in decision_words(result) if decisions.active or calibrate else ():
             say(line)
@@ -277,11 +273,10 @@ def _on_dask(
     reading: Reading,
     fit_options: FitOptions,
     estimator: Estimator,
-    engine: Engine,
+    engine: EngineOptions,
     deciding: dict[str, Any],
     out: Path | None,
     *,
-    quiet: bool,
     as_json: bool,
 ) -> dict[str, Any]:
     """Aggregate on dask; returns the summary."""
@@ -294,11 +289,11 @@ def _on_dask(
     _refuse_unread(reading.options)
     followed = {name: reading.options[name] for name in _READ_ON_DASK}
     cluster = Dask(out, scheduler=engine.scheduler, checkpoint=engine.checkpoint, every=engine.checkpoint_every)
-    with fitting(f"fitting {estimator.method_name}", quiet=quiet) as callback:
+    with fitting(f"fitting {estimator.method_name}") as callback:
         found = cluster.fit(estimator, reading.labels, fit_options.gold, callback=callback, **followed, **deciding)
     if as_json:
         tell_json(found.summary)
-    elif not quiet:
+    else:
         _tell_dask(found.summary, out)
     return found.summary
 

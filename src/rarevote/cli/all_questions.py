@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.cli.show import aligned, reading_files, say, share, tell_json
+from rarevote.cli.progress import reading_files
+from rarevote.cli.show import aligned, say, share, tell_json
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
@@ -25,7 +26,6 @@ def aggregate_all(
     folder: Path,
     written: dict[str, bool],
     *,
-    quiet: bool,
     as_json: bool,
 ) -> Iterable[dict[str, Any]]:
     """Aggregate the answers to every question; returns the summaries.
@@ -38,18 +38,18 @@ def aggregate_all(
     from rarevote.io.read.crowd import read_each
     from rarevote.io.write.atomic import appearing
 
-    with reading_files(reading.title, quiet=quiet):
+    with reading_files(reading.title):
         crowds = read_each(reading.labels, **reading.options)
     summaries: dict[str, dict[str, Any]] = {}
     with appearing(folder) as made:
         names = _file_names(list(crowds))
         for question, crowd in crowds.items():
-            result = fit_options.fit(crowd, fit_options.make(), quiet=quiet).decide(**deciding)
+            result = fit_options.fit(crowd, fit_options.make()).decide(**deciding)
             result.write(made / names[question], **written)
             summaries[question] = {**result.summary(expected=as_json), "file": str(folder / names[question])}
     if as_json:
         tell_json(summaries)
-    elif not quiet:
+    else:
         _tell(reading.title, summaries, {name: crowd.notes for name, crowd in crowds.items()})
         say(f"wrote {folder}: {counted(len(summaries), 'result')}")
     return summaries.values()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, top_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, one_of, verb
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import file_option, one_of, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
 from rarevote.errors import ParameterError, warn_user
 
@@ -30,8 +30,7 @@ _SHOWN_PAIRS = 5
     "rarevote annotators labels.csv --out annotators.csv --json",
 )
 @with_reading
-@with_fit
-@rare_option
+@with_fit_and_rare
 @click.option(
     "--sort",
     metavar="BY",
@@ -40,33 +39,29 @@ _SHOWN_PAIRS = 5
     shell_complete=one_of(*_SORTS),
 )
 @top_option
-@click.option("--out", "-o", type=PATH, help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
+@file_option("--out", "-o", help="File for all rows, with intervals: .csv, .parquet, .xlsx, ...")
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def annotators(
     reading: Reading,
     fit_options: FitOptions,
     *,
-    rare: str | None,
     sort: str,
     top: int,
     out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Who is good at what, the jury condition, how far annotators agree, and who errs alike."""
     from rarevote.diagnose.workers import annotator_figures, annotator_order, annotator_rows
-    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.io.write.columns import write_columns
 
     if sort not in _SORTS:
         raise ParameterError(f"--sort must be {', '.join(_SORTS)}, got {sort!r}")
     estimator = fit_options.make()
-    if out is not None:
-        check_output(out)
-    crowd = reading.read(quiet=quiet)
-    found = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet).diagnose()
+    check_result_file(out)
+    crowd = reading.read()
+    found = fit_options.fit(crowd, estimator).diagnose()
     order = annotator_order(found, sort)
     columns = annotator_rows(found, order)
     if out is not None:
@@ -74,13 +69,12 @@ def annotators(
     if as_json:
         tell_json(annotator_figures(found, fit_options.method, columns))
     else:
-        if not quiet:
-            say()
+        say()
         _tell(found, order, top, has_file=out is not None)
         _tell_agreement(found)
     for warning in found.alike.warnings:
         warn_user(warning)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {len(order):,} annotators")
 
 

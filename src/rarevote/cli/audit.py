@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,9 @@ import click
 
 from rarevote.cli.options.decisions import check_review_file, check_review_form, review_as_option
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option
+from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
+from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 
 _AIMS = ("certificate", "estimate")
 
-plan_argument = click.argument(
-    "plan", cls=Argument, metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote."
-)
-list_option = click.option(
-    "--review-out", metavar="FILE", type=PATH, required=True, help="Where the list for the expert goes."
-)
+plan_argument = argument("plan", metavar="PLAN", type=PATH, help="The plan that `rarevote audit start` wrote.")
+list_option = file_option("--review-out", required=True, help="Where the list for the expert goes.")
 who_option = click.option("--who", metavar="NAME", help="The expert; an export names its own.")
 question_option = click.option(
     "--question", metavar="NAME", help="Which question of an export, where several were asked."
@@ -62,9 +59,8 @@ def audit() -> None:
 )
 @with_workbench
 @plan_argument
-@quiet_option
-@json_option
-def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: bool) -> None:
+@talk_options
+def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     """Answer what the audit asks in the browser; every answer is on the disk before the next item shows."""
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
@@ -75,7 +71,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: boo
     def sit(journal: Journal) -> ReviewSession:
         return AuditSession(plan, pictures=pictures, journal=journal, who=workbench.who)
 
-    workbench.run(sit, writing(plan), quiet=quiet, as_json=as_json)
+    workbench.run(sit, writing(plan), as_json=as_json)
 
 
 @audit.command(
@@ -90,7 +86,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: boo
 @with_reading
 @with_fit
 @click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
-@click.option("--plan", metavar="FILE", type=PATH, required=True, help="Where the plan goes; never over another one.")
+@file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
     "--confidence",
@@ -106,12 +102,9 @@ def review(workbench: WorkbenchOptions, *, plan: Path, quiet: bool, as_json: boo
     shell_complete=one_of(*_AIMS),
 )
 @click.option("--budget", metavar="N", type=int, help="The most reviews to ask for.")
-@click.option(
-    "--only-voted-items", is_flag=True, help="Leave items without votes out of what is proved; everything says so."
-)
+@flag("--only-voted-items", help="Leave items without votes out of what is proved; everything says so.")
 @review_as_option
-@quiet_option
-@json_option
+@talk_options
 def start(
     reading: Reading,
     fit_options: FitOptions,
@@ -122,7 +115,6 @@ def start(
     aim: str,
     flag_cost: float,
     review_as: str,
-    quiet: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -142,8 +134,8 @@ def start(
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
-    crowd = reading.read(quiet=quiet)
-    fitted = fit_options.fit(crowd, estimator, quiet=quiet)
+    crowd = reading.read()
+    fitted = fit_options.fit(crowd, estimator)
     audit = audit_of_fit(
         fitted,
         name,
@@ -156,17 +148,16 @@ def start(
         earlier=earlier,
         **given,
     )
-    if not quiet:
-        say()
-        say(start_words(audit))
-        if earlier:
-            say(f"Earlier audits of these labels in this folder: {len(earlier)}. The certificate will name them.")
+    say()
+    say(start_words(audit))
+    if earlier:
+        say(f"Earlier audits of these labels in this folder: {len(earlier)}. The certificate will name them.")
     if not audit.round():
         raise InputError(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+    _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
 @audit.command(
@@ -179,18 +170,15 @@ def start(
 )
 @plan_argument
 @list_option
-@click.option(
+@file_option(
     "--answers",
-    metavar="FILE",
-    type=PATH,
     help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
     "open items are listed again.",
 )
 @who_option
 @question_option
-@click.option("--worst-case", is_flag=True, help="Close what stays open with the answer that is worst for every claim.")
-@quiet_option
-@json_option
+@flag("--worst-case", help="Close what stays open with the answer that is worst for every claim.")
+@talk_options
 def resume(
     plan: Path,
     review_out: Path,
@@ -198,7 +186,6 @@ def resume(
     who: str | None,
     question: str | None,
     worst_case: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Take in answers, say where the audit stands, and draw the next items if that pays."""
@@ -207,17 +194,13 @@ def resume(
 
     audit = _load(plan)
     _check_list(review_out, _form(audit), plan)
-    if answers is not None and answers.resolve() == review_out.resolve():
-        raise ParameterError(f"--answers and --review-out are the same file, {answers}")
     crowd = read_again(audit, plan)
     if answers is not None:
-        for name, said in _answers(answers, who, question).items():
-            _named(answers, audit.answer, said, who=name)
+        _take_in(audit.answer, answers, who, question)
     if worst_case:
         audit.worst_case(who=who)
-    if not quiet:
-        say(status_words(audit))
-    _ask(audit, plan, review_out, crowd, quiet=quiet, as_json=as_json)
+    say(status_words(audit))
+    _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
 @audit.command(epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
@@ -238,32 +221,25 @@ def status(plan: Path, as_json: bool) -> None:
 
 @audit.command(epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"))
 @plan_argument
-@click.option(
+@file_option(
     "--out",
     "-o",
-    type=PATH,
     required=True,
     help="The result: the class for the final list, the best other elsewhere.",
 )
-@click.option(
-    "--certificate", metavar="FILE", type=PATH, required=True, help="What is proved, for others to verify (.json)."
-)
-@click.option(
+@file_option("--certificate", required=True, help="What is proved, for others to verify (.json).")
+@file_option(
     "--page",
-    metavar="FILE",
-    type=PATH,
     help="The page that shows it; by default the certificate's name with .html.",
 )
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def finish(
     plan: Path,
     out: Path,
     certificate: Path,
     page: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
@@ -291,17 +267,14 @@ def finish(
     write_proved_page(audit, page, source=Path(crowd.title).name)
     if as_json:
         tell_json({**summary(audit), "page": str(page)})
-    if not quiet:
-        say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
-        if audit.pending:
-            say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
-        say(f"wrote {out}: {len(rows['task']):,} tasks")
-        say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
-        say(f"wrote {page}: what was proved, to look at and pass on")
-        if not audit.plan.repeats:
-            say(
-                f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv"
-            )
+    say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
+    if audit.pending:
+        say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+    say(f"wrote {out}: {len(rows['task']):,} tasks")
+    say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+    say(f"wrote {page}: what was proved, to look at and pass on")
+    if not audit.plan.repeats:
+        say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
 
 
 @audit.command(
@@ -311,13 +284,12 @@ def finish(
     ),
 )
 @plan_argument
-@click.option("--review-out", metavar="FILE", type=PATH, help="Where the list of items goes.")
-@click.option("--answers", metavar="FILE", type=PATH, help="The second answers, as for continue.")
+@file_option("--review-out", help="Where the list of items goes.")
+@file_option("--answers", help="The second answers, as for continue.")
 @click.option("--share", metavar="SHARE", default=0.05, help="Of the answered items, how many to show again.")
 @who_option
 @question_option
-@quiet_option
-@json_option
+@talk_options
 def repeat(
     plan: Path,
     review_out: Path | None,
@@ -325,12 +297,10 @@ def repeat(
     share: float,
     who: str | None,
     question: str | None,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
     from rarevote.audit.answers import write_review_list
-    from rarevote.audit.of_fit import all_tasks
     from rarevote.audit.source import read_again
     from rarevote.audit.words import n_contradicted, relative_to
 
@@ -340,12 +310,11 @@ def repeat(
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
     if answers is not None:
-        for name, said in _answers(answers, who, question).items():
-            _named(answers, audit.answer_repeats, said, who=name)
+        _take_in(audit.answer_repeats, answers, who, question)
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
-        elif not quiet:
+        else:
             say(relative_to(audit))
         return
     assert review_out is not None
@@ -354,10 +323,10 @@ def repeat(
     again = audit.repeat_list(share)
     if not again:
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
-    write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+    write_review_list(again, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
-    elif not quiet:
+    else:
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 
@@ -368,16 +337,15 @@ def repeat(
     ),
 )
 @plan_argument
-@click.argument("certificate", cls=Argument, type=PATH, help="The certificate that `rarevote audit finish` wrote.")
+@argument("certificate", type=PATH, help="The certificate that `rarevote audit finish` wrote.")
 @click.option(
     "--labels",
     metavar="FILE",
     multiple=True,
     help="The labels it is about; by default where the plan says, if they are there.",
 )
-@quiet_option
-@json_option
-def verify(plan: Path, certificate: Path, labels: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+@talk_options
+def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool) -> None:
     """Does the certificate follow from the plan? Rounds and bets are made again; exit code 1 with the reason if not.
 
     No verification can see whether the expert's answers are true, or whether another seed was tried elsewhere.
@@ -390,8 +358,7 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], quiet: bool, 
         tell_json({"follows": not verdict, "reasons": verdict, "notes": verdict.notes})
     if verdict:
         raise InputError(f"{certificate} does not follow from {plan}: {'; '.join(verdict)}")
-    if not quiet:
-        say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
+    say(f"{certificate} follows from {plan}: {'; '.join(verdict.notes)}. {UNSEEN}")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -440,8 +407,8 @@ def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _answers(path: Path, who: str | None, question: str | None) -> dict[str | None, dict[Any, Any]]:
-    """Labels by task for every expert; where experts disagree, the item stays open."""
+def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
+    """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
     from rarevote.audit.answers import adjudicated
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
@@ -460,30 +427,24 @@ def _answers(path: Path, who: str | None, question: str | None) -> dict[str | No
     for task, label in agreed.items():
         name = who or ", ".join(experts.get(task, ())) or None
         by_expert.setdefault(name, {})[task] = label
-    return by_expert
+    for name, labels in by_expert.items():
+        try:
+            take(labels, who=name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
 
-def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None) -> None:
-    """Give answers to the audit, with the file named in what may be wrong with them."""
-    try:
-        take_in(answers, who=who)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
+def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
-    from rarevote.audit.of_fit import all_tasks, summary
+    from rarevote.audit.of_fit import summary
 
     review = audit.round()
     audit.save(plan)
     if review:
-        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+        write_review_list(review, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None})
-    if quiet:
-        return
     if review:
         say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
     else:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, strict_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.output import strict_option, talk_options
+from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
-from rarevote.cli.show import counting, say, tell, tell_json
+from rarevote.cli.progress import counting
+from rarevote.cli.show import say, tell, tell_json
 
 _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
@@ -19,28 +20,23 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
     "rarevote check labels.csv --strict --json > check.json",
 )
 @with_reading
-@with_fit
-@rare_option
+@with_fit_and_rare
 @strict_option
-@quiet_option
-@json_option
-def check(
-    reading: Reading, fit_options: FitOptions, *, rare: str | None, strict: bool, quiet: bool, as_json: bool
-) -> None:
+@talk_options
+def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
     from rarevote.diagnose.check import QUESTIONS
     from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
-    crowd = reading.read(quiet=quiet)
-    fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
-    with counting("casting the votes again", N_REPLICATES, quiet=quiet) as progress:
+    crowd = reading.read()
+    fitted = fit_options.fit(crowd, estimator)
+    with counting("casting the votes again", N_REPLICATES) as progress:
         found = fitted.check(progress=progress)
     if as_json:
         tell_json(found.figures())
     else:
-        if not quiet:
-            say()
+        say()
         for question, title in QUESTIONS.items():
             answers = found.answers(question)
             if answers:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, verbose_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, names_in, verb
-from rarevote.cli.show import aligned, fitting, say, share, tell, tell_json, warn
+from rarevote.cli.options.fit import rare_option
+from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import file_option, names_option, verb
+from rarevote.cli.progress import fitting
+from rarevote.cli.show import aligned, say, share, tell, tell_json, warn
 from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
@@ -31,10 +33,8 @@ _SHOWN_CLASSES = 8
 )
 @with_reading
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against (task, label).")
-@click.option(
+@names_option(
     "--methods",
-    metavar="A,B",
-    callback=names_in,
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
 @rare_option
@@ -43,7 +43,7 @@ _SHOWN_CLASSES = 8
     metavar="FILE",
     help="Gold: labels that methods may learn from; these items are left out of the scores.",
 )
-@click.option("--out", "-o", type=PATH, help="File for all items on which the methods differ.")
+@file_option("--out", "-o", help="File for all items on which the methods differ.")
 @spreadsheet_option
 @quiet_option
 @verbose_option
@@ -57,30 +57,27 @@ def compare(
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
     from rarevote.crowd.rare import RareClass
-    from rarevote.io.write.columns import check_output, write_columns
+    from rarevote.io.write.columns import write_columns
 
     names = methods or DEFAULT_METHODS
     for name in names:
         find_method(name).load()
-    if out is not None:
-        check_output(out)
-    crowd = reading.read(quiet=quiet)
+    check_result_file(out)
+    crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
     votes = crowd.annotations
     rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
-    if not quiet:
-        say()
+    say()
 
     def watched(name: str, number: int) -> Any:
-        return fitting(f"fitting {name} ({number} of {len(names)})", quiet=quiet, verbose=verbose)
+        return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
     found = compare_methods(crowd, names, gold=learned, watched=watched)
     for reason in found.refused:
@@ -99,7 +96,7 @@ def compare(
         tell_json(summary)
     else:
         _tell(summary)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {len(found.different):,} items on which the methods differ")
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from rarevote.cli.options.output import json_option, quiet_option, spreadsheet_option, write_result
+from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, write_result
 from rarevote.cli.options.reading import with_export
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.verb import PATH, argument, file_option, verb
 from rarevote.cli.show import export_summary, say, tell_export, tell_json, tell_notes, warn
 from rarevote.crowd.population import unvoted_note
 from rarevote.errors import InputError
@@ -21,12 +19,11 @@ from rarevote.errors import InputError
     "rarevote convert export.zip --multilabel --out labels.parquet --json",
 )
 @with_export
-@click.argument("export", cls=Argument, type=PATH, help="The export: a file, a zip, or a folder.")
-@click.option("--out", "-o", type=PATH, help="File for the rows, such as labels.csv. Without it: stdout.")
-@click.option("--gold-out", type=PATH, help="File for the gold (task, label).")
+@argument("export", type=PATH, help="The export: a file, a zip, or a folder.")
+@file_option("--out", "-o", help="File for the rows, such as labels.csv. Without it: stdout.")
+@file_option("--gold-out", help="File for the gold (task, label).")
 @spreadsheet_option
-@quiet_option
-@json_option
+@talk_options
 def convert(
     options: dict[str, Any],
     *,
@@ -34,20 +31,14 @@ def convert(
     out: Path | None,
     gold_out: Path | None,
     spreadsheet_safe: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """A platform's export as rows: task, worker, label. Says what was read, what was left out, and why."""
     from rarevote.io.platforms import read_export
-    from rarevote.io.write.columns import check_ending, write_columns
+    from rarevote.io.write.columns import write_columns
 
-    for path in (out, gold_out):
-        if path is not None:
-            check_ending(path)
-            if not path.parent.is_dir():
-                raise InputError(f"{path}: cannot be written (no such folder)")
-    if out is None and as_json:
-        raise InputError("--json writes a summary to stdout: say with --out where the rows should go")
+    check_result_file(out, as_json=as_json)
+    check_result_file(gold_out)
     options["show"] = [name for names in options["show"] for name in names.split(",")]
     found = read_export(export, **options)
     for caution in found.cautions:
@@ -55,14 +46,14 @@ def convert(
     if gold_out is not None and not found.gold:
         raise InputError(f"{export}: no gold was found, so there is nothing for --gold-out")
     rows = _as_arrays(found.columns())
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet, example="labels.csv")
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, example="labels.csv")
     if gold_out is not None:
         gold = _as_arrays({"task": list(found.gold), "label": list(found.gold.values())})
         write_columns(gold, gold_out, spreadsheet_safe=spreadsheet_safe)
     summary = export_summary(found)
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    else:
         tell_export(summary)
         tell_notes([*found.notes, *unvoted_note(summary["n_tasks"], summary["n_unvoted"])])
         for path in (out, gold_out):

@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from rarevote.cli.options.output import json_option, quiet_option
-from rarevote.cli.options.verb import PATH, Argument, Verbs, examples, one_of
-from rarevote.cli.show import aligned, counting, say, tell
+from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, one_of
+from rarevote.cli.progress import counting
+from rarevote.cli.show import aligned, say, tell
 from rarevote.errors import ParameterError
 
-cache_option = click.option(
-    "--cache", type=PATH, help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache."
+cache_option = file_option(
+    "--cache", metavar="FOLDER", help="Where datasets are kept. Default: RAREVOTE_CACHE, or the user's cache."
 )
 
 
@@ -36,7 +37,7 @@ def _dataset_names(_context: click.Context, _option: click.Parameter, incomplete
         "rarevote datasets import cifar10h cifar10h-raw.csv",
     ),
 )
-@click.option("--data", type=PATH, help="A folder of datasets to look in first.")
+@file_option("--data", metavar="FOLDER", help="A folder of datasets to look in first.")
 @json_option
 @click.pass_context
 def datasets(context: click.Context, data: Path | None, as_json: bool) -> None:
@@ -80,7 +81,7 @@ def _count(value: int | None) -> str:
 
 
 @datasets.command(epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
-@click.argument("name", cls=Argument, help="Name of a dataset.", shell_complete=_dataset_names)
+@argument("name", help="Name of a dataset.", shell_complete=_dataset_names)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Everything known about one dataset: sizes, source, licence as stated, overlap with others."""
@@ -101,12 +102,10 @@ def show(name: str, as_json: bool) -> None:
 @datasets.command(
     epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
 )
-@click.argument(
-    "names", cls=Argument, nargs=-1, required=True, help="Names of datasets.", shell_complete=_dataset_names
-)
+@argument("names", nargs=-1, required=True, help="Names of datasets.", shell_complete=_dataset_names)
 @cache_option
 @quiet_option
-def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
+def fetch(names: tuple[str, ...], cache: Path | None) -> None:
     """Download datasets from pinned commits and check them against their checksums."""
     from rarevote.study.datasets import fetch as fetch_dataset
     from rarevote.study.datasets import find_dataset
@@ -114,10 +113,9 @@ def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
     chosen = [find_dataset(name) for name in names]
     for info in chosen:
         total = sum(part.n_bytes for part in (info.labels, info.truth) if part is not None)
-        with counting(f"fetching {info.slug}", total, quiet=quiet) as report:
+        with counting(f"fetching {info.slug}", total) as report:
             folder = fetch_dataset(info, cache=cache, progress=lambda done, _total: report(done))
-        if not quiet:
-            say(f"{info.slug}: {folder}")
+        say(f"{info.slug}: {folder}")
 
 
 @datasets.command(
@@ -127,15 +125,15 @@ def fetch(names: tuple[str, ...], cache: Path | None, quiet: bool) -> None:
         "rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5",
     ),
 )
-@click.argument("name", cls=Argument, help="cifar10h or jigsaw.", shell_complete=one_of("cifar10h", "jigsaw"))
-@click.argument("file", cls=Argument, type=PATH, help="The file of individual annotations that you have.")
-@click.option("--truth", type=PATH, help="jigsaw: a file with the published share of toxic votes.")
+@argument("name", help="cifar10h or jigsaw.", shell_complete=one_of("cifar10h", "jigsaw"))
+@argument("file", type=PATH, help="The file of individual annotations that you have.")
+@file_option("--truth", help="jigsaw: a file with the published share of toxic votes.")
 @click.option("--threshold", default=0.5, help="jigsaw: share of toxic votes from which a comment is toxic.")
 @click.option("--min-votes", default=1, help="jigsaw: fewest votes a comment needs.")
 @cache_option
 @quiet_option
 def import_file(
-    name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None, quiet: bool
+    name: str, file: Path, truth: Path | None, threshold: float, min_votes: int, cache: Path | None
 ) -> None:
     """Add a dataset that cannot be downloaded from the raw file that its owners publish."""
     from rarevote.study.datasets import import_cifar10h, import_jigsaw
@@ -146,5 +144,4 @@ def import_file(
         folder = import_jigsaw(file, cache, truth=truth, threshold=threshold, min_votes=min_votes)
     else:
         raise ParameterError(f"only cifar10h and jigsaw can be imported, got {name!r}")
-    if not quiet:
-        say(f"{name}: {folder}")
+    say(f"{name}: {folder}")

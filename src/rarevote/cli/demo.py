@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from rarevote.cli.options.verb import PATH, verb
+from rarevote.cli.options.verb import file_option, verb
 from rarevote.cli.show import aligned, share, tell
 from rarevote.crowd.words import percent
 
@@ -20,7 +18,7 @@ RARE = "defect"
 
 
 @verb("rarevote demo", "rarevote demo --report rails.html")
-@click.option("--report", type=PATH, help="Also write the page to look at, such as report.html.")
+@file_option("--report", help="Also write the page to look at, such as report.html.")
 def demo(report: Path | None) -> None:
     """Four methods on simulated rail inspections, where defects are rare: what each finds, and at what price."""
     from rarevote.api import fit, read

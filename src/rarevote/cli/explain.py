@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json
@@ -24,24 +24,22 @@ if TYPE_CHECKING:
 @with_reading
 @with_fit
 @click.option("--task", metavar="ID", multiple=True, required=True, help="The item to explain. Repeatable.")
-@quiet_option
-@json_option
-def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+@talk_options
+def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...], as_json: bool) -> None:
     """Why an item got its label: its votes, who cast them, and what each added, up to the posterior."""
     from rarevote.diagnose.explain import find_task
 
     estimator = fit_options.make()
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     chosen = [find_task(crowd.annotations, name, crowd.title) for name in dict.fromkeys(task)]
-    result = fit_options.fit(crowd, estimator, quiet=quiet).decide()
+    result = fit_options.fit(crowd, estimator).decide()
     found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
         tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
         return
     for one, texts in zip(found, shown, strict=True):
-        if not quiet or one is not found[0]:
-            say() if one is found[0] else tell()
+        say() if one is found[0] else tell()
         _tell(one, texts, fit_options.method)
 
 

@@ -15,10 +15,10 @@ from rarevote.cli.options.decisions import (
     cost_option,
     decide_option,
 )
-from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option, top_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, one_of, takes, verb
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.output import talk_options, top_option
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
@@ -35,13 +35,12 @@ _SHOWN_NAMES = 3
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
-@rare_option
 @top_option
-@click.option("--out", "-o", type=PATH, help="File for all rows: .csv, .parquet, ...")
+@file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
     "--as",
     "out_as",
@@ -50,8 +49,7 @@ _SHOWN_NAMES = 3
     help=f"The file as {', '.join(REVIEW_FORMATS)}.",
     shell_complete=one_of(*REVIEW_FORMATS),
 )
-@quiet_option
-@json_option
+@talk_options
 def plan(
     reading: Reading,
     fit_options: FitOptions,
@@ -59,11 +57,9 @@ def plan(
     *,
     budget: int,
     votes_per_item: int,
-    rare: str | None,
     top: int,
     out: Path | None,
     out_as: str,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
@@ -77,17 +73,16 @@ def plan(
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
-    crowd = reading.read(quiet=quiet)
-    result = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet).decide(**deciding)
+    crowd = reading.read()
+    result = fit_options.fit(crowd, estimator).decide(**deciding)
     found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
     if as_json:
         asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
         tell_json({**asked, **plan_figures(found)})
     else:
-        if not quiet:
-            say()
+        say()
         _tell(found, votes_per_item, top, has_file=out is not None)
-    if out is not None and not quiet:
+    if out is not None:
         say(f"wrote {out}: {counted(len(found.items), 'item')}")
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from rarevote.cli.options.output import (
     check_result_file,
-    json_option,
-    quiet_option,
     result_option,
     spreadsheet_option,
+    talk_options,
     write_result,
 )
 from rarevote.cli.options.reading import Reading, with_reading
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.verb import PATH, argument, verb
 from rarevote.cli.show import aligned, say, share, tell_json, told_classes
 
 
@@ -25,24 +22,21 @@ from rarevote.cli.show import aligned, say, share, tell_json, told_classes
     "rarevote predict crowd.model new-labels.csv --out new-result.csv",
     "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
 )
-@click.argument("model", cls=Argument, type=PATH, help="The model, as aggregate --model-out wrote it.")
+@argument("model", type=PATH, help="The model, as aggregate --model-out wrote it.")
 @with_reading
 @result_option
 @spreadsheet_option
-@quiet_option
-@json_option
-def predict(
-    reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, quiet: bool, as_json: bool
-) -> None:
+@talk_options
+def predict(reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, as_json: bool) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
     from rarevote.methods.new_tasks import load
     from rarevote.result import predict as predict_new
 
     check_result_file(out, as_json=as_json)
     fitted = load(model)
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     found, rows = predict_new(fitted, crowd)
-    write_result(rows, out, spreadsheet_safe=spreadsheet_safe, quiet=quiet)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
     votes = found.annotations
     counts = {str(name): int((found.codes == k).sum()) for k, name in enumerate(votes.classes.tolist())}
     summary = {
@@ -56,7 +50,7 @@ def predict(
     }
     if as_json:
         tell_json(summary)
-    elif not quiet:
+    else:
         _tell(summary, out)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from rarevote.cli.options.decisions import DecisionArguments, with_decisions
-from rarevote.cli.options.fit import FitOptions, with_fit
-from rarevote.cli.options.output import json_option, quiet_option
-from rarevote.cli.options.reading import Reading, rare_option, with_reading
-from rarevote.cli.options.verb import PATH, verb
-from rarevote.cli.show import decision_words, say, tell_json
+from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
+from rarevote.cli.options.output import talk_options
+from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.verb import file_option, verb
+from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
 
 
@@ -24,26 +24,22 @@ from rarevote.errors import InputError
     "rarevote report labels.csv --audit audit.json --out rails.html",
 )
 @with_reading
-@with_fit
+@with_fit_and_rare
 @with_decisions
-@click.option("--out", "-o", type=PATH, default="report.html", help="The page; ends in .html.")
-@rare_option
+@file_option("--out", "-o", default="report.html", help="The page; ends in .html.")
 @click.option("--truth", metavar="FILE", help="Truth: labels to check the result against; never used in the fit.")
-@click.option("--charts", metavar="FOLDER", type=PATH, help="Also write every chart there, as SVG and PNG.")
-@click.option("--audit", metavar="PLAN", type=PATH, help="Also show what an audit of these labels proved.")
-@quiet_option
-@json_option
+@file_option("--charts", metavar="FOLDER", help="Also write every chart there, as SVG and PNG.")
+@file_option("--audit", metavar="PLAN", help="Also show what an audit of these labels proved.")
+@talk_options
 def report(
     reading: Reading,
     fit_options: FitOptions,
     decisions: DecisionArguments,
     *,
     out: Path,
-    rare: str | None,
     truth: str | None,
     charts: Path | None,
     audit: Path | None,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """One HTML page to look at and pass on: the answer, what a majority vote loses, who is good at what."""
@@ -57,11 +53,10 @@ def report(
     if charts is not None and charts.exists() and not charts.is_dir():
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
-    crowd = reading.read(quiet=quiet)
+    crowd = reading.read()
     known = None if truth is None else crowd.truth(truth)
-    fitted = fit_options.fit(crowd, estimator, rare=rare, quiet=quiet)
-    if not quiet:
-        say("making the page (a large crowd takes a minute) ...")
+    fitted = fit_options.fit(crowd, estimator)
+    say("making the page (a large crowd takes a minute) ...")
     result = fitted.decide(**options)
     decisions.review(result)
     # Names of files without their folders, which are nobody else's business.
@@ -73,7 +68,7 @@ def report(
         if decisions.active:
             summary["decision"] = result.summary()["decision"]
         tell_json(summary)
-    elif not quiet:
+    elif not is_quiet():
         say(made.headline)
         for line in decision_words(result) if decisions.active else ():
             say(line)

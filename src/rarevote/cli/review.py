@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
-from rarevote.cli.options.verb import PATH, Argument, verb
+from rarevote.cli.options.output import talk_options
+from rarevote.cli.options.verb import PATH, argument, file_option, flag, verb
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
 )
 @with_workbench
-@click.argument(
+@argument(
     "listed",
-    cls=Argument,
     metavar="LIST",
     type=PATH,
     help="What --review-out wrote, or any table with a column of tasks.",
 )
-@click.option("--out", "-o", type=PATH, help="The answers (task, label). Default: LIST.answers.csv beside it.")
+@file_option("--out", "-o", help="The answers (task, label). Default: LIST.answers.csv beside it.")
 @click.option(
     "--class",
     "classes",
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
     multiple=True,
     help="A class. Default: those in the list. Repeatable.",
 )
-@click.option("--reasons", is_flag=True, help="Also show what the crowd said; the answers then depend on it.")
-@quiet_option
-@json_option
+@flag("--reasons", help="Also show what the crowd said; the answers then depend on it.")
+@talk_options
 def review(
     workbench: WorkbenchOptions,
     *,
@@ -48,7 +46,6 @@ def review(
     out: Path | None,
     classes: tuple[str, ...],
     reasons: bool,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
@@ -77,8 +74,7 @@ def review(
             who=workbench.who,
         )
 
-    session = workbench.run(sit, writing(listed), quiet=quiet, as_json=as_json)
+    session = workbench.run(sit, writing(listed), as_json=as_json)
     if session.progress.done:
         session.make("answers")
-        if not quiet:
-            say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")
+        say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
+from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import columns_option
-from rarevote.cli.options.verb import Argument, verb
+from rarevote.cli.options.verb import argument, verb
 from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes, unanswered_words
 
 
@@ -17,15 +17,12 @@ from rarevote.cli.show import aligned, say, share, tell, tell_json, told_classes
     "rarevote score result.parquet --truth truth.csv --rare defect --json",
     "rarevote score other-tool.csv --columns task=image,label=verdict --truth truth.csv",
 )
-@click.argument("result", cls=Argument, metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
+@argument("result", metavar="RESULT", help="The result: task, label and, if there, p:<class>.")
 @click.option("--truth", metavar="FILE", required=True, help="Truth: labels to score against (task, label).")
 @click.option("--rare", metavar="CLASS", help="The class that matters. Default: the least frequent true class.")
 @columns_option
-@quiet_option
-@json_option
-def score(
-    result: str, truth: str, rare: str | None, columns: dict[str, str] | None, quiet: bool, as_json: bool
-) -> None:
+@talk_options
+def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | None, as_json: bool) -> None:
     """A result against the truth: recall of every class, balanced accuracy, macro-F1, log loss, calibration."""
     from rarevote.scoring.compare import score_result
 
@@ -34,8 +31,7 @@ def score(
         tell_json(summary)
         return
     _tell(summary)
-    if not quiet:
-        _tell_left_out(summary)
+    _tell_left_out(summary)
 
 
 def _tell(summary: dict[str, Any]) -> None:

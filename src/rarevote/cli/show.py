@@ -1,16 +1,15 @@
-"""What a person sees: plain tables, progress with the time left, warnings; on stderr, so that stdout is data only."""
+"""The text that a person sees: lines, plain tables, warnings; talk is on stderr, so that stdout is data only."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from rarevote.crowd.words import counted
 
@@ -18,16 +17,15 @@ if TYPE_CHECKING:
     from rarevote.api import Result
     from rarevote.decide.expectations import Expected
     from rarevote.decide.review import ReviewPlan
-    from rarevote.em.loop import Callback, Progress
     from rarevote.io.platforms import Export
     from rarevote.io.read.crowd import Crowd
 
 # Of more classes a table shows the largest and the rarest.
 _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
-# Without a terminal to draw on, how often a line tells the progress.
-_SECONDS_BETWEEN_LINES = 15.0
 # In a table, for a figure that votes cannot tell.
 _UNTOLD = "?"
+# Where click keeps whether talk is wanted.
+_QUIET = "rarevote.quiet"
 
 
 def printable(text: str) -> str:
@@ -45,9 +43,21 @@ def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
+def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """The callback of ``--quiet``: from here on there is no talk."""
+    context.meta[_QUIET] = wanted
+
+
+def is_quiet() -> bool:
+    """Whether only data and errors are wanted."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_QUIET, False)
+
+
 def say(text: str = "") -> None:
-    """A line of talk, on stderr; names in it are shown, never obeyed."""
-    print(_lines(text), file=sys.stderr)
+    """A line of talk, on stderr, unless ``--quiet`` was given; names in it are shown, never obeyed."""
+    if not is_quiet():
+        print(_lines(text), file=sys.stderr)
 
 
 def tell(text: str = "") -> None:
@@ -124,131 +134,6 @@ def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = No
 def share(value: float | None) -> str:
     """A share with three decimals; a dash for one that there is not."""
     return "-" if value is None else f"{value:.3f}"
-
-
-def time_left(seconds: float) -> str:
-    """Seconds to go, in words."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"about {hours}:{minutes:02d}:{rest:02d} left" if hours else f"about {minutes}:{rest:02d} left"
-
-
-@contextmanager
-def reading_files(title: str, *, quiet: bool) -> Iterator[None]:
-    """Shows that files are being read, where a person is watching."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"reading {title}"):
-        yield
-
-
-@contextmanager
-def fitting(title: str, *, quiet: bool, verbose: bool = False) -> Iterator[Callback | None]:
-    """A callback that shows how a fit gets on: a bar on a terminal, else a line now and then.
-
-    EM converges about geometrically, so the way from the first change to the tolerance is measured in logarithms.
-    """
-    if quiet:
-        yield None
-        return
-    if verbose or not sys.stderr.isatty():
-        yield _Lines(title, every=0.0 if verbose else _SECONDS_BETWEEN_LINES).report
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as ProgressBar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0, state="", left="")
-        estimate = TimeLeft()
-
-        def report(progress: Progress) -> None:
-            state = f"iteration {progress.iteration}, change {progress.change:.1e}"
-            left = estimate.after(progress)
-            bar.update(task, completed=estimate.done, state=state, left=left)
-
-        yield report
-
-
-class TimeLeft:
-    """How far a fit is and how long it will take, from its iterations.
-
-    Nothing is said before the second: the first also loads and compiles what it needs, and would promise hours.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
-        self._first_change: list[float] = []
-        self._first: tuple[int, float, float] | None = None
-        self.done = 0.0
-
-    def after(self, progress: Progress) -> str:
-        """The time left in words, after an iteration; "" where it is not known."""
-        now = self._clock()
-        self.done = _share_done(progress, self._first_change)
-        if self._first is None:
-            self._first = (progress.iteration, self.done, now)
-            return ""
-        iteration, done, begin = self._first
-        seconds, iterations = now - begin, progress.iteration - iteration
-        if iterations < 1 or self.done >= 1.0:
-            return ""
-        # As the way goes so far, but no longer than all iterations that there may be.
-        by_way = seconds * (1.0 - self.done) / (self.done - done) if self.done > done else math.inf
-        return time_left(min(by_way, (progress.n_iter - progress.iteration) * seconds / iterations))
-
-
-class _Lines:
-    """Progress where nobody can see a bar move, such as in a log."""
-
-    def __init__(self, title: str, every: float) -> None:
-        self._title, self._every = title, every
-        self._last = time.perf_counter()
-        self._left = TimeLeft()
-
-    def report(self, progress: Progress) -> None:
-        """Say how far it is, if the last line is a while ago."""
-        left = self._left.after(progress)
-        now = time.perf_counter()
-        if now - self._last < self._every:
-            return
-        self._last = now
-        rest = f", {left}" if left else ""
-        say(f"{self._title}: iteration {progress.iteration}, change {progress.change:.1e}{rest}")
-
-
-def _share_done(progress: Progress, first: list[float]) -> float:
-    target = 1e-4
-    change = max(progress.change, 1e-12)
-    if not first:
-        first.append(max(change, 10 * target))
-    by_change = math.log(first[0] / change) / math.log(first[0] / target)
-    return min(max(by_change, progress.iteration / progress.n_iter, 0.0), 1.0)
-
-
-@contextmanager
-def counting(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A function that takes how much is done so far, shown as a bar where a person is watching."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def decision_words(result: Result) -> list[str]:

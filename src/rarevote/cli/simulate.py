@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from rarevote.cli.options.output import quiet_option
-from rarevote.cli.options.verb import PATH, one_of, verb
-from rarevote.cli.show import counting, say
+from rarevote.cli.options.verb import file_option, one_of, verb
+from rarevote.cli.progress import counting
+from rarevote.cli.show import say
 from rarevote.errors import ParameterError
 
 
@@ -17,7 +18,7 @@ from rarevote.errors import ParameterError
     "rarevote simulate --out crowd",
     "rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1",
 )
-@click.option("--out", "-o", type=PATH, required=True, help="Folder for labels, truth and workers.")
+@file_option("--out", "-o", metavar="FOLDER", required=True, help="Folder for labels, truth and workers.")
 @click.option("--tasks", default=3000, help="Number of tasks.")
 @click.option("--workers", default=60, help="Number of workers.")
 @click.option("--classes", "n_classes", default=2, help="Number of classes; the last is the rarest.")
@@ -32,7 +33,7 @@ from rarevote.errors import ParameterError
 @click.option("--seed", "random_state", type=int, help="The same seed gives the same crowd.")
 @click.option("--format", "file_format", default="csv", help="csv or parquet.", shell_complete=one_of("csv", "parquet"))
 @quiet_option
-def simulate(out: Path, tasks: int, workers: int, file_format: str, quiet: bool, **crowd: Any) -> None:
+def simulate(out: Path, tasks: int, workers: int, file_format: str, **crowd: Any) -> None:
     """A crowd with known truth: good and bad annotators, and specialists of one class."""
     from rarevote.simulate.crowds import simulate_chunks
     from rarevote.simulate.files import write_crowd
@@ -40,13 +41,12 @@ def simulate(out: Path, tasks: int, workers: int, file_format: str, quiet: bool,
     if file_format not in ("csv", "parquet"):
         raise ParameterError(f"--format is csv or parquet, got {file_format!r}")
     chunks = simulate_chunks(tasks, workers, **crowd)
-    with counting("simulating", tasks, quiet=quiet) as report:
+    with counting("simulating", tasks) as report:
         files = write_crowd(
             out,
             chunks,
             format=file_format,  # type: ignore[arg-type]
             progress=lambda n_tasks, _n_annotations: report(n_tasks),
         )
-    if not quiet:
-        say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")
-        say(f"wrote {files.truth} and {files.workers}")
+    say(f"wrote {files.labels}: {files.n_annotations:,} annotations of {files.n_tasks:,} tasks")
+    say(f"wrote {files.truth} and {files.workers}")

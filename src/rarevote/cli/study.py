@@ -7,15 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.output import json_option, quiet_option
-from rarevote.cli.options.verb import PATH, Verbs, examples, names_in
-from rarevote.cli.show import aligned, complain, counting, say, share, tell, tell_json, time_left, warn
+from rarevote.cli.options.output import quiet_option, talk_options
+from rarevote.cli.options.verb import Verbs, examples, file_option, names_option, takes
+from rarevote.cli.progress import LEFT, Lines, bar, counting, time_left
+from rarevote.cli.show import aligned, complain, is_quiet, say, share, tell, tell_json, warn
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -25,25 +26,43 @@ if TYPE_CHECKING:
 
 PEER_PYTHON = "RAREVOTE_PEER_PYTHON"
 
-# Without a terminal to draw on, how often a line tells the progress.
-_SECONDS_BETWEEN_LINES = 15.0
 
-out_option = click.option(
-    "--out", "-o", type=PATH, required=True, help="Folder for results, figures and the page index.html."
+_AT_LEAST_ONE = click.IntRange(min=1)
+_SHARE = click.FloatRange(min=0, max=1)
+
+out_option = file_option(
+    "--out", "-o", metavar="FOLDER", required=True, help="Folder for results, figures and the page index.html."
 )
-seeds_option = click.option(
-    "--seeds", type=click.IntRange(min=1), default=20, help="How often each experiment is repeated."
-)
-jobs_option = click.option("--jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
-methods_option = click.option(
-    "--methods", metavar="A,B", callback=names_in, help="Methods (see: rarevote methods). Default: the paper's."
-)
-data_option = click.option(
+methods_option = names_option("--methods", help="Methods (see: rarevote methods). Default: the paper's.")
+data_option = file_option(
     "--data",
-    type=PATH,
+    metavar="FOLDER",
     help="Folder of datasets, each with labels.csv and truth.csv. Default: RAREVOTE_DATA, downloads.",
 )
-_SHARE = click.FloatRange(min=0, max=1)
+jobs_option = click.option("--jobs", "n_jobs", type=_AT_LEAST_ONE, help="Processes side by side. Default: all cores.")
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What the command line says about an experiment that is repeated."""
+
+    out: Path
+    methods: list[str] | None
+    seeds: int
+    n_jobs: int | None
+
+    def run(self, experiment: Experiment) -> None:
+        """Run the experiment, and say what was found."""
+        _run(experiment, self.out, self.n_jobs)
+
+
+with_trials = takes(
+    Trials,
+    out_option,
+    methods_option,
+    click.option("--seeds", type=_AT_LEAST_ONE, default=20, help="How often each experiment is repeated."),
+    jobs_option,
+)
 
 
 @click.group(
@@ -62,32 +81,31 @@ def study() -> None:
         after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
     )
 )
-@click.option("--out", "-o", type=PATH, required=True, help="Folder for the tables; finished cells are kept in it.")
+@file_option(
+    "--out", "-o", metavar="FOLDER", required=True, help="Folder for the tables; finished cells are kept in it."
+)
 @data_option
 @methods_option
-@click.option(
+@names_option(
     "--datasets",
-    metavar="A,B",
-    callback=names_in,
     help="Datasets (see: rarevote datasets). Default: the paper's.",
 )
-@click.option("--seeds", "n_seeds", type=click.IntRange(min=1), default=4, help="Seeds for methods that are random.")
-@click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Processes side by side. Default: all cores.")
+@click.option("--seeds", "n_seeds", type=_AT_LEAST_ONE, default=4, help="Seeds for methods that are random.")
+@jobs_option
 @click.option("--ablation/--no-ablation", default=True, help="Also run the ablation: class prior against model.")
-@quiet_option
-@json_option
-def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
+@talk_options
+def paper(out: Path, as_json: bool, **chosen: Any) -> None:
     """All methods on all datasets of the paper: results, its tables, and how far ours are from the printed ones."""
     from rarevote.study.paper import run_paper_study
     from rarevote.study.paper_page import publish_paper
 
     begin = time.perf_counter()
-    with _progress(quiet=quiet) as report:
+    with _progress() as report:
         found = run_paper_study(out, report=report, **chosen)
     section = publish_paper(found, out, command=_command_line(), begin=begin)
     if as_json:
         tell_json(_summary(found, out, section.seconds))
-    elif not quiet:
+    elif not is_quiet():
         _tell(found, out, section.seconds)
     for failure in found.failures:
         complain(failure)
@@ -101,9 +119,7 @@ def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
         "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
     )
 )
-@out_option
-@methods_option
-@seeds_option
+@with_trials
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=10), default=3000, help="Tasks in a crowd.")
 @click.option("--workers", "n_workers", type=click.IntRange(min=4), default=60, help="Workers in a crowd.")
 @click.option(
@@ -118,13 +134,12 @@ def paper(out: Path, quiet: bool, as_json: bool, **chosen: Any) -> None:
 )
 @click.option("--hard-share", type=_SHARE, default=0.3, help="Share of hard tasks.")
 @click.option("--hard-penalty", type=_SHARE, default=0.15, help="What a hard task takes off the accuracy.")
-@jobs_option
 @quiet_option
-def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None, quiet: bool, **crowd: Any) -> None:
+def synthetic(trials: Trials, **crowd: Any) -> None:
     """Made-up crowds: recall of the rare class as its specialists vanish, by imbalance, and by votes per task."""
     from rarevote.study.synthetic import CrowdSettings, SyntheticStudy
 
-    _run(SyntheticStudy(_runnable(methods, quiet=quiet), seeds, crowd=CrowdSettings(**crowd)), out, jobs, quiet=quiet)
+    trials.run(SyntheticStudy(_runnable(trials.methods), trials.seeds, crowd=CrowdSettings(**crowd)))
 
 
 @study.command(
@@ -133,33 +148,19 @@ def synthetic(out: Path, methods: list[str] | None, seeds: int, jobs: int | None
         "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
     )
 )
-@out_option
+@with_trials
 @data_option
-@click.option(
+@names_option(
     "--datasets",
-    metavar="A,B",
-    callback=names_in,
     help="Datasets. Default: the 4 largest with Imb < 1.3 and with Imb > 3.",
 )
-@methods_option
-@seeds_option
-@jobs_option
 @quiet_option
-def gold(
-    out: Path,
-    data: Path | None,
-    datasets: list[str] | None,
-    methods: list[str] | None,
-    seeds: int,
-    jobs: int | None,
-    quiet: bool,
-) -> None:
+def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
     """Methods that learn from gold against CC-Rasch without and with it, by share of gold."""
     from rarevote.study.gold import GoldStudy, choose_datasets
 
-    wanted = _known_methods(methods)
-    chosen = choose_datasets(data, datasets)
-    _run(GoldStudy(chosen, data, wanted, seeds), out, jobs, quiet=quiet)
+    wanted = _known_methods(trials.methods)
+    trials.run(GoldStudy(choose_datasets(data, datasets), data, wanted, trials.seeds))
 
 
 @study.command(
@@ -168,18 +169,14 @@ def gold(
         "rarevote study theory --seeds 50 --items 8000 --out study",
     )
 )
-@out_option
-@methods_option
-@seeds_option
+@with_trials
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
-@jobs_option
 @quiet_option
-def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: int | None, quiet: bool) -> None:
+def theory(trials: Trials, items: int) -> None:
     """The jury condition against simulation: when majority vote recovers the rare class, and when it cannot."""
     from rarevote.study.theory import METHODS, TheoryStudy
 
-    chosen = _runnable(methods or list(METHODS), quiet=quiet)
-    _run(TheoryStudy(chosen, seeds, items), out, jobs, quiet=quiet)
+    trials.run(TheoryStudy(_runnable(trials.methods or list(METHODS)), trials.seeds, items))
 
 
 @study.command(
@@ -190,11 +187,10 @@ def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: i
 )
 @out_option
 @methods_option
-@click.option(
+@names_option(
     "--sizes",
     metavar="N,N",
     default="10000,100000,1000000,10000000",
-    callback=names_in,
     help="Numbers of annotations.",
 )
 @click.option(
@@ -205,31 +201,29 @@ def theory(out: Path, methods: list[str] | None, seeds: int, items: int, jobs: i
 )
 @click.option("--peer-python", envvar=PEER_PYTHON, help="A Python that has crowd-kit. Default: this one.")
 @quiet_option
-def speed(
-    out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None, quiet: bool
-) -> None:
+def speed(out: Path, methods: list[str] | None, sizes: list[str], time_limit: float, peer_python: str | None) -> None:
     """Time and memory of our methods and of crowd-kit, each fit in a process of its own."""
     from rarevote.study.speed import METHODS, OURS, PEER, SpeedStudy, find_installation
 
     chosen, numbers = _known_methods(methods) or METHODS, _sizes(sizes)
     found = [find_installation(OURS, sys.executable), find_installation(PEER, peer_python or sys.executable)]
     installations = [one for one in found if one is not None]
-    if len(installations) < len(found) and not quiet:
+    if len(installations) < len(found):
         say(f"{PEER} is not installed there: name a Python that has it with --peer-python or {PEER_PYTHON}")
-    _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None, quiet=quiet)
+    _run(SpeedStudy(installations, chosen, numbers, time_limit), out, None)
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # what they share
 
 
-def _run(experiment: Experiment, out: Path, jobs: int | None, *, quiet: bool) -> None:
+def _run(experiment: Experiment, out: Path, jobs: int | None) -> None:
     from rarevote.study.experiment import make_folder
 
     make_folder(out)
-    with counting(experiment.unit, len(experiment.trials()), quiet=quiet) as report:
+    with counting(experiment.unit, len(experiment.trials())) as report:
         section = experiment.run(out, n_jobs=jobs, report=report, command=_command_line())
-    if not quiet:
+    if not is_quiet():
         for finding in section.findings:
             tell(finding)
         say(f"\n{section.seconds:.0f} s. Results, figures and the page are in {out}: {section.name}.md, index.html")
@@ -253,7 +247,7 @@ def _known_methods(names: list[str] | None) -> list[str] | None:
     return None if names is None else [find_method(name).name for name in names]
 
 
-def _runnable(methods: list[str] | None, *, quiet: bool) -> list[str]:
+def _runnable(methods: list[str] | None) -> list[str]:
     """The methods asked for that can run here without gold; what cannot is told, and is an error if it was named."""
     from rarevote.study.cells import Variant, unavailable
     from rarevote.study.paper import choose_methods
@@ -263,8 +257,7 @@ def _runnable(methods: list[str] | None, *, quiet: bool) -> list[str]:
         if methods is not None:
             raise InputError(f"{variant.method} cannot run here: {reason}")
         chosen.remove(variant.method)
-        if not quiet:
-            say(f"{variant.method} was not run: {reason}")
+        say(f"{variant.method} was not run: {reason}")
     return chosen
 
 
@@ -328,34 +321,18 @@ def _table_of_means(study: PaperStudy) -> list[list[str]]:
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[StudyProgress], None] | None]:
+def _progress() -> Iterator[Callable[[StudyProgress], None] | None]:
     """Shows cells done and the time left: a bar on a terminal, else a line now and then."""
-    if quiet:
+    if is_quiet():
         yield None
-        return
-    if not sys.stderr.isatty():
-        yield _lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    elif not sys.stderr.isatty():
+        lines = Lines()
+        yield lambda now: lines.say(f"{now.done} of {now.total} cells, {_left(now)}")
+    else:
+        from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-    columns = (TextColumn("fitting"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[left]}"), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, left="")
-        yield lambda now: bar.update(task, completed=now.done, total=now.total, left=_left(now))
-
-
-def _lines() -> Callable[[StudyProgress], None]:
-    """Progress where nobody can see a bar move, such as in a log: a line if the last is a while ago."""
-    last = time.perf_counter()
-
-    def report(now: StudyProgress) -> None:
-        nonlocal last
-        if time.perf_counter() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.perf_counter()
-            say(f"{now.done} of {now.total} cells, {_left(now)}")
-
-    return report
+        with bar("fitting", None, MofNCompleteColumn(), TimeElapsedColumn(), LEFT) as update:
+            yield lambda now: update(completed=now.done, total=now.total, left=_left(now))
 
 
 def _left(now: StudyProgress) -> str:

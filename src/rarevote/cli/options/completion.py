@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 from click.shell_completion import get_completion_class
 
+from rarevote.cli.options.verb import Decorator
 from rarevote.errors import InputError
 
 # Set by the script; click then answers it and ends.
@@ -28,39 +30,38 @@ def _shell() -> str:
     return name
 
 
-def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and (made := get_completion_class(_shell())):
-        click.echo(made(context.command, {}, "rarevote", VARIABLE).source())
-        context.exit()
+def _script(context: click.Context) -> str:
+    made = get_completion_class(_shell())
+    assert made is not None  # as click has each of them
+    return made(context.command, {}, "rarevote", VARIABLE).source()
 
 
-def _install(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        shell = _shell()
-        name, line = _START_FILES[shell]
-        path = Path.home() / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+", encoding="utf-8") as file:
-            file.seek(0)
-            if line not in file.read():
-                file.write(f"\n{line}\n")
-        click.echo(f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal")
-        context.exit()
+def _install(_context: click.Context) -> str:
+    shell = _shell()
+    name, line = _START_FILES[shell]
+    path = Path.home() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        if line not in file.read():
+            file.write(f"\n{line}\n")
+    return f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal"
 
 
-install_option = click.option(
-    "--install-completion",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_install,
-    help="Install completion for the current shell.",
-)
-show_option = click.option(
+def _answering(name: str, answer: Callable[[click.Context], str], help: str) -> Decorator:
+    """An option that prints the answer, and ends."""
+
+    def print_answer(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            click.echo(answer(context))
+            context.exit()
+
+    return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=print_answer, help=help)
+
+
+install_option = _answering("--install-completion", _install, "Install completion for the current shell.")
+show_option = _answering(
     "--show-completion",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show,
-    help="Show completion for the current shell, to copy it or customize the installation.",
+    _script,
+    "Show completion for the current shell, to copy it or customize the installation.",
 )

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
-from rarevote.cli.show import fitting, say
+from rarevote.cli.progress import fitting
+from rarevote.cli.show import say
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import DEFAULT_METHOD, METHODS, find_method, require_capability, which_methods
@@ -35,6 +36,7 @@ class FitOptions:
     settings: Sequence[str]
     gold: str | None
     use_gold: bool
+    rare: str | None = None
 
     @property
     def may_have_gold(self) -> bool:
@@ -58,7 +60,6 @@ class FitOptions:
         crowd: Crowd,
         estimator: Estimator,
         *,
-        quiet: bool = False,
         verbose: bool = False,
         **options: Any,
     ) -> Fitted:
@@ -69,11 +70,19 @@ class FitOptions:
         """
         from rarevote.api import fit
 
-        if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold and not quiet:
+        if crowd.gold and self.use_gold and self.gold is None and estimator.capabilities.gold:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
-        with fitting(f"fitting {self.method}", quiet=quiet, verbose=verbose) as callback:
-            return fit(crowd, estimator, gold=self.gold, use_gold=self.use_gold, callback=callback, **options)
+        with fitting(f"fitting {self.method}", verbose=verbose) as callback:
+            return fit(
+                crowd,
+                estimator,
+                gold=self.gold,
+                use_gold=self.use_gold,
+                rare=self.rare,
+                callback=callback,
+                **options,
+            )
 
 
 def _value(text: str) -> Any:
@@ -84,8 +93,7 @@ def _value(text: str) -> Any:
         return text
 
 
-with_fit = takes(
-    FitOptions,
+_FIT = (
     click.option(
         "--method",
         "-m",
@@ -107,10 +115,15 @@ with_fit = takes(
     ),
     click.option("--use-gold/--ignore-gold", default=True, help="Whether to learn from gold in an export."),
 )
+rare_option = click.option(
+    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
+)
+with_fit = takes(FitOptions, *_FIT)
+with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineOptions:
     """Where a fit runs."""
 
     engine: str
@@ -128,7 +141,7 @@ class Engine:
 _option = partial(click.option, cls=Option, section="Where it runs")
 
 with_engine = takes(
-    Engine,
+    EngineOptions,
     _option(
         "--engine",
         default="local",

@@ -9,36 +9,43 @@ from typing import Any
 
 import click
 
-from rarevote.cli.options.verb import PATH
-from rarevote.cli.show import say
+from rarevote.cli.options.verb import Function, file_option, flag
+from rarevote.cli.show import is_quiet, keep_quiet, say
 from rarevote.errors import InputError
 
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No talk, only data and errors.")
-verbose_option = click.option(
-    "--verbose", "-v", is_flag=True, help="Tell parameters, every iteration, and where time goes."
+quiet_option = flag(
+    "--quiet",
+    "-q",
+    expose_value=False,
+    callback=keep_quiet,
+    help="No talk, only data and errors.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="The summary as JSON on stdout.")
-strict_option = click.option(
-    "--strict", is_flag=True, help="Exit with code 3 if the fit did not converge or the crowd cannot answer."
-)
-spreadsheet_option = click.option(
+verbose_option = flag("--verbose", "-v", help="Tell parameters, every iteration, and where time goes.")
+json_option = flag("--json", "as_json", help="The summary as JSON on stdout.")
+
+
+def talk_options(function: Function) -> Function:
+    """Decorates a verb that can be quiet and can speak JSON."""
+    return quiet_option(json_option(function))
+
+
+strict_option = flag("--strict", help="Exit with code 3 if the fit did not converge or the crowd cannot answer.")
+spreadsheet_option = flag(
     "--spreadsheet-safe",
-    is_flag=True,
     help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula.",
 )
 top_option = click.option(
     "--top", metavar="N", type=click.IntRange(min=1), default=20, help="How many rows the terminal shows."
 )
-result_option = click.option(
+result_option = file_option(
     "--out",
     "-o",
-    type=PATH,
     help="Result file: .csv, .tsv, .json, .ndjson (also .gz, .zst), .parquet, .xlsx or .arrow. "
     "Without it rows go to stdout, if that is no terminal.",
 )
 
 
-def check_result_file(out: Path | None, *, as_json: bool) -> None:
+def check_result_file(out: Path | None, *, as_json: bool = False) -> None:
     """Refuse, before any work is done, a place that rows could not go to in the end."""
     from rarevote.io.write.columns import check_output
 
@@ -49,14 +56,14 @@ def check_result_file(out: Path | None, *, as_json: bool) -> None:
 
 
 def write_result(
-    rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, quiet: bool, example: str = "result.csv"
+    rows: Mapping[str, Any], out: Path | None, *, spreadsheet_safe: bool, example: str = "result.csv"
 ) -> None:
     """Rows to the file or to standard output; a terminal, where they would bury the summary, hears how to get them."""
     from rarevote.io.write.columns import write_columns, write_rows
 
     if out is not None:
         write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
-    elif sys.stdout.isatty() and not quiet:
+    elif sys.stdout.isatty() and not is_quiet():
         say(f"rows are not shown on a terminal: write them with --out {example}, or look at them with | less")
     else:
         write_rows(rows, sys.stdout, spreadsheet_safe=spreadsheet_safe)

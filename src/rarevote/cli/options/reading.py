@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.verb import Argument, Option, one_of, takes
-from rarevote.cli.show import reading_files, tell_crowd
+from rarevote.cli.options.verb import Option, argument, one_of, takes
+from rarevote.cli.progress import reading_files
+from rarevote.cli.show import tell_crowd
 from rarevote.errors import ParameterError
 from rarevote.io.platforms import PLATFORMS
 
@@ -35,14 +36,13 @@ class Reading:
 
         return title_of(self.labels)
 
-    def read(self, *, quiet: bool = False) -> Crowd:
+    def read(self) -> Crowd:
         """Read the votes, and say what was read."""
         from rarevote.io.read.crowd import read
 
-        with reading_files(self.title, quiet=quiet):
+        with reading_files(self.title):
             crowd = read(self.labels, **self.options)
-        if not quiet:
-            tell_crowd(crowd)
+        tell_crowd(crowd)
         return crowd
 
 
@@ -69,9 +69,6 @@ show_option = _option(
     metavar="COLUMN",
     multiple=True,
     help="Carry a column along to the result, such as the text or the image. Repeatable, or with commas.",
-)
-rare_option = click.option(
-    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
 )
 _EXPORT = (
     _option(
@@ -107,9 +104,8 @@ _FREE_TEXT = _option(
 with_export = takes(dict, *_EXPORT, show_option, _FREE_TEXT)
 with_reading = takes(
     Reading,
-    click.argument(
+    argument(
         "labels",
-        cls=Argument,
         nargs=-1,
         required=True,
         metavar="LABELS...",

@@ -7,7 +7,7 @@ values. So an option is declared once, whichever verbs have it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,11 @@ class Argument(click.Argument):
     def __init__(self, *given: Any, help: str, **attributes: Any) -> None:
         super().__init__(*given, **attributes)
         self.help = help
+
+
+argument = partial(click.argument, cls=Argument)
+flag = partial(click.option, is_flag=True)
+file_option = partial(click.option, type=PATH, metavar="FILE")
 
 
 class Option(click.Option):
@@ -73,6 +78,18 @@ class Verbs(click.Group):
         keep_inputs(ctx)
         return super().invoke(ctx)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of its verbs, as they are declared."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs below it, each with its first sentences whole."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.help.partition("\n\n")[0]) for name, one in found.items() if one and one.help]
+            )
+
 
 def examples(*commands: str, after: str = "") -> str:
     """Commands below each other under the word "Examples", and a sentence ``after`` them."""
@@ -113,11 +130,14 @@ def one_of(*choices: str) -> Function:
     return complete
 
 
-def names_in(_context: click.Context, option: click.Parameter, text: str | None) -> list[str] | None:
-    """``a,b`` as a list: the callback of an option."""
+def _names(_context: click.Context, option: click.Parameter, text: str | None) -> list[str] | None:
+    """``a,b`` as a list."""
     if text is None:
         return None
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise ParameterError(f"{option.opts[0]} wants names with commas between, got {text!r}")
     return names
+
+
+names_option = partial(click.option, metavar="A,B", callback=_names)

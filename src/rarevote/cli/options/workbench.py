@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rarevote.cli.options.verb import PATH, takes
+from rarevote.cli.options.verb import file_option, flag, takes
 from rarevote.cli.show import say, tell_json
 from rarevote.errors import ParameterError
 
@@ -45,7 +45,6 @@ class WorkbenchOptions:
         sit: Callable[[Journal], ReviewSession],
         writing: AbstractContextManager[Journal],
         *,
-        quiet: bool,
         as_json: bool,
     ) -> ReviewSession:
         """Serve until it is ended; the journal is ours as long."""
@@ -55,26 +54,23 @@ class WorkbenchOptions:
             session = sit(journal)
 
             def tell(address: str) -> None:
-                say(f"The workbench is open, on this machine only: {address}")
-                if not quiet:
-                    say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
+                click.echo(f"The workbench is open, on this machine only: {address}", err=True)
+                say("Every answer is saved at once. Ctrl-C ends it; the same command goes on.")
 
             serve(session, opened, tell=tell, browser=not self.no_browser)
             progress = session.progress
         if as_json:
             counts = {"answered": progress.done, "unsure": progress.unsure, "asked": progress.total}
             tell_json({**counts, "journal": str(journal.path)})
-        if not quiet:
-            say(f"{progress.done:,} of {progress.total:,} answered in this {session.noun}; all are in {journal.path}")
+        say(f"{progress.done:,} of {progress.total:,} answered in this {session.noun}; all are in {journal.path}")
         return session
 
 
 with_workbench = takes(
     WorkbenchOptions,
-    click.option(
+    file_option(
         "--images",
         metavar="FOLDER",
-        type=PATH,
         multiple=True,
         help="Show image files from here and from below, and no others. Repeatable.",
     ),
@@ -83,5 +79,5 @@ with_workbench = takes(
     ),
     click.option("--who", metavar="NAME", help="Who answers; kept with every answer."),
     click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 is any that is free."),
-    click.option("--no-browser", is_flag=True, help="Print the address, open nothing."),
+    flag("--no-browser", help="Print the address, open nothing."),
 )
