@@ -259,5 +259,10 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
         target = decision.target
         # JSON has no infinity, which is the threshold where nothing needs a flag.
         threshold = target.threshold if target.threshold < float("inf") else None
-        figures["recall_target"] = {**vars(target), "name": str(target.name), "threshold": threshold}
+        figures["recall_target"] = {
+            **{name: value for name, value in vars(target).items() if name != "description"},
+            "name": str(target.name),
+            "threshold": threshold,
+            "words": target.description,
+        }
     return figures
