@@ -14,7 +14,6 @@ settled. The datasets are looked for in RAREVOTE_DATA.
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 import warnings
@@ -25,7 +24,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS, slugs
 from rarevote import Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import Progress
@@ -109,11 +108,6 @@ def measure(slug: str) -> dict[str, Any]:
     return row
 
 
-def slugs() -> list[str]:
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        return sorted(row["slug"] for row in csv.DictReader(handle))
-
-
 def shown(row: dict[str, Any]) -> dict[str, Any]:
     return {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()}
 
@@ -122,7 +116,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         sys.exit(__doc__)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    rows = [measure(slug) for slug in slugs()]
+    rows = [measure(slug) for slug in sorted(slugs())]
     ratios = [name for name in rows[0] if name.startswith("ratio")]
     middle = {name: median(row[name] for row in rows) for name in ratios}
     worst = {

@@ -11,7 +11,6 @@ items are flagged for every true one). The datasets are looked for in RAREVOTE_D
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS, slugs
 from rarevote import AnchoredRasch, Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 from rarevote.errors import ConvergenceWarning
@@ -129,11 +128,9 @@ def measures(model: Any, truth: dict[Any, Any]) -> dict[str, float]:
 
 
 def measure_datasets() -> list[dict[str, Any]]:
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        slugs = sorted(row["slug"] for row in csv.DictReader(handle) if row["match"] == "exact")
     rows = []
     found: dict[str, list[dict[str, float]]] = {name: [] for name in METHODS}
-    for slug in slugs:
+    for slug in sorted(slugs(match="exact")):
         truth = read_truth(str(DATASETS / slug / "truth.csv"))
         # A class that only the truth names is a class: nobody gets it, and its items count as missed.
         classes = sorted({str(label) for label in truth.values()})
@@ -155,7 +152,7 @@ def measure_datasets() -> list[dict[str, Any]]:
         middle = f"{np.median([int(row['iterations']) for row in rows if row['method'] == name]):g}"
         rows.append(
             {
-                "dataset": f"mean of {len(slugs)} (median of iterations)",
+                "dataset": f"mean of {len(figures_of)} (median of iterations)",
                 "method": name,
                 "iterations": middle,
                 **shown,

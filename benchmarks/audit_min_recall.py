@@ -12,7 +12,6 @@ flagged that are not known. Such a promise is made with 80% confidence, a certif
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import warnings
 from collections.abc import Iterator
@@ -83,9 +82,7 @@ def rows_of(reviews: dict[str, int], n_runs: int) -> Iterator[Row]:
 
 def audited() -> dict[str, int]:
     """How many reviews the audits of each real crowd took on average."""
-    with (evidence.EVIDENCE / "audit.csv").open(newline="", encoding="utf-8") as handle:
-        rows = [row for row in csv.DictReader(handle) if row["score"] == "sampled"]
-    found = {row["crowd"]: round(float(row["reviews"])) for row in rows}
+    found = {row["crowd"]: round(float(row["reviews"])) for row in evidence.read("audit") if row["score"] == "sampled"}
     return {slug: found[slug] for slug in real_sets() if slug in found}
 
 

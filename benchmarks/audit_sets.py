@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rarevote
+from benchmarks.datasets import DATASETS, slugs
 from benchmarks.peers import DATASETS
 from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
@@ -41,8 +42,7 @@ def real_sets() -> list[str]:
     """Binary datasets that are there."""
     if not (DATASETS / "index.csv").is_file():
         return []
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        return [row["slug"] for row in csv.DictReader(handle) if row["n_classes"] == "2" and row["match"] == "exact"]
+    return slugs(n_classes="2", match="exact")
 
 
 def real_votes(slug: str) -> tuple[Annotations, dict[str, str]]:

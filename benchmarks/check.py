@@ -11,7 +11,6 @@ they were made.
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections import defaultdict
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS, slugs
 from rarevote.crowd.annotations import Annotations
 from rarevote.diagnose.model_fit import model_fit
 from rarevote.methods.vote_model import SomeVotes
@@ -33,9 +32,7 @@ _EMPTY = {"verdict": "", "reasons": "", "accuracy": "", "balanced_accuracy": "",
 
 def real_rows() -> list[dict[str, Any]]:
     rows = []
-    with (DATASETS / "index.csv").open(encoding="utf-8", newline="") as handle:
-        slugs = [row["slug"] for row in csv.DictReader(handle)]
-    for slug in slugs:
+    for slug in slugs():
         fitted = rarevote.fit(DATASETS / slug / "labels.csv")
         result = fitted.decide()
         found, scores = fitted.check(result), result.score(DATASETS / slug / "truth.csv")

@@ -19,7 +19,7 @@ import numpy as np
 from tests.benchmark_data import Row, datasets, load, scores
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS
 from rarevote import Annotations, CrowdFM, MajorityVote
 from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE
 

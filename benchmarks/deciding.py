@@ -21,7 +21,7 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS
 from rarevote.io.read.votes import read_truth_file
 from rarevote.methods.registry import DEFAULT_METHOD
 from rarevote.simulate.crowds import simulate_crowd

@@ -15,7 +15,6 @@ looked for in RAREVOTE_DATA.
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,8 +25,8 @@ from numpy.typing import NDArray
 
 import rarevote
 from benchmarks import evidence
+from benchmarks.datasets import slugs
 from benchmarks.expectations import opened, rarest
-from benchmarks.peers import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide.review import review_gains
 from rarevote.simulate.crowds import simulate_crowd
@@ -76,9 +75,7 @@ def summarised(crowd: str, n_items: int, rows: list[Row]) -> Row:
 
 
 def real_rows() -> Iterator[Row]:
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        slugs = [row["slug"] for row in csv.DictReader(handle) if row["match"] == "exact"]
-    for slug in slugs:
+    for slug in slugs(match="exact"):
         votes, truth = opened(slug)
         if votes.n_classes == 2:
             yield summarised(slug, int((truth >= 0).sum()), [one_crowd(votes, truth)])
@@ -138,8 +135,7 @@ def main() -> None:
     parser.add_argument("--chart", action="store_true", help="only draw the chart, from the figures that are there")
     options = parser.parse_args()
     if options.chart:
-        with (evidence.EVIDENCE / "decisions.csv").open(newline="", encoding="utf-8") as handle:
-            print(draw_chart(csv.DictReader(handle)).relative_to(evidence.REPOSITORY))
+        print(draw_chart(evidence.read("decisions")).relative_to(evidence.REPOSITORY))
         return
     warnings.simplefilter("ignore")
     done: list[Row] = []

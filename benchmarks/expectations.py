@@ -14,7 +14,6 @@ Writes docs/evidence/promises.csv: how often a recall of 0.9 that 5% random gold
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from scipy.special import expit
 
 import rarevote
 from benchmarks import evidence
+from benchmarks.datasets import DATASETS, slugs
 from benchmarks.peers import DATASETS
 from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
@@ -208,10 +208,10 @@ def cases(slug: str, keep: Path | None) -> dict[str, Case]:
     return found
 
 
-def interval_rows(slugs: Sequence[str], keep: Path | None) -> Iterator[Row]:
+def interval_rows(datasets: Sequence[str], keep: Path | None) -> Iterator[Row]:
     """One row a method, dataset and figure; then sums; then what was learnt on all."""
     by_slug = {}
-    for slug in slugs:
+    for slug in datasets:
         by_slug[slug] = cases(slug, keep)
         print(slug, flush=True)
     learnt_rows = []
@@ -312,8 +312,8 @@ def promises(slug: str, n_samples: int) -> Row:
     }
 
 
-def promise_rows(slugs: Sequence[str], n_samples: int, keep: Path | None) -> Iterator[Row]:
-    for slug in slugs:
+def promise_rows(datasets: Sequence[str], n_samples: int, keep: Path | None) -> Iterator[Row]:
+    for slug in datasets:
         path = None if keep is None else keep / f"{slug}-{n_samples}.json"
         if path is not None and path.is_file():
             row = json.loads(path.read_text(encoding="utf-8"))
@@ -340,13 +340,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        slugs = [row["slug"] for row in csv.DictReader(handle) if row["match"] == "exact"]
-    if options.datasets:
-        slugs = options.datasets.split(",")
+    datasets = options.datasets.split(",") if options.datasets else slugs(match="exact")
     parts = {
-        "intervals": ("expectations", partial(interval_rows, slugs, options.keep)),
-        "promises": ("promises", partial(promise_rows, slugs, options.samples, options.keep)),
+        "intervals": ("expectations", partial(interval_rows, datasets, options.keep)),
+        "promises": ("promises", partial(promise_rows, datasets, options.samples, options.keep)),
     }
     for part in options.only.split(","):
         name, rows_of = parts[part]

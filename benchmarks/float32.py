@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.kernels import plain
 from rarevote.methods.cc_rasch.estimator import CCRasch

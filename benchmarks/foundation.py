@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS, crowdkit_python, crowdkit_seconds
+from benchmarks.datasets import DATASETS
+from benchmarks.peers import crowdkit_python, crowdkit_seconds
 from rarevote import Annotations, CCRasch
 from rarevote.em.local import LocalEngine
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tests.benchmark_data import Row, datasets, load, paper_row, scores
 
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS
 from rarevote.crowd.annotations import Annotations
 from rarevote.em.local import LocalEngine
 from rarevote.em.loop import StoppingRule, run_em

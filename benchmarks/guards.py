@@ -10,7 +10,6 @@ crowds with one vote an item, the share of crowds whose labels are the votes.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 
 import rarevote
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS, slugs
 from rarevote.crowd.annotations import Annotations
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.registry import METHODS, methods_that
@@ -37,10 +36,10 @@ _EMPTY = {
 }
 
 
-def dataset_rows(slugs: list[str], methods: list[str]) -> list[dict[str, Any]]:
+def dataset_rows(chosen: list[str], methods: list[str]) -> list[dict[str, Any]]:
     """Labels that nobody voted for, per dataset and method."""
     rows = []
-    for slug in slugs:
+    for slug in chosen:
         crowd = rarevote.read(DATASETS / slug / "labels.csv")
         voted = crowd.annotations.votes() > 0
         items = np.arange(len(voted))
@@ -93,13 +92,11 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=RUNNABLE)
     parser.add_argument("--crowds", type=int, default=1000)
     given = parser.parse_args()
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        listed = [row["slug"] for row in csv.DictReader(handle)]
     folders = sorted(path.parent.name for path in DATASETS.glob("*/labels.csv"))
-    slugs = given.datasets or list(dict.fromkeys([*(slug for slug in listed if slug in folders), *folders]))
+    chosen = given.datasets or list(dict.fromkeys([*(slug for slug in slugs() if slug in folders), *folders]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = dataset_rows(slugs, given.methods) + one_vote_rows(given.methods, given.crowds)
+        rows = dataset_rows(chosen, given.methods) + one_vote_rows(given.methods, given.crowds)
     print(evidence.write("guards", rows))
 
 

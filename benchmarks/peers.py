@@ -8,10 +8,6 @@ import sys
 import venv
 from pathlib import Path
 
-from benchmarks.evidence import REPOSITORY
-
-DATASETS = Path(os.environ.get("RAREVOTE_DATA", REPOSITORY.parent / "shared" / "datasets"))
-
 _TIMED = """
 import sys, time, warnings
 warnings.filterwarnings("ignore")

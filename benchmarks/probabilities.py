@@ -9,7 +9,6 @@ looked for in RAREVOTE_DATA.
 
 from __future__ import annotations
 
-import csv
 import warnings
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 import rarevote
 from benchmarks import evidence
-from benchmarks.peers import DATASETS
+from benchmarks.datasets import DATASETS, slugs
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
 from rarevote.methods.registry import METHODS
@@ -64,9 +63,7 @@ def rows_of(slug: str) -> list[Row]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    with (DATASETS / "index.csv").open(newline="", encoding="utf-8") as handle:
-        slugs = [row["slug"] for row in csv.DictReader(handle) if row["match"] == "exact"]
-    rows = [row for slug in slugs for row in rows_of(slug)]
+    rows = [row for slug in slugs(match="exact") for row in rows_of(slug)]
     for name in NAMES:
         own = [row for row in rows if row["method"] == name]
         means = {key: float(np.mean([row[key] for row in own])) for key in own[0] if key not in ("dataset", "method")}

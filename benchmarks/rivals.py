@@ -28,7 +28,8 @@ import pandas as pd
 
 from benchmarks import evidence
 from benchmarks.crowdfm_numpy import task_option_logits_materialised
-from benchmarks.peers import DATASETS, crowdkit_python
+from benchmarks.datasets import DATASETS
+from benchmarks.peers import crowdkit_python
 from rarevote import GLAD, DawidSkene, simulate_crowd
 from rarevote.io.read.crowd import read
 from rarevote.methods.crowdfm.estimator import WEIGHTS_VARIABLE, load_weights

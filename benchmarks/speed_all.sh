@@ -5,7 +5,7 @@
 #
 # PYTHON has rarevote and its development tools, PEER_PYTHON has crowd-kit; RAREVOTE_DATA names the benchmark datasets,
 # RAREVOTE_CROWDFM the weights of CrowdFM.
-# Each writes its file in docs/evidence and fills the pages that show it. SMALL=1 tries the commands that have a size on a small crowd.
+# Each writes its file in docs/evidence; at the end, the pages that show them are filled. SMALL=1 tries the commands that have a size on a small crowd.
 set -eu
 python=$1
 peer=$2
@@ -37,5 +37,4 @@ timed benchmarks.one_machine --tasks "$large" --data "$before"                  
 timed benchmarks.float32                                                                          # 2 minutes
 timed benchmarks.dask_engine                                                                      # 4 minutes
 timed benchmarks.rivals --peer-python "$peer"                                                     # 3 minutes
-timed benchmarks.scale_plan
-timed benchmarks.benchmarks_page
+make docs-blocks

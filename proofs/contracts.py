@@ -10,7 +10,6 @@ docs/evidence/contracts.csv: property, method, crowds, violations, the largest d
 from __future__ import annotations
 
 import argparse
-import csv
 import logging
 import tempfile
 import time
@@ -94,9 +93,7 @@ def try_dask(numbers: range) -> list[Row]:
 
 def added(rows: list[Row]) -> list[Row]:
     """What the file has already, and these."""
-    path = evidence.EVIDENCE / "contracts.csv"
-    before = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
-    known = {(row["property"], row["method"]): row for row in before}
+    known = {(row["property"], row["method"]): row for row in evidence.read("contracts")}
     for row in rows:
         old = known.get((row["property"], row["method"]), {})
         row["crowds"] += int(old.get("crowds", 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 
 import numpy as np
@@ -239,13 +238,8 @@ def test_a_result_says_what_to_expect_of_any_class() -> None:
 # -- the evidence -----------------------------------------------------------------------------------------------------
 
 
-def rows_of(name: str) -> list[dict[str, str]]:
-    with (evidence.EVIDENCE / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
-        return list(csv.DictReader(handle))
-
-
 def test_the_constants_are_those_that_were_learnt() -> None:
-    rows = [row for row in rows_of("expectations") if row["dataset"].startswith("learnt")]
+    rows = [row for row in evidence.read("expectations") if row["dataset"].startswith("learnt")]
     for method, what, curve in (
         ("default", "of a class", DEFAULT),
         ("tempered", "of a class", TEMPERED),
@@ -259,7 +253,7 @@ def test_the_constants_are_those_that_were_learnt() -> None:
 
 def test_intervals_cover_on_crowds_that_had_no_part_in_them() -> None:
     assert COVERAGE == 0.9
-    rows = [row for row in rows_of("expectations") if row["dataset"] == "sum of 31"]
+    rows = [row for row in evidence.read("expectations") if row["dataset"] == "sum of 31"]
     default = [row for row in rows if row["method"] == "anchored-rasch"]
     others = [row for row in rows if row["method"] != "anchored-rasch"]
     assert len(default) == 4
@@ -277,7 +271,7 @@ def test_intervals_cover_on_crowds_that_had_no_part_in_them() -> None:
 
 
 def test_promises_are_kept_in_their_nominal_share_on_every_dataset() -> None:
-    rows = rows_of("promises")
+    rows = evidence.read("promises")
     assert len(rows) == 31
     for row in rows:
         assert int(row["kept_on_all_items"]) >= 0.8 * int(row["promised"]), row

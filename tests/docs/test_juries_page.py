@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
+
+from benchmarks.evidence import read
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_figures_of_the_page_are_those_of_the_evidence() -> None:
-    with (DOCS / "evidence" / "juries.csv").open(encoding="utf-8") as handle:
-        rows = [row for row in csv.DictReader(handle) if row["gold"] == "150"]
+    rows = [row for row in read("juries") if row["gold"] == "150"]
     page = (DOCS / "howto" / "language-models-as-judges.md").read_text(encoding="utf-8")
     found = {row["jury"]: row for row in rows}
     independent, shared = found["5 independent"], found["3 of 5 share errors"]

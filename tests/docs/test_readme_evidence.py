@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from statistics import fmean
 
 import pytest
+from benchmarks.evidence import read
 
 from rarevote.methods.registry import method_title
 
@@ -16,8 +16,7 @@ LATER = ("log_loss", "ece", "minority_recall", "minority_precision", "balanced_a
 
 
 def test_every_number_of_the_table_is_a_mean_of_the_evidence() -> None:
-    with (ROOT / "docs" / "evidence" / "study_paper.csv").open(newline="", encoding="utf-8") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = read("study_paper")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = text[text.index("| Method | AP") :].split("\n\n")[0].splitlines()[2:]
     told = {
@@ -34,8 +33,7 @@ def test_every_number_of_the_table_is_a_mean_of_the_evidence() -> None:
 
 def test_the_figures_of_the_specification() -> None:
     """Mean average precision and log loss, known from an independent implementation."""
-    with (ROOT / "docs" / "evidence" / "study_paper.csv").open(newline="", encoding="utf-8") as handle:
-        rows = list(csv.DictReader(handle))
+    rows = read("study_paper")
     for method, precision, loss in (("anchored-rasch", 0.7544, 0.477), ("cc-rasch", 0.7256, 1.23)):
         own = [row for row in rows if row["method"] == method]
         assert fmean(float(row["average_precision"]) for row in own) == pytest.approx(precision, abs=3e-4)
