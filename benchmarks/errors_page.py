@@ -190,6 +190,8 @@ EXAMPLES: tuple[Example, ...] = (
             within=without("distributed")),
     Example("MissingExtraError", "audit review plan.json --no-browser", "So does the workbench.", "The same.",
             within=without("uvicorn")),
+    Example("MissingExtraError", "study theory --out study", "So do the experiments of the paper.", "The same.",
+            within=without("joblib")),
     Example("NotEnoughMemoryError", "aggregate many.csv -m dawid-skene -q",
             "The method keeps a table of all classes by all classes for every worker, and this machine has no "
             "room for it; nothing was begun.",

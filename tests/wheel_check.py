@@ -43,12 +43,6 @@ audit continue audit.json --answers answers.csv --who ann --review-out round-2.c
 audit repeat audit.json --share 0.5 --review-out again.csv
 audit finish audit.json --out proved.csv --certificate certificate.json
 audit verify audit.json certificate.json
-study synthetic --methods majority-vote --seeds 1 --tasks 40 --jobs 1 --out study
-study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study
-study speed --methods majority-vote --sizes 1000 --out study
-simulate --tasks 40 --workers 8 --seed 1 --out data/rte
-study paper --data data --methods majority-vote --jobs 1 --no-ablation --out study
-study gold --data data --datasets rte --methods majority-vote --seeds 1 --jobs 1 --out study
 """
 # And those that do, with the extra that they must name.
 EXTRAS = {
@@ -57,7 +51,18 @@ EXTRAS = {
     "aggregate crowd/labels.csv --engine dask --out results": "rarevote[dask]",
     "audit review audit.json --no-browser": "rarevote[workbench]",
     "review round.csv --no-browser": "rarevote[workbench]",
+    "study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study": "rarevote[study]",
+    "datasets fetch rte --cache empty-cache": "rarevote[study]",
 }
+# And what the study does once its extra is there.
+STUDY = """
+study synthetic --methods majority-vote --seeds 1 --tasks 40 --jobs 1 --out study
+study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study
+study speed --methods majority-vote --sizes 1000 --out study
+simulate --tasks 40 --workers 8 --seed 1 --out data/rte
+study paper --data data --methods majority-vote --jobs 1 --no-ablation --out study
+study gold --data data --datasets rte --methods majority-vote --seeds 1 --jobs 1 --out study
+"""
 
 
 def try_verbs(program: Path, folder: Path) -> None:
@@ -104,6 +109,9 @@ def main() -> None:
         inside = run(scripts / "python", "-c", "import rarevote; print(rarevote.__file__)", folder=place)
         assert str(REPOSITORY) not in inside, inside
         try_verbs(scripts / "rarevote", place / "verbs")
+        run(scripts / "python", "-m", "pip", "install", "--quiet", f"{wheel}[study]", folder=place)
+        for line in STUDY.strip().split("\n"):
+            run(scripts / "rarevote", *line.split(), folder=place / "verbs")
         text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
         for number, (language, code) in enumerate(BLOCK.findall(text)):
             folder = place / f"block-{number}"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.errors import ColumnsError, InputError, MissingExtraError, ParameterError, RarevoteWarning
 from rarevote.methods.majority import MajorityVote
 from rarevote.study import datasets
 from rarevote.study.datasets import (
@@ -175,6 +175,20 @@ def test_without_pandas_loading_gives_columns_that_fit_takes(tmp_path: Path, mon
     }
     assert truth == {"007": "1", "10": "NA"}
     assert MajorityVote().fit(labels).annotations_.n_tasks == 2
+
+
+def test_without_the_extra_what_is_here_loads_and_a_download_says_what_to_install(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(cache / "datasets" / "rte", LABELS, TRUTH)
+    for name in ("joblib", "pandas", "pooch", "requests", "scipy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    columns, known = load_dataset("rte")
+    assert set(columns) == {"task", "worker", "label"}
+    assert known
+    with pytest.raises(MissingExtraError, match=r"needs pooch: pip install 'rarevote\[study\]'"):
+        load_dataset("sp")
+    assert left_behind(cache) == ["rte", "rte/labels.csv", "rte/truth.csv"]
 
 
 def test_annotations_come_without_a_frame(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rarevote.errors import MissingExtraError
 from rarevote.simulate.crowds import simulate_crowd
 from rarevote.study import synthetic
 from rarevote.study.pool import run_jobs
@@ -107,6 +109,16 @@ def test_the_study_writes_everything(tmp_path: Path) -> None:
     assert "Synthetic crowds" in (tmp_path / "index.html").read_text(encoding="utf-8")
     again = replace(study, methods=["majority-vote"]).run(tmp_path / "again", n_jobs=1)
     assert again.tables[0].rows[0] == section.tables[0].rows[0]
+
+
+@pytest.mark.parametrize(("module", "name"), [("joblib", "joblib"), ("pandas", "pandas"), ("scipy.stats", "scipy")])
+def test_without_the_extra_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"needs {name}: pip install 'rarevote\[study\]'"):
+        SyntheticStudy(["majority-vote"], n_seeds=1, crowd=SMALL).run(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_jobs_keep_their_order_over_processes() -> None:

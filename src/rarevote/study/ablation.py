@@ -17,7 +17,7 @@ from rarevote.study.cells import CellOutcome, Outcomes, Variant
 from rarevote.study.datasets import DatasetInfo
 from rarevote.study.measures import MEASURES
 from rarevote.study.results import ResultRow, Results, put_together
-from rarevote.study.summaries import BINARY, MULTICLASS, SummaryRow, SummaryTable, mean_columns, summary_rows
+from rarevote.study.summaries import BINARY, MULTICLASS, SummaryRow, SummaryTable, mean_lines, summary_rows
 from rarevote.study.tables import StudyTable
 
 #: all datasets of two classes and all others
@@ -123,7 +123,7 @@ def ablation_records(rows: AblationRows) -> list[dict[str, object]]:
 def ablation_text(rows: AblationRows) -> StudyTable:
     """The ablation to read: one row per model, prior, change and rule, the rules one after the other."""
     ordered = sorted(rows, key=lambda row: DECISIONS.index(row[1]))
-    columns = mean_columns(ABLATION, [row for _, _, row in ordered])
+    lines = mean_lines(ABLATION, [row for _, _, row in ordered])
     counts = []
     for regime in ABLATION.regimes:
         sets = [mean.n_sets for _, _, row in rows if (mean := row.means[regime.key, "macro_f1"])]
@@ -131,8 +131,8 @@ def ablation_text(rows: AblationRows) -> StudyTable:
     return StudyTable(
         ("Model", "Prior", "Change", "Decision", *[MEASURES[name].title for name in ABLATION.metrics] * 2),
         [
-            (method_title(one.method), "estimated" if one.prior == "estimate" else one.prior, one.change, rule, *cells)
-            for (one, rule, _), cells in zip(ordered, zip(*columns, strict=True), strict=True)
+            (model, "estimated" if one.prior == "estimate" else one.prior, one.change, rule, *cells)
+            for (one, rule, _), (model, *cells) in zip(ordered, lines, strict=True)
         ],
         caption=ABLATION.caption,
         groups=[(regime.title, len(ABLATION.metrics)) for regime in ABLATION.regimes],

@@ -6,13 +6,12 @@ DuckDB streams the files, which have up to millions of rows, within a fixed amou
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.errors import ColumnsError, InputError, ParameterError, warn_user
 from rarevote.io.duck import AS_WRITTEN, connection
 
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -84,9 +83,7 @@ def convert_jigsaw(file: Path, folder: Path, *, truth: Path | None, threshold: f
         )
         _refuse_gaps(database, file, ("task", "worker"))
         if empty:
-            warnings.warn(
-                f"{file}: {empty:,} rows without a judgement in toxic are left out", RarevoteWarning, stacklevel=3
-            )
+            warn_user(f"{file}: {empty:,} rows without a judgement in toxic are left out")
         database.execute(
             "CREATE TEMP TABLE comments AS SELECT task, avg(label::INTEGER) AS share FROM votes "
             f"GROUP BY task HAVING count(*) >= {int(min_votes)}"

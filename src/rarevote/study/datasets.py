@@ -22,7 +22,6 @@ from __future__ import annotations
 import csv
 import difflib
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache as cached
@@ -32,7 +31,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.votes import read_annotations_file, read_truth_file
 from rarevote.io.write.atomic import appearing
 from rarevote.study.dataset_imports import convert_cifar10h, convert_jigsaw
@@ -208,7 +207,7 @@ def load_dataset(
         ParameterError: the name is unknown.
         InputError: the dataset is not there, or its files are not as they should be.
     """
-    crowd, known = _load(_info(name), data, cache, progress, stacklevel=4)
+    crowd, known = load_annotations(name, data=data, cache=cache, progress=progress)
     columns = {
         "task": crowd.tasks[crowd.task_of_annotation()],
         "worker": crowd.workers[crowd.worker],
@@ -230,7 +229,16 @@ def load_annotations(
     progress: ByteProgress | None = None,
 ) -> tuple[Annotations, dict[str, str]]:
     """A dataset as the encoded crowd and a dict from task to true label; see :func:`load_dataset`."""
-    return _load(_info(name), data, cache, progress, stacklevel=4)
+    info = _info(name)
+    folder = locate(info, data=data, cache=cache)
+    if folder is None:
+        if data is not None or info.access != "download":
+            raise InputError(_how_to_get(info, data))
+        folder = fetch(info, cache=cache, progress=progress)
+    labels, truth = (folder / f"{part}.csv" for part in COLUMNS)
+    crowd = read_annotations_file(labels, columns={name: name for name in COLUMNS["labels"]})
+    known = read_truth_file(truth, columns={name: name for name in COLUMNS["truth"]})
+    return crowd, _restricted(known, crowd, truth)
 
 
 def locate(name: str | DatasetInfo, *, data: str | Path | None = None, cache: str | Path | None = None) -> Path | None:
@@ -259,26 +267,7 @@ def cache_folder(cache: str | Path | None = None) -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "rarevote" / "datasets"
 
 
-def _load(
-    info: DatasetInfo,
-    data: str | Path | None,
-    cache: str | Path | None,
-    progress: ByteProgress | None,
-    *,
-    stacklevel: int,
-) -> tuple[Annotations, dict[str, str]]:
-    folder = locate(info, data=data, cache=cache)
-    if folder is None:
-        if data is not None or info.access != "download":
-            raise InputError(_how_to_get(info, data))
-        folder = fetch(info, cache=cache, progress=progress)
-    labels, truth = (folder / f"{part}.csv" for part in COLUMNS)
-    crowd = read_annotations_file(labels, columns={name: name for name in COLUMNS["labels"]})
-    known = read_truth_file(truth, columns={name: name for name in COLUMNS["truth"]})
-    return crowd, _restricted(known, crowd, truth, stacklevel)
-
-
-def _restricted(known: dict[str, str], crowd: Annotations, file: Path, stacklevel: int) -> dict[str, str]:
+def _restricted(known: dict[str, str], crowd: Annotations, file: Path) -> dict[str, str]:
     """The truth of the tasks that have labels; how many have none is reported."""
     labelled = set(crowd.tasks.tolist())
     used = {task: label for task, label in known.items() if task in labelled}
@@ -288,11 +277,9 @@ def _restricted(known: dict[str, str], crowd: Annotations, file: Path, stackleve
             raise InputError(
                 f"{file}: none of its {len(known):,} tasks has labels (first: {unseen!r}); check that the ids match"
             )
-        warnings.warn(
+        warn_user(
             f"{file}: the truth of {len(known) - len(used):,} of {len(known):,} tasks is left out, because they have "
-            f"no labels (first: {unseen!r})",
-            RarevoteWarning,
-            stacklevel=stacklevel,
+            f"no labels (first: {unseen!r})"
         )
     return used
 

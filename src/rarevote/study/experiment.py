@@ -120,7 +120,7 @@ def build_page(out: Path) -> Path:
     sections = sorted((_read(path) for path in out.glob(f"*{_SUFFIX}")), key=_place)
     drawn = {figure.stem: _drawn(out, figure) for section in sections for figure in section.figures}
     page = template("rarevote.study", "study.html.j2").render(
-        sections=sections, figures=drawn, style=Markup(style_variables()), date=today(), version=__version__, cell=_cell
+        sections=sections, figures=drawn, style=Markup(style_variables()), date=today(), version=__version__
     )
     return write_text(out / PAGE, page)
 
@@ -133,10 +133,6 @@ def _drawn(out: Path, figure: Figure) -> Markup:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except RarevoteError as error:
         raise InputError(f"{path}: {error}; delete it and run the study again") from None
-
-
-def _cell(value: str | TableCell) -> TableCell:
-    return value if isinstance(value, TableCell) else TableCell(value)
 
 
 def _place(section: StudySection) -> tuple[int, str]:

@@ -350,7 +350,7 @@ def _table(rows: Sequence[GoldRow], datasets: Sequence[DatasetInfo], metric: str
     ]
     return StudyTable(
         ["Method", *(percent(share) for _ in sides for share in shares)],
-        [(name, *(column[place] for column in columns)) for place, name in enumerate(contenders)],
+        list(zip(contenders, *columns, strict=True)),
         caption=f"{METRICS[metric]} by share of gold, mean over datasets.",
         groups=[(f"{side} ({len(members)} datasets)", len(shares)) for side, members in sides.items()],
     )

@@ -18,7 +18,7 @@ from rarevote.study.summaries import (
     SUMMARY_TABLES,
     SummaryRow,
     SummaryTable,
-    mean_columns,
+    mean_lines,
     n_at_hand,
     summary_rows,
 )
@@ -59,11 +59,9 @@ def headline_chart(rows: Sequence[SummaryRow], counts: dict[str, int]) -> Any:
 
 def headline_table(rows: Sequence[SummaryRow], counts: dict[str, int]) -> StudyTable:
     """The numbers of the chart."""
-    ordered = _best_first(rows)
-    columns = mean_columns(HEADLINE, ordered)
     return StudyTable(
         ["Method", *(title for _ in HEADLINE.regimes for title in METRICS.values())],
-        [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(ordered)],
+        mean_lines(HEADLINE, _best_first(rows)),
         groups=[(title, len(METRICS)) for title in _titles(counts).values()],
     )
 

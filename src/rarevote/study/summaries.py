@@ -208,22 +208,23 @@ def summary_rows(
     return [row for row in rows if any(row.means.values())]
 
 
-def mean_columns(table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False) -> list[list[TableCell]]:
-    """The columns of a table, by regime and metric, the best of each marked."""
+def mean_lines(
+    table: SummaryTable, rows: Sequence[SummaryRow], *, with_sd: bool = False
+) -> list[tuple[str | TableCell, ...]]:
+    """The lines of a table: a method, then its means by regime and metric, the best of each marked."""
     columns = []
     for regime in table.regimes:
         for metric in table.metrics:
             means = [row.means[regime.key, metric] for row in rows]
             texts = [mean_and_sd(one and one.mean, one and one.sd) for one in means] if with_sd else None
             columns.append(ranked([one and one.mean for one in means], texts, better=MEASURES[metric].better))
-    return columns
+    return list(zip((method_title(row.method) for row in rows), *columns, strict=True))
 
 
 def summary_text(
     table: SummaryTable, rows: Sequence[SummaryRow], sets: Sequence[DatasetInfo], absent: Collection[str]
 ) -> StudyTable:
     """A summary table in the paper's layout, with a note on what is absent from it."""
-    columns = mean_columns(table, rows, with_sd=True)
     counts = [
         f"{regime.title}: {n_at_hand(regime, sets, absent)} of {len(members(regime, sets))}" for regime in table.regimes
     ]
@@ -233,7 +234,7 @@ def summary_text(
         notes.append(f"Absent, and in none of these figures: {', '.join(sorted(missing))}.")
     return StudyTable(
         ["Method", *(MEASURES[metric].heading for _ in table.regimes for metric in table.metrics)],
-        [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
+        mean_lines(table, rows, with_sd=True),
         caption=f"{table.caption}.",
         groups=[(regime.title, len(table.metrics)) for regime in table.regimes],
         notes=notes,
@@ -246,12 +247,11 @@ def ranking_texts(results: Results, sets: Sequence[DatasetInfo], methods: Sequen
     for regime in RANKING_TABLE.regimes:
         table = RANKING_TABLE._replace(regimes=(regime,))
         rows = summary_rows(table, results, sets, methods)
-        columns = mean_columns(table, rows)
         counts = {mean.n_sets for row in rows for mean in row.means.values() if mean}
         texts.append(
             StudyTable(
                 ["Method", *(MEASURES[metric].heading for metric in table.metrics)],
-                [(method_title(row.method), *(column[place] for column in columns)) for place, row in enumerate(rows)],
+                mean_lines(table, rows),
                 caption=f"{table.caption}: {regime.title}",
                 groups=[("Ranking", len(RANKING)), ("Calibration", len(CALIBRATION)), ("Own decision", 4)],
                 notes=[f"Means over {max(counts, default=0)} datasets.", *MEASURE_NOTES],

@@ -53,10 +53,16 @@ class StudyTable:
     n_text_columns: int = 1
     breaks: Sequence[int] = ()
 
+    @property
+    def cells(self) -> list[list[TableCell]]:
+        """The rows, every cell with its rank."""
+        return [[cell if isinstance(cell, TableCell) else TableCell(cell) for cell in row] for row in self.rows]
 
-def _group_of_columns(table: StudyTable) -> list[str]:
-    titles = [title for title, width in table.groups for _ in range(width)]
-    return [""] * (len(table.columns) - len(titles)) + titles
+    @property
+    def group_of_column(self) -> list[str]:
+        """The heading above each heading, which may be empty."""
+        titles = [title for title, width in self.groups for _ in range(width)]
+        return [""] * (len(self.columns) - len(titles)) + titles
 
 
 def ranked(
@@ -88,28 +94,28 @@ def signed(difference: float) -> str:
 # Markdown
 
 
+_MARKDOWN = str.maketrans({mark: f"\\{mark}" for mark in "\\|*_`[]"} | {"<": "&lt;", ">": "&gt;", "\n": " "})
+
+
 def escape_markdown(text: str) -> str:
     """Text that shows as it is inside a table of Markdown."""
-    for mark in "\\|*_`[]":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+    return text.translate(_MARKDOWN)
 
 
 def to_markdown(table: StudyTable) -> str:
     """The table in Markdown, with its notes below; the caption is left to the page around it."""
 
-    def shown(cell: str | TableCell) -> str:
-        text, rank = cell if isinstance(cell, TableCell) else TableCell(cell)
-        mark = {"": "", "best": "**", "second": "_"}[rank]
-        return f"{mark}{escape_markdown(text)}{mark}"
+    def shown(cell: TableCell) -> str:
+        mark = {"": "", "best": "**", "second": "_"}[cell.rank]
+        return f"{mark}{escape_markdown(cell.text)}{mark}"
 
     # Markdown knows one row of headings: a group joins the headings below it.
     headings = [
         escape_markdown(f"{group}: {name}" if group else name)
-        for group, name in zip(_group_of_columns(table), table.columns, strict=True)
+        for group, name in zip(table.group_of_column, table.columns, strict=True)
     ]
     rules = ["---" if place < table.n_text_columns else "---:" for place in range(len(headings))]
-    lines = [headings, rules, *([shown(cell) for cell in row] for row in table.rows)]
+    lines = [headings, rules, *([shown(cell) for cell in row] for row in table.cells)]
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     return text + "".join(f"\n{escape_markdown(note)}\n" for note in table.notes)
 
@@ -117,42 +123,43 @@ def to_markdown(table: StudyTable) -> str:
 # --------------------------------------------------------------------------------------------------------------------
 # LaTeX
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "_": r"\_",
-    "%": r"\%",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "±": r"$\pm$",
-    "≥": r"$\geq$",
-    "↑": r"$\uparrow$",
-    "–": "--",
-    "−": "$-$",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "&": r"\&",
+        "#": r"\#",
+        "_": r"\_",
+        "%": r"\%",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "±": r"$\pm$",
+        "≥": r"$\geq$",
+        "↑": r"$\uparrow$",
+        "–": "--",
+        "−": "$-$",
+    }
+)
 
 
 def escape_latex(text: str) -> str:
     """Text that prints as it is, the mathematical signs of our tables included."""
-    return "".join(_LATEX.get(mark, mark) for mark in text)
+    return text.translate(_LATEX)
 
 
 def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
     """The table for a LaTeX document that loads ``booktabs`` (and ``longtable`` where ``long``)."""
 
-    def shown(cell: str | TableCell) -> str:
-        text, rank = cell if isinstance(cell, TableCell) else TableCell(cell)
-        command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[rank]
-        return command.format(escape_latex(text))
+    def shown(cell: TableCell) -> str:
+        command = {"": "{}", "best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}[cell.rank]
+        return command.format(escape_latex(cell.text))
 
     # What stands between two rows goes before the first cell of the second: pandas has no place for it.
-    body = [[shown(cell) for cell in row] for row in table.rows]
+    body = [[shown(cell) for cell in row] for row in table.cells]
     for place in table.breaks:
         body[place][0] = "\\addlinespace[2pt]\n" + body[place][0]
     names = [escape_latex(name) for name in table.columns]
@@ -160,7 +167,7 @@ def to_latex(table: StudyTable, *, label: str, long: bool = False) -> str:
     if table.groups:
         ends = accumulate((width for _, width in table.groups), initial=table.n_text_columns)
         names[0] = "".join(rf"\cmidrule(lr){{{before + 1}-{end}}}" for before, end in pairwise(ends)) + f"\n{names[0]}"
-        frame.columns = [[escape_latex(title) for title in _group_of_columns(table)], names]
+        frame.columns = [[escape_latex(title) for title in table.group_of_column], names]
     layout = "l" * table.n_text_columns + "r" * (len(names) - table.n_text_columns)
     style = {"column_format": layout, "hrules": True, "multicol_align": "c"}
     latex = frame.style.hide(axis="index").to_latex
