@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proofs.golden.difference import differences
 from proofs.golden.repeatable import REPOSITORY
-from proofs.golden.run import SECTIONS, Parts, run_section
+from proofs.golden.run import SECTIONS, Parts, cases_of, run_section
 
 Record = dict[str, dict[str, Parts]]
 
@@ -33,13 +33,15 @@ def main(words: Sequence[str] | None = None) -> int:
             one.add_argument("--with", dest="other", type=Path, help="another record, in place of a new run")
     given = parser.parse_args(words)
     sections = given.only or list(SECTIONS)
+    if given.verb == "compare" and not given.file.is_file():
+        parser.error(f"{given.file}: no such record")
     if given.verb == "record":
-        _write(given.file, run_all(sections, parts_of(given.file), given.case))
+        _write(given.file, {**_read(given.file), **run_all(sections, parts_of(given.file), given.case)})
         return 0
-    before = json.loads(given.file.read_text(encoding="utf-8"))
+    before = _read(given.file)
     with tempfile.TemporaryDirectory(prefix="golden-parts-") as folder:
         if given.other is not None:
-            after, store = json.loads(given.other.read_text(encoding="utf-8")), parts_of(given.other)
+            after, store = _read(given.other), parts_of(given.other)
         else:
             store = Path(folder)
             after = run_all(sections, store, given.case)
@@ -53,8 +55,6 @@ def parts_of(file: Path) -> Path:
 
 def run_all(sections: Sequence[str], store: Path, case: Sequence[str] | None = None) -> Record:
     """Run the cases of some sections, those whose names contain one of ``case`` if given."""
-    from proofs.golden.run import cases_of
-
     found: Record = {}
     for section in sections:
         begin = time.perf_counter()
@@ -65,6 +65,12 @@ def run_all(sections: Sequence[str], store: Path, case: Sequence[str] | None = N
 
 def _wanted(name: str, case: Sequence[str] | None) -> bool:
     return case is None or any(part in name for part in case)
+
+
+def _read(file: Path) -> Record:
+    """The sections of a record; none of a file that is not there yet."""
+    found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {section: cases for section, cases in found.items() if section in SECTIONS}
 
 
 def _write(file: Path, record: Record) -> None:

@@ -113,6 +113,8 @@ def _known(method: str, crowd: BitCrowd) -> dict[Any, Any] | None:
 
 
 def _saved(model: Any, path: Path) -> bytes | str:
+    if "n_jobs" in model.get_params():
+        model.set_params(n_jobs=None)  # which the file has, so that the bits of one and two threads would differ
     try:
         model.save(path)
     except RarevoteError as error:
