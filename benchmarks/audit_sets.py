@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 import rarevote
 from benchmarks.datasets import DATASETS, slugs
-from benchmarks.peers import DATASETS
 from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.simulate.crowds import simulate_crowd

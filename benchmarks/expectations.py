@@ -30,7 +30,6 @@ from scipy.special import expit
 import rarevote
 from benchmarks import evidence
 from benchmarks.datasets import DATASETS, slugs
-from benchmarks.peers import DATASETS
 from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide.expectations import (
