@@ -290,7 +290,7 @@ def test_colours_only_where_wanted(labels: Path) -> None:
 def test_completion_knows_verbs_and_methods() -> None:
     environment = {
         **os.environ,
-        "_RAREVOTE_COMPLETE": "complete_bash",
+        "_RAREVOTE_COMPLETE": "bash_complete",
         "COMP_WORDS": "rarevote comp",
         "COMP_CWORD": "1",
     }

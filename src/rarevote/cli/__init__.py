@@ -36,6 +36,7 @@ VERBS = (
     "datasets",
     "study",
 )
+_ROOM = "where memory is limited, allow at least 2 GB"
 
 
 class _AllVerbs(Verbs):
@@ -117,12 +118,14 @@ def run(argv: Sequence[str] | None = None) -> int:
         told = "" if left is None else f"; {gigabytes(left)} are left to this process"
         return _complain(f"not enough memory for these data{told}", 1)
     except ImportError as error:
-        # A library that the machine has no room for; one that is absent is a MissingExtraError, which is ours.
-        return _complain(f"a library cannot be loaded ({error}); where memory is limited, allow at least 2 GB", 1)
+        # One that is absent is a MissingExtraError, which is ours. Others lack a name, or the machine has no room.
+        lacking = isinstance(error, ModuleNotFoundError) or "cannot import name" in str(error)
+        advice = "its version may not be one that rarevote works with" if lacking else _ROOM
+        return _complain(f"a library cannot be loaded ({error}); {advice}", 1)
     except OSError as error:
         # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
         if error.errno is None:
-            return _complain(f"the machine refuses: {error}; where memory is limited, allow at least 2 GB", 1)
+            return _complain(f"the machine refuses: {error}; {_ROOM}", 1)
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)
