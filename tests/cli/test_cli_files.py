@@ -290,7 +290,7 @@ def test_colours_only_where_wanted(labels: Path) -> None:
 def test_completion_knows_verbs_and_methods() -> None:
     environment = {
         **os.environ,
-        "_RAREVOTE_COMPLETE": "complete_bash",
+        "_RAREVOTE_COMPLETE": "bash_complete",
         "COMP_WORDS": "rarevote comp",
         "COMP_CWORD": "1",
     }
@@ -299,7 +299,7 @@ def test_completion_knows_verbs_and_methods() -> None:
     assert "compare" in done.stdout
     environment |= {"COMP_WORDS": "rarevote aggregate x.csv --method maj", "COMP_CWORD": "4"}
     done = subprocess.run([program], capture_output=True, text=True, env=environment)
-    assert done.stdout.strip() == "majority-vote"
+    assert done.stdout.strip() == "plain,majority-vote"
 
 
 def test_verbose_tells_iterations_and_parameters(labels: Path, tmp_path: Path) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -129,14 +126,6 @@ def test_completion_of_another_shell_is_an_error() -> None:
     for option in ("--show-completion", "--install-completion"):
         wrong = rarevote(option, environment={"SHELL": "/bin/sh"}, code=1)
         assert "no completion for this shell (SHELL is 'sh'): there is bash, zsh, fish" in wrong.stderr
-
-
-def test_words_are_completed_in_a_process() -> None:
-    for words, found in (("rarevote audit re", "plain,review\nplain,repeat\n"), ("rarevote exp", "plain,explain\n")):
-        given = {"_RAREVOTE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        command = [sys.executable, "-m", "rarevote"]
-        done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True)
-        assert (done.stdout, done.stderr) == (found, "")
 
 
 def test_the_wheel_is_tried_with_every_verb() -> None:

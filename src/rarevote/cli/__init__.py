@@ -36,6 +36,7 @@ VERBS = (
     "datasets",
     "study",
 )
+_ROOM = "where memory is limited, allow at least 2 GB"
 
 
 class _AllVerbs(Verbs):
@@ -123,7 +124,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # Of the machine, not of the program: a full disk, a name too long, a folder that may not be read.
         if error.errno is None:
-            return _complain(f"the machine refuses: {error}; where memory is limited, allow at least 2 GB", 1)
+            return _complain(f"the machine refuses: {error}; {_ROOM}", 1)
         place = str(error.filename or "standard output")
         shown = place if len(place) < 200 else f"{place[:60]}… ({len(place):,} characters)"
         return _complain(f"{shown}: cannot be read or written ({error.strerror})", 1)

@@ -50,12 +50,10 @@ def audit() -> None:
     """Prove a recall with few reviews by an expert."""
 
 
-@audit.command(
-    epilog=examples(
-        "rarevote audit review audit.json",
-        "rarevote audit review audit.json --images photos/ --who anna",
-        "rarevote audit review audit.json --port 8080 --no-browser",
-    ),
+@audit.verb(
+    "rarevote audit review audit.json",
+    "rarevote audit review audit.json --images photos/ --who anna",
+    "rarevote audit review audit.json --port 8080 --no-browser",
 )
 @with_workbench
 @plan_argument
@@ -74,14 +72,12 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     workbench.run(sit, writing(plan), as_json=as_json)
 
 
-@audit.command(
-    epilog=examples(
-        "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
-        "rarevote audit start labels.csv --find defect=0.9 --gold known.csv --show text --budget 300 "
-        "--plan audit.json --review-out round-1.csv",
-        "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
-        "--review-as label-studio",
-    ),
+@audit.verb(
+    "rarevote audit start labels.csv --find defect=0.9 --plan audit.json --review-out round-1.csv",
+    "rarevote audit start labels.csv --find defect=0.9 --gold known.csv --show text --budget 300 "
+    "--plan audit.json --review-out round-1.csv",
+    "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
+    "--review-as label-studio",
 )
 @with_reading
 @with_fit
@@ -160,13 +156,11 @@ def start(
     _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
-@audit.command(
-    "continue",
-    epilog=examples(
-        "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv --who anna",
-        "rarevote audit continue audit.json --answers round-2.csv --worst-case --review-out round-3.csv",
-        "rarevote audit continue audit.json --answers project-7-export.json --question quality --review-out next.json",
-    ),
+@audit.verb(
+    "rarevote audit continue audit.json --answers round-1.csv --review-out round-2.csv --who anna",
+    "rarevote audit continue audit.json --answers round-2.csv --worst-case --review-out round-3.csv",
+    "rarevote audit continue audit.json --answers project-7-export.json --question quality --review-out next.json",
+    name="continue",
 )
 @plan_argument
 @list_option
@@ -203,7 +197,7 @@ def resume(
     _ask(audit, plan, review_out, crowd, as_json=as_json)
 
 
-@audit.command(epilog=examples("rarevote audit status audit.json", "rarevote audit status audit.json --json"))
+@audit.verb("rarevote audit status audit.json", "rarevote audit status audit.json --json")
 @plan_argument
 @json_option
 def status(plan: Path, as_json: bool) -> None:
@@ -219,7 +213,7 @@ def status(plan: Path, as_json: bool) -> None:
         tell(relative_to(audit))
 
 
-@audit.command(epilog=examples("rarevote audit finish audit.json --out result.csv --certificate certificate.json"))
+@audit.verb("rarevote audit finish audit.json --out result.csv --certificate certificate.json")
 @plan_argument
 @file_option(
     "--out",
@@ -277,11 +271,9 @@ def finish(
         say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
 
 
-@audit.command(
-    epilog=examples(
-        "rarevote audit repeat audit.json --review-out again.csv",
-        "rarevote audit repeat audit.json --answers again.csv --who anna",
-    ),
+@audit.verb(
+    "rarevote audit repeat audit.json --review-out again.csv",
+    "rarevote audit repeat audit.json --answers again.csv --who anna",
 )
 @plan_argument
 @file_option("--review-out", help="Where the list of items goes.")
@@ -330,11 +322,9 @@ def repeat(
         say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
 
 
-@audit.command(
-    epilog=examples(
-        "rarevote audit verify audit.json certificate.json",
-        "rarevote audit verify audit.json certificate.json --labels labels.csv",
-    ),
+@audit.verb(
+    "rarevote audit verify audit.json certificate.json",
+    "rarevote audit verify audit.json certificate.json --labels labels.csv",
 )
 @plan_argument
 @argument("certificate", type=PATH, help="The certificate that `rarevote audit finish` wrote.")

@@ -80,7 +80,7 @@ def _count(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-@datasets.command(epilog=examples("rarevote datasets show trec", "rarevote datasets show trec --json"))
+@datasets.verb("rarevote datasets show trec", "rarevote datasets show trec --json")
 @argument("name", help="Name of a dataset.", shell_complete=_dataset_names)
 @json_option
 def show(name: str, as_json: bool) -> None:
@@ -99,9 +99,7 @@ def show(name: str, as_json: bool) -> None:
     tell(f"{'here':<22}{locate(info) or 'no'}")
 
 
-@datasets.command(
-    epilog=examples("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
-)
+@datasets.verb("rarevote datasets fetch dog", "rarevote datasets fetch dog rte --cache benchmark-data")
 @argument("names", nargs=-1, required=True, help="Names of datasets.", shell_complete=_dataset_names)
 @cache_option
 @quiet_option
@@ -118,12 +116,10 @@ def fetch(names: tuple[str, ...], cache: Path | None) -> None:
         say(f"{info.slug}: {folder}")
 
 
-@datasets.command(
-    "import",
-    epilog=examples(
-        "rarevote datasets import cifar10h cifar10h-raw.csv",
-        "rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5",
-    ),
+@datasets.verb(
+    "rarevote datasets import cifar10h cifar10h-raw.csv",
+    "rarevote datasets import jigsaw toxicity_individual_annotations.csv --truth all_data.csv --min-votes 5",
+    name="import",
 )
 @argument("name", help="cifar10h or jigsaw.", shell_complete=one_of("cifar10h", "jigsaw"))
 @argument("file", type=PATH, help="The file of individual annotations that you have.")

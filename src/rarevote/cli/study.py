@@ -74,12 +74,10 @@ def study() -> None:
     """Rerun the experiments: every table and figure, ours beside the paper's."""
 
 
-@study.command(
-    epilog=examples(
-        "rarevote study paper --data datasets --out study",
-        "rarevote study paper --methods majority-vote,cc-rasch --datasets rte,cf-star --out study",
-        after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
-    )
+@study.verb(
+    "rarevote study paper --data datasets --out study",
+    "rarevote study paper --methods majority-vote,cc-rasch --datasets rte,cf-star --out study",
+    after="Stopped half-way? The same command resumes it. Remove study/cells to start from the beginning.",
 )
 @file_option(
     "--out", "-o", metavar="FOLDER", required=True, help="Folder for the tables; finished cells are kept in it."
@@ -113,11 +111,9 @@ def paper(out: Path, as_json: bool, **chosen: Any) -> None:
         raise click.exceptions.Exit(1)
 
 
-@study.command(
-    epilog=examples(
-        "rarevote study synthetic --out study",
-        "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
-    )
+@study.verb(
+    "rarevote study synthetic --out study",
+    "rarevote study synthetic --methods majority-vote,dawid-skene,cc-rasch --seeds 50 --out study",
 )
 @with_trials
 @click.option("--tasks", "n_tasks", type=click.IntRange(min=10), default=3000, help="Tasks in a crowd.")
@@ -142,11 +138,9 @@ def synthetic(trials: Trials, **crowd: Any) -> None:
     trials.run(SyntheticStudy(_runnable(trials.methods), trials.seeds, crowd=CrowdSettings(**crowd)))
 
 
-@study.command(
-    epilog=examples(
-        "rarevote study gold --data datasets --out study",
-        "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
-    )
+@study.verb(
+    "rarevote study gold --data datasets --out study",
+    "rarevote study gold --data datasets --datasets rte,product --seeds 5 --out study",
 )
 @with_trials
 @data_option
@@ -163,12 +157,7 @@ def gold(trials: Trials, data: Path | None, datasets: list[str] | None) -> None:
     trials.run(GoldStudy(choose_datasets(data, datasets), data, wanted, trials.seeds))
 
 
-@study.command(
-    epilog=examples(
-        "rarevote study theory --out study",
-        "rarevote study theory --seeds 50 --items 8000 --out study",
-    )
-)
+@study.verb("rarevote study theory --out study", "rarevote study theory --seeds 50 --items 8000 --out study")
 @with_trials
 @click.option("--items", type=click.IntRange(min=80), default=4000, help="Items that a growing crowd labels.")
 @quiet_option
@@ -179,11 +168,9 @@ def theory(trials: Trials, items: int) -> None:
     trials.run(TheoryStudy(_runnable(trials.methods or list(METHODS)), trials.seeds, items))
 
 
-@study.command(
-    epilog=examples(
-        "rarevote study speed --out study",
-        "rarevote study speed --peer-python venv-with-crowd-kit/bin/python --sizes 10000,100000,1000000 --out study",
-    )
+@study.verb(
+    "rarevote study speed --out study",
+    "rarevote study speed --peer-python venv-with-crowd-kit/bin/python --sizes 10000,100000,1000000 --out study",
 )
 @out_option
 @methods_option

@@ -71,7 +71,9 @@ class Verb(click.Command):
 class Verbs(click.Group):
     """A verb that has verbs of its own."""
 
-    command_class = Verb
+    def verb(self, *commands: str, name: str | None = None, after: str = "") -> Callable[[Function], click.Command]:
+        """Decorates the function of a verb below it, whose help ends with these examples."""
+        return self.command(name, cls=Verb, epilog=examples(*commands, after=after))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb, and the one below it that was named."""
