@@ -103,7 +103,7 @@ def passes_for(shard: Shard) -> ModuleType:
 
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
     """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
-    passes_for(shard).count_shares(shard, discount, *sums)
+    passes_for(shard).count_shares(shard, discount, sums)
 
 
 def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
@@ -193,11 +193,11 @@ class AnchoredStats(NamedTuple):
     scalars: FloatArray  # (1): log likelihood
 
 
-class _Tables(NamedTuple):
+class VoteTables(NamedTuple):
     """What a pass looks up per vote; see the kernel."""
 
-    log_wrong: FloatArray  # (m, K * G)
-    of_vote: FloatArray  # (m, K, K)
+    log_wrong: FloatArray  # (m, K * G): log(1 - p)
+    of_vote: FloatArray  # (m, K, K): worker, label, class: log e, and alpha where label and class are the same
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class AnchoredModel:
     n_nodes: int
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     # The tables of the last pass, which all shards of it ask for.
-    _held: list[tuple[AnchoredShared, _Tables]] = field(default_factory=list, repr=False, compare=False)
+    _held: list[tuple[AnchoredShared, VoteTables]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def n_classes(self) -> int:
@@ -250,7 +250,7 @@ class AnchoredModel:
         """``alpha - s x_g``, (..., K, G)."""
         return np.asarray(ability[..., None] - self.nodes)
 
-    def tables(self, shared: AnchoredShared) -> _Tables:
+    def tables(self, shared: AnchoredShared) -> VoteTables:
         """What a pass looks up; computed once a pass, whatever the number of shards."""
         held = self._held[:1]
         if held and held[0][0] is shared:
@@ -259,7 +259,7 @@ class AnchoredModel:
         of_vote = shared.log_errors.copy()
         own = np.arange(self.n_classes)
         of_vote[:, own, own] = shared.ability
-        made = _Tables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
+        made = VoteTables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
         self._held[:1] = [(shared, made)]
         return made
 
@@ -304,14 +304,14 @@ class AnchoredModel:
         return float(
             passes_for(shard).em_pass(
                 shard,
-                *self.tables(shared),
+                self.tables(shared),
                 self.anchors.log_prior,
                 self.weights,
                 self.nodes,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 
@@ -463,12 +463,12 @@ class AnchoredReport:
         model = self.model
         passes_for(shard).report_pass(
             shard,
-            *model.tables(shared.fitted),
+            model.tables(shared.fitted),
             model.anchors.log_prior,
             model.weights,
             model.nodes,
             self.discount,
-            out.posterior,
-            *stats,
+            out,
+            stats,
         )
         return 0.0

@@ -133,9 +133,9 @@ class DawidSkeneModel:
                 shared.log_confusion,
                 shared.log_prior,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 

@@ -142,9 +142,9 @@ class MaceModel:
                 spam,
                 bonus,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 
