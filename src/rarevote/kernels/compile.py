@@ -48,20 +48,23 @@ def kernel(function: Function) -> Function:
 
 
 class _Kernel:
-    """A function and its compiled forms, by the kinds of its arguments."""
+    """A function and its compiled forms, by the types of its arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         self.function = function
-        self.compiled: dict[Any, Any] = {}
+        self.compiled: dict[tuple[Any, ...], Any] = {}
+        self._by_kinds: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, *args: Any) -> Any:
         kinds = _kinds(args)
-        if kinds not in self.compiled:
+        if kinds not in self._by_kinds:
+            types = tuple(map(typeof, args))
             with _one_at_a_time:
-                if kinds not in self.compiled:
-                    self.compiled[kinds] = _loaded(self.function, tuple(map(typeof, args)))
-        return self.compiled[kinds](*args)
+                if types not in self.compiled:
+                    self.compiled[types] = _loaded(self.function, types)
+            self._by_kinds[kinds] = self.compiled[types]
+        return self._by_kinds[kinds](*args)
 
 
 def _kinds(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -80,14 +83,13 @@ def _loaded(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     """The function compiled for these types: loaded from the file of its kernel, or compiled and added to it."""
     chosen = config.CACHE_DIR
     try:
-        folder = _folder(chosen)
-        name = f"{function.__module__}.{function.__qualname__}.kernel".replace("<locals>.", "")
-        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as private:
-            _unpack(folder / name, private)
+        kept = _folder(chosen) / f"{function.__module__}.{function.__qualname__}.kernel".replace("<locals>.", "")
+        with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as private:
+            _unpack(kept, private)
             config.CACHE_DIR = private
             compiled = njit(types, cache=True, **_OPTIONS)(function)
             if not compiled.stats.cache_hits:
-                _pack(Path(private), folder / name)
+                _pack(Path(private), kept)
             return compiled
     except (OSError, RuntimeError, KeyError):  # no folder, no room, no user, or a function that numba cannot keep
         return njit(types, **_OPTIONS)(function)
@@ -110,10 +112,12 @@ def _pack(folder: Path, file: Path) -> None:
         for path in folder.rglob("*.nb[ic]"):
             archive.write(path, path.relative_to(folder))
     content = packed.getvalue()
-    with suppress(OSError):
-        whole = folder / "whole"
-        whole.write_bytes(_sum(content) + content)
-        whole.replace(file)
+    part = file.with_suffix(f".{os.getpid()}")
+    try:
+        part.write_bytes(_sum(content) + content)
+        part.replace(file)
+    except OSError:
+        part.unlink(missing_ok=True)
 
 
 def _sum(content: bytes) -> bytes:

@@ -21,15 +21,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
-from rarevote.kernels.blocks import LANES, MAX_UNROLLED, largest_of, sum_of
+from rarevote.kernels.blocks import LANES, MAX_UNROLLED, Blocks, largest_of, sum_of
 from rarevote.kernels.compile import inlined, kernel
 from rarevote.kernels.fast_math import exp_fast, log_fast
+
+if TYPE_CHECKING:
+    from rarevote.methods.anchored_rasch.model import AnchorSums, VoteTables
 
 Floats = NDArray[np.float64]
 
@@ -39,20 +42,18 @@ _USUAL_NODES = 5
 
 def count_shares(shard: Shard, *rest: Any) -> None:
     """The compiled count. See ``_count_shares`` below for its arguments."""
-    _count_shares(*shard, *rest)
+    _count_shares(shard, *rest)
 
 
 @kernel
 def _count_shares(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
+    shard: Shard,
     discount: float,
-    counts: Floats,  # (m, K, K), added to: worker, label, class
-    class_mass: Floats,  # (K), added to: sum of the vote shares
+    sums: AnchorSums,  # added to
 ) -> None:
     """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.model`."""
+    task_ptr, worker, label, gold = shard
+    counts, class_mass = sums
     K = class_mass.shape[0]
     share = np.empty(K)
     for task in range(task_ptr.shape[0] - 1):
@@ -79,12 +80,8 @@ def _count_shares(
 
 @inlined
 def scores_of_block(
-    block_ptr: NDArray[np.int64],
-    level_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    log_wrong: Floats,  # (m, K * G)
-    of_vote: Floats,  # (m, K, K)
+    blocks: Blocks,
+    tables: VoteTables,
     start: Floats,  # (K * G)
     nodes: Floats,  # (G)
     block: int,
@@ -95,6 +92,8 @@ def scores_of_block(
     count: Floats,  # (LANES, K), room to work in
 ) -> None:
     """Fill ``score`` with ``start`` plus the log probability of the votes, per task, class and node."""
+    _, block_ptr, level_ptr, worker, label = blocks
+    log_wrong, of_vote = tables
     for i in range(LANES):
         for c in range(K * G):
             score[i, c] = start[c]
@@ -117,15 +116,15 @@ def scores_of_block(
                 score[i, k * G + g] += said[i, k] - count[i, k] * nodes[g]
 
 
-def em_pass(shard: Shard, log_wrong: Floats, of_vote: Floats, *rest: Any) -> float:
+def em_pass(shard: Shard, tables: VoteTables, *rest: Any) -> float:
     """The compiled EM step. See ``pass_over_blocks`` below for its arguments."""
-    return _em_pass(_unrolled(log_wrong, of_vote))(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
+    return _em_pass(_unrolled(tables))(shard.blocks, shard.gold, tables, *rest)
 
 
-def _unrolled(log_wrong: Floats, of_vote: Floats) -> int:
+def _unrolled(tables: VoteTables) -> int:
     """The number of classes, if it and the number of nodes are compiled in; else 0."""
-    n_classes = of_vote.shape[1]
-    known = 2 <= n_classes <= MAX_UNROLLED and log_wrong.shape[1] == n_classes * _USUAL_NODES
+    n_classes = tables.of_vote.shape[1]
+    known = 2 <= n_classes <= MAX_UNROLLED and tables.log_wrong.shape[1] == n_classes * _USUAL_NODES
     return n_classes if known else 0
 
 
@@ -133,24 +132,20 @@ def _unrolled(log_wrong: Floats, of_vote: Floats) -> int:
 def _em_pass(unrolled: int) -> Callable[..., float]:
     @kernel
     def pass_over_blocks(  # type: ignore[no-untyped-def]
-        order,  # these five: the votes in blocks
-        block_ptr,
-        level_ptr,
-        worker,
-        label,
+        blocks,  # the votes
         gold,  # int32 (n), the known class or -1; or of size 0
-        log_wrong,  # (m, K * G), log(1 - p)
-        of_vote,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
+        tables,  # what is looked up per vote
         log_prior,  # (K)
         weights,  # (G), of the nodes, sum to one
         nodes,  # (G), s times the nodes
         refresh,  # whether to recompute the posterior
-        posterior_in,  # (n, K)
-        posterior_out,  # (n, K)
-        counts,  # (m, K, K), added to: posterior mass per worker, label and class
-        node_mass,  # (m, K * G), added to: sum of A per worker
-        scalars,  # (1), added to: log likelihood (or its bound)
+        local,
+        out,  # the local parameters, written
+        stats,  # added to; the log likelihood is its bound where the posterior is held
     ):
+        order, block_ptr, level_ptr, worker, label = blocks
+        (posterior_in,), (posterior_out,) = local, out
+        counts, node_mass, scalars = stats
         K = unrolled if unrolled > 0 else log_prior.shape[0]
         G = _USUAL_NODES if unrolled > 0 else weights.shape[0]
         KG = K * G
@@ -175,9 +170,7 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         for block in range(block_ptr.shape[0] - 1):
             places = order[block * LANES : min((block + 1) * LANES, n)]
             size = places.shape[0]
-            scores_of_block(
-                block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
-            )
+            scores_of_block(blocks, tables, start, nodes, block, K, G, score, said, count)
             if refresh:
                 # A gold task has the nodes of its class only.
                 for i in range(size):
@@ -247,31 +240,28 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
     return pass_over_blocks
 
 
-def report_pass(shard: Shard, log_wrong: Floats, of_vote: Floats, *rest: Any) -> None:
+def report_pass(shard: Shard, tables: VoteTables, *rest: Any) -> None:
     """The compiled report. See ``report_blocks`` below for its arguments."""
-    _report_pass(_unrolled(log_wrong, of_vote))(*shard.blocks, shard.gold, log_wrong, of_vote, *rest)
+    _report_pass(_unrolled(tables))(shard.blocks, shard.gold, tables, *rest)
 
 
 @cache
 def _report_pass(unrolled: int) -> Callable[..., None]:
     @kernel
     def report_blocks(  # type: ignore[no-untyped-def]
-        order,  # these five: the votes in blocks
-        block_ptr,
-        level_ptr,
-        worker,
-        label,
+        blocks,  # these six as for the EM step
         gold,
-        log_wrong,  # these and the next four as for the EM step
-        of_vote,
+        tables,
         log_prior,
         weights,
         nodes,
         discount,  # rho
-        reported,  # (n, K), written
-        class_mass,  # (K), added to: sum of what is written
+        out,  # written
+        sums,  # added to
     ):
         """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
+        order, block_ptr = blocks.order, blocks.block_ptr
+        (reported,), (class_mass,) = out, sums
         K = unrolled if unrolled > 0 else log_prior.shape[0]
         G = _USUAL_NODES if unrolled > 0 else weights.shape[0]
         n = order.shape[0]
@@ -290,9 +280,7 @@ def _report_pass(unrolled: int) -> Callable[..., None]:
         for block in range(block_ptr.shape[0] - 1):
             places = order[block * LANES : min((block + 1) * LANES, n)]
             size = places.shape[0]
-            scores_of_block(
-                block_ptr, level_ptr, worker, label, log_wrong, of_vote, start, nodes, block, K, G, score, said, count
-            )
+            scores_of_block(blocks, tables, start, nodes, block, K, G, score, said, count)
             # The evidence of the votes for each class, over its nodes.
             for i in range(size):
                 for k in range(K):

@@ -103,7 +103,7 @@ def passes_for(shard: Shard) -> ModuleType:
 
 def count_anchors(shard: Shard, discount: float, sums: AnchorSums) -> None:
     """Add what the votes of a shard say to ``sums``; ``discount`` is ``rho_a``."""
-    passes_for(shard).count_shares(shard, discount, *sums)
+    passes_for(shard).count_shares(shard, discount, sums)
 
 
 def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
@@ -191,11 +191,11 @@ class AnchoredStats(NamedTuple):
     scalars: FloatArray  # (1): log likelihood
 
 
-class _Tables(NamedTuple):
+class VoteTables(NamedTuple):
     """What a pass looks up per vote; see the kernel."""
 
-    log_wrong: FloatArray  # (m, K * G)
-    of_vote: FloatArray  # (m, K, K)
+    log_wrong: FloatArray  # (m, K * G): log(1 - p)
+    of_vote: FloatArray  # (m, K, K): worker, label, class: log e, and alpha where label and class are the same
 
 
 @dataclass(frozen=True)
@@ -242,13 +242,13 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
         return np.asarray(ability[..., None] - self.nodes)
 
     @once_a_pass
-    def tables(self, shared: AnchoredShared) -> _Tables:
+    def tables(self, shared: AnchoredShared) -> VoteTables:
         """What a pass looks up."""
         log_wrong = -np.logaddexp(0.0, self.log_odds(shared.ability))
         of_vote = shared.log_errors.copy()
         own = np.arange(self.n_classes)
         of_vote[:, own, own] = shared.ability
-        return _Tables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
+        return VoteTables(log_wrong.reshape(len(of_vote), self.n_classes * self.n_nodes), of_vote)
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -290,14 +290,14 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
         return float(
             passes_for(shard).em_pass(
                 shard,
-                *self.tables(shared),
+                self.tables(shared),
                 self.anchors.log_prior,
                 self.weights,
                 self.nodes,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 
@@ -423,12 +423,12 @@ class AnchoredReport(Passes[ReportShared, AnchoredLocal, ReportSums]):
         model = self.model
         passes_for(shard).report_pass(
             shard,
-            *model.tables(shared.fitted),
+            model.tables(shared.fitted),
             model.anchors.log_prior,
             model.weights,
             model.nodes,
             self.discount,
-            out.posterior,
-            *stats,
+            out,
+            stats,
         )
         return 0.0

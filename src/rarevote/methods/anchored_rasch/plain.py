@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from rarevote.em.model import Shard
 from rarevote.kernels.plain import posterior_of_rows
 
+if TYPE_CHECKING:
+    from rarevote.methods.anchored_rasch.model import AnchoredLocal, AnchoredStats, AnchorSums, ReportSums, VoteTables
+
 Floats = NDArray[np.float64]
 
 
 def count_shares(
     shard: Shard,
     discount: float,
-    counts: Floats,  # (m, K, K), added to: worker, label, class
-    class_mass: Floats,  # (K), added to: sum of the vote shares
+    sums: AnchorSums,  # added to
 ) -> None:
     """The sums behind the anchors; see :mod:`rarevote.methods.anchored_rasch.model`."""
+    counts, class_mass = sums
     K, gold = class_mass.size, shard.gold
     rows = shard.rows
     n_votes = np.diff(shard.task_ptr)[:, None]
@@ -35,8 +38,9 @@ def count_shares(
     counts += rows.by_answer(K).sums(rows.by_task.spread(share), len(counts) * K).reshape(counts.shape)
 
 
-def _scores(shard: Shard, log_wrong: Floats, of_vote: Floats, weights: Floats, nodes: Floats) -> Floats:
+def _scores(shard: Shard, tables: VoteTables, weights: Floats, nodes: Floats) -> Floats:
     """Log probability of the votes together with the node, per task, class and node, (n, K, G)."""
+    log_wrong, of_vote = tables
     n, K, G = shard.task_ptr.size - 1, of_vote.shape[1], len(weights)
     rows = shard.rows
     wrong = rows.by_task.sums(rows.by_worker.spread(log_wrong), n)
@@ -49,23 +53,21 @@ def _scores(shard: Shard, log_wrong: Floats, of_vote: Floats, weights: Floats, n
 
 def em_pass(
     shard: Shard,
-    log_wrong: Floats,  # (m, K * G), log(1 - p)
-    of_vote: Floats,  # (m, K, K), worker, label, class: log e, and alpha where label and class are the same
+    tables: VoteTables,
     log_prior: Floats,  # (K)
     weights: Floats,  # (G), of the nodes, sum to one
     nodes: Floats,  # (G), s times the nodes
     refresh: bool,  # whether to recompute the posterior
-    posterior_in: NDArray[Any],  # (n, K)
-    posterior_out: NDArray[Any],  # (n, K)
-    counts: Floats,  # (m, K, K), added to: posterior mass per worker, label and class
-    node_mass: Floats,  # (m, K * G), added to: sum of A per worker
-    scalars: Floats,  # (1), added to: log likelihood (or its bound)
+    local: AnchoredLocal,
+    out: AnchoredLocal,  # written
+    stats: AnchoredStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
-    n, K = posterior_in.shape
+    counts, node_mass, scalars = stats
+    n, K = local.posterior.shape
     G, gold = len(weights), shard.gold
     rows = shard.rows
-    score = _scores(shard, log_wrong, of_vote, weights, nodes) + log_prior[:, None]
+    score = _scores(shard, tables, weights, nodes) + log_prior[:, None]
     if refresh:
         # A gold task has the nodes of its class only.
         if gold.size:
@@ -78,13 +80,13 @@ def em_pass(
         q, mass = of_class / total, (mass / total[:, :, None]).reshape(n, K * G)
         scalars[0] += (top[:, :, 0] + np.log(total)).sum()
     else:
-        q = posterior_in.astype(np.float64)
+        q = local.posterior.astype(np.float64)
         log_share = np.log(np.where(q > 0.0, q, 1.0))[:, :, None] + np.log(weights)
         share = q[:, :, None] * weights
         scalars[0] += (share * (score - log_share)).sum()
         mass = share.reshape(n, K * G)
-    change = float(np.abs(q - posterior_in).max(initial=0.0))
-    posterior_out[...] = q
+    change = float(np.abs(q - local.posterior).max(initial=0.0))
+    out.posterior[...] = q
     counts += rows.by_answer(K).sums(rows.by_task.spread(q), len(counts) * K).reshape(counts.shape)
     node_mass += rows.by_worker.sums(rows.by_task.spread(mass), len(node_mass))
     return change
@@ -92,20 +94,19 @@ def em_pass(
 
 def report_pass(
     shard: Shard,
-    log_wrong: Floats,  # these and the next four as for the EM step
-    of_vote: Floats,
+    tables: VoteTables,  # these four as for the EM step
     log_prior: Floats,
     weights: Floats,
     nodes: Floats,
     discount: float,  # rho
-    reported: NDArray[Any],  # (n, K), written
-    class_mass: Floats,  # (K), added to: sum of what is written
+    out: AnchoredLocal,  # written
+    sums: ReportSums,  # added to
 ) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
-    score = _scores(shard, log_wrong, of_vote, weights, nodes)
+    score = _scores(shard, tables, weights, nodes)
     top = score.max(axis=2, keepdims=True)
     evidence = (top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0]
     power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
     p, _ = posterior_of_rows(log_prior + power * evidence, shard.gold)
-    class_mass += p.sum(axis=0)
-    reported[...] = p
+    sums.class_mass[...] += p.sum(axis=0)
+    out.posterior[...] = p

@@ -53,7 +53,7 @@ def fused_pass(shard: Shard, odds: NDArray[np.float64], *rest: Any, mode: int, s
         odds = np.clip(odds, np.exp(-LIMIT_SINGLE), np.exp(LIMIT_SINGLE)).astype(np.float32)
     unrolled = n_classes if 2 <= n_classes <= MAX_UNROLLED else 0
     compiled = _fused_pass(unrolled, mode, solves and mode == CLASS_DIFFICULTY, single)
-    return compiled(*shard.blocks, shard.gold, odds, *rest)
+    return compiled(shard.blocks, shard.gold, odds, *rest)
 
 
 @cache
@@ -65,32 +65,23 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
 
     @kernel
     def pass_over_blocks(  # type: ignore[no-untyped-def]
-        order,  # these five: the votes in blocks
-        block_ptr,
-        level_ptr,
-        worker,
-        label,
+        blocks,  # the votes
         gold,  # int32 (n), the known class or -1; or of size 0
         odds,  # (m, K), exp(s_k + g_rk)
         log_prior,  # (K)
         shift,  # (D), added to the difficulties that come in
-        ridge,  # (D), 2 lambda_beta
-        pull,  # (D), constant part of the difficulty's gradient, from the penalty on the mean
-        stiffness,  # (D), curvature of the penalties
+        penalty,  # on the difficulties
         damping,  # 0: Newton's curvature, >= 1: that many times its upper bound
         refresh,  # whether to recompute the posterior
         settle,  # a task whose posterior would still change by more than this is solved; infinity for one step each
-        posterior_in,  # (n, K)
-        difficulty_in,  # (n, D)
-        posterior_out,  # (n, K)
-        difficulty_out,  # (n, D)
-        of_workers,  # (m, 2, K), added to: gradient and curvature, side by side because they are touched together
-        scalars,  # (3), added to: log likelihood (or its bound), squared norm of the difficulties' gradient, and how
-        # many votes were visited once more to solve slow tasks
-        squares,  # (D), added to: sum of h**2 as it came in
-        moved,  # (D), added to: sum of the new h
-        class_mass,  # (K), added to: sum of the posterior
+        local,
+        out,  # the local parameters, written
+        stats,  # added to; the log likelihood is its bound where the posterior is held
     ):
+        order, block_ptr, level_ptr, worker, label = blocks
+        ridge, pull, stiffness = penalty
+        (posterior_in, difficulty_in), (posterior_out, difficulty_out) = local, out
+        of_workers, scalars, squares, moved, class_mass = stats
         K = unrolled if unrolled > 0 else odds.shape[1]
         L = LANES
         n = order.shape[0]
@@ -310,7 +301,7 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
                                 weights[k, i],
                             )
                         is_known = known.shape[0] > 0 and known[i] >= 0
-                        moves = marginal_step(here, pull, ridge, stiffness, is_known, step)
+                        moves = marginal_step(here, penalty, is_known, step)
                         if moves > settle:
                             n_again += solve_task(
                                 signed_odds,
@@ -319,9 +310,7 @@ def _fused_pass(unrolled: int, mode: int, solves: bool, single: bool) -> Callabl
                                 last_level,
                                 i,
                                 log_prior,
-                                pull,
-                                ridge,
-                                stiffness,
+                                penalty,
                                 of_others,
                                 settle,
                                 loglik[i] - loglik_before[i],

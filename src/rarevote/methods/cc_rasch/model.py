@@ -220,24 +220,19 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
                 precision.sum(keepdims=True).reshape(1),
                 weighted.sum(keepdims=True) / max(self.n_tasks, 1),
             )
-        stiffness = ridge + own / max(self.n_tasks, 1)
         return float(
             passes_for(shard).fused_pass(
                 shard,
                 self._odds(shared),
                 shared.log_prior,
                 shared.shift,
-                ridge,
-                pull,
-                stiffness,
+                plain.Penalty(ridge, pull, ridge + own / max(self.n_tasks, 1)),
                 damping,
                 refresh,
                 shared.settle,
-                local.posterior,
-                local.difficulty,
-                out.posterior,
-                out.difficulty,
-                *stats,
+                local,
+                out,
+                stats,
                 mode=mode,
                 solves=self.profiles or shared.settle < np.inf,
                 single=self.dtype == np.float32,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows
+
+if TYPE_CHECKING:
+    from rarevote.methods.cc_rasch.model import CCRaschLocal, CCRaschStats
 
 Floats = NDArray[np.float64]
 
@@ -24,27 +27,26 @@ SOLVED = 0.1
 MIN_STIFFNESS = 1e-3
 
 
+class Penalty(NamedTuple):
+    """What draws the difficulties of a task to their mean."""
+
+    ridge: Floats  # (D): 2 lambda_beta
+    pull: Floats  # (D): constant part of the gradient, from the penalty on the mean
+    stiffness: Floats  # (D): curvature of the penalties
+
+
 def fused_pass(
     shard: Shard,
     odds: Floats,  # (m, K), exp(s_k + g_rk)
     log_prior: Floats,  # (K)
     shift: Floats,  # (D), added to the difficulties that come in
-    ridge: Floats,  # (D), 2 lambda_beta
-    pull: Floats,  # (D), constant part of the difficulty's gradient, from the penalty on the mean
-    stiffness: Floats,  # (D), curvature of the penalties
+    penalty: Penalty,
     damping: float,  # 0: Newton's curvature, >= 1: that many times its upper bound
     refresh: bool,  # whether to recompute the posterior
     settle: float,  # a task whose posterior would still change by more than this is solved; infinity: one step each
-    posterior_in: NDArray[Any],  # (n, K)
-    difficulty_in: NDArray[Any],  # (n, D)
-    posterior_out: NDArray[Any],  # (n, K)
-    difficulty_out: NDArray[Any],  # (n, D)
-    of_workers: Floats,  # (m, 2, K), added to: gradient and curvature
-    scalars: Floats,  # (3), added to: log likelihood (or its bound), squared norm of the difficulties' gradient, and
-    # how many votes were visited once more to solve slow tasks
-    squares: Floats,  # (D), added to: sum of h**2 as it came in
-    moved: Floats,  # (D), added to: sum of the new h
-    class_mass: Floats,  # (K), added to: sum of the posterior
+    local: CCRaschLocal,
+    out: CCRaschLocal,  # written
+    stats: CCRaschStats,  # added to; the log likelihood is its bound where the posterior is held
     *,
     mode: int,  # NO_DIFFICULTY, SHARED_DIFFICULTY or CLASS_DIFFICULTY
     solves: bool,  # whether passes of this fit may solve tasks: this and the next for a compiler to know
@@ -56,11 +58,13 @@ def fused_pass(
         The largest change of a posterior probability.
     """
     del solves, single
-    n, K = posterior_in.shape
+    ridge, pull, stiffness = penalty
+    of_workers, scalars, squares, moved, class_mass = stats
+    n, K = local.posterior.shape
     rows = shard.rows
     by_task, by_worker = rows.by_task, rows.by_worker
     is_own = rows.is_own(K)
-    h = difficulty_in + shift if mode != NO_DIFFICULTY else np.zeros((n, 1))
+    h = local.difficulty + shift if mode != NO_DIFFICULTY else np.zeros((n, 1))
     x = by_worker.spread(odds) * by_task.spread(np.exp(-h))
 
     # The posterior: a wrong vote names any of the other classes.
@@ -72,19 +76,19 @@ def fused_pass(
         q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
     else:
-        q = posterior_in.astype(np.float64)
+        q = local.posterior.astype(np.float64)
         scalars[0] += bound_at(joint, q)
-    change = float(np.abs(q - posterior_in).max(initial=0.0))
-    posterior_out[...] = q
+    change = float(np.abs(q - local.posterior).max(initial=0.0))
+    out.posterior[...] = q
     class_mass += q.sum(axis=0)
 
     # Newton on the difficulties; one for all classes sees the sum over classes.
     believed = by_task.spread(q)
     if settle < np.inf and refresh and damping == 0.0 and mode == CLASS_DIFFICULTY:
-        local = _LocalProblem(shard, odds, log_prior, pull, ridge, stiffness)
+        problem = _LocalProblem(shard, odds, log_prior, penalty)
         slope = pull - q * by_task.sums(is_own - right, n) - ridge * h
-        settled, q_then, visited = local.settled(h, q, log_evidence, settle)
-        difficulty_out[...] = settled
+        settled, q_then, visited = problem.settled(h, q, log_evidence, settle)
+        out.difficulty[...] = settled
         scalars[1:3] += (slope * slope).sum(), visited
         squares += (h * h).sum(axis=0)
         moved += settled.sum(axis=0)
@@ -99,7 +103,7 @@ def fused_pass(
             residual, weight = residual.sum(axis=1, keepdims=True), weight.sum(axis=1, keepdims=True)
         slope = pull - by_task.sums(residual, n) - ridge * h
         step = slope / (by_task.sums(weight, n) + stiffness)
-        difficulty_out[...] = h + step
+        out.difficulty[...] = h + step
         scalars[1] += (slope * slope).sum()
         squares += (h * h).sum(axis=0)
         moved += (h + step).sum(axis=0)
@@ -116,12 +120,10 @@ def fused_pass(
 class _LocalProblem:
     """The difficulties of tasks given all that is shared, a task a row; the posterior follows from them."""
 
-    def __init__(
-        self, shard: Shard, odds: Floats, log_prior: Floats, pull: Floats, ridge: Floats, stiffness: Floats
-    ) -> None:
+    def __init__(self, shard: Shard, odds: Floats, log_prior: Floats, penalty: Penalty) -> None:
         self._rows, self._n = shard.rows, shard.task_ptr.size - 1
         self._odds, self._log_prior = odds, log_prior
-        self._pull, self._ridge, self._stiffness = pull, ridge, stiffness
+        self._ridge, self._pull, self._stiffness = penalty
         self._is_known = shard.gold >= 0 if shard.gold.size else np.zeros(self._n, dtype=bool)
         self._n_votes = np.diff(shard.task_ptr)
 

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from rarevote.kernels.compile import piece
 from rarevote.kernels.fast_math import exp_fast
 from rarevote.kernels.posterior import SMALLEST_PRODUCT
-from rarevote.methods.cc_rasch.plain import LOCAL_ROUNDING, LONGEST_STEP, MAX_LOCAL_STEPS, MIN_STIFFNESS, SOLVED
+from rarevote.methods.cc_rasch.plain import (
+    LOCAL_ROUNDING,
+    LONGEST_STEP,
+    MAX_LOCAL_STEPS,
+    MIN_STIFFNESS,
+    SOLVED,
+    Penalty,
+)
 
 Floats = NDArray[np.float64]
 
@@ -24,9 +31,7 @@ Floats = NDArray[np.float64]
 @piece
 def marginal_step(
     here: Floats,  # (4, K): difficulty, posterior, and the sums of residuals and weights over the votes
-    pull: Floats,
-    ridge: Floats,
-    stiffness: Floats,
+    penalty: Penalty,
     is_known: bool,
     step: Floats,
 ) -> float:
@@ -39,6 +44,7 @@ def marginal_step(
         By how much a posterior probability would change, to first order.
     """
     K = step.shape[0]
+    ridge, pull, stiffness = penalty
     difficulty, q, r, w = here[0], here[1], here[2], here[3]
     along, bend = 0.0, 1.0
     n_negative, is_marginal = 0, not is_known
@@ -75,9 +81,7 @@ def solve_task(
     last_level: int,
     lane: int,  # of the task
     log_prior: Floats,
-    pull: Floats,
-    ridge: Floats,
-    stiffness: Floats,
+    penalty: Penalty,
     of_others: float,
     settle: float,
     evidence: float,  # log probability of its votes at its difficulties
@@ -90,6 +94,7 @@ def solve_task(
         How many votes were visited.
     """
     K = step.shape[0]
+    ridge, pull, _ = penalty
     first_vote = level_ptr[first_level]
     at, begin, joint = np.empty((4, K)), np.empty(K), np.empty(K)
     highest = evidence
@@ -126,12 +131,12 @@ def solve_task(
             at[2, k], at[3, k] = r, w
             joint[k] = log(product) + taken_out + log_prior[k]
             top = max(top, joint[k])
-        mass, penalty = 0.0, 0.0
+        mass, cost = 0.0, 0.0
         for k in range(K):
             at[1, k] = exp_fast(joint[k] - top)
             mass += at[1, k]
-            penalty += at[0, k] * (0.5 * ridge[k] * at[0, k] - pull[k])
-        value = top + log(mass) - penalty
+            cost += at[0, k] * (0.5 * ridge[k] * at[0, k] - pull[k])
+        value = top + log(mass) - cost
         if value < highest - LOCAL_ROUNDING:
             for k in range(K):
                 step[k] *= 0.25
@@ -140,6 +145,6 @@ def solve_task(
         for k in range(K):
             here[0, k], here[1, k] = at[0, k], at[1, k] / mass
             here[2, k], here[3, k] = at[2, k], at[3, k]
-        if marginal_step(here, pull, ridge, stiffness, False, step) < SOLVED * settle:
+        if marginal_step(here, penalty, False, step) < SOLVED * settle:
             break
     return int(n_visited // K)

@@ -28,28 +28,25 @@ def confusion_pass(shard: Shard, log_confusion: NDArray[np.float64], *rest: Any)
     """The compiled pass. See ``pass_over_blocks`` below for its arguments."""
     n_classes = log_confusion.shape[1]
     compiled = _confusion_pass(n_classes if 2 <= n_classes <= MAX_UNROLLED else 0)
-    return compiled(*shard.blocks, shard.gold, log_confusion, *rest)
+    return compiled(shard.blocks, shard.gold, log_confusion, *rest)
 
 
 @cache
 def _confusion_pass(unrolled: int) -> Callable[..., float]:
     @kernel
     def pass_over_blocks(  # type: ignore[no-untyped-def]
-        order,  # these five: the votes in blocks
-        block_ptr,
-        level_ptr,
-        worker,
-        label,
+        blocks,  # the votes
         gold,  # int32 (n), the known class or -1; or of size 0
         log_confusion,  # (m, K, K): worker, label, truth
         log_prior,  # (K)
         refresh,  # whether to recompute the posterior
-        posterior_in,  # (n, K)
-        posterior_out,  # (n, K)
-        counts,  # (m, K, K), added to: posterior mass per worker, label and truth
-        scalars,  # (2), added to: log likelihood (or its bound), entropy of a new posterior
-        class_mass,  # (K), added to: sum of the posterior
+        local,
+        out,  # the local parameters, written
+        stats,  # added to; the log likelihood is its bound where the posterior is held
     ):
+        order, block_ptr, level_ptr, worker, label = blocks
+        (posterior_in,), (posterior_out,) = local, out
+        counts, scalars, class_mass = stats
         K = unrolled if unrolled > 0 else log_prior.shape[0]
         n = order.shape[0]
         has_gold = gold.shape[0] > 0

@@ -124,9 +124,9 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
                 shared.log_confusion,
                 shared.log_prior,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 

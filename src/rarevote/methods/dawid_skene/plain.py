@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows
+
+if TYPE_CHECKING:
+    from rarevote.methods.dawid_skene.model import DawidSkeneLocal, DawidSkeneStats
 
 Floats = NDArray[np.float64]
 
@@ -18,14 +21,13 @@ def confusion_pass(
     log_confusion: Floats,  # (m, K, K): worker, label, truth
     log_prior: Floats,  # (K)
     refresh: bool,  # whether to recompute the posterior
-    posterior_in: NDArray[Any],  # (n, K)
-    posterior_out: NDArray[Any],  # (n, K)
-    counts: Floats,  # (m, K, K), added to: posterior mass per worker, label and truth
-    scalars: Floats,  # (2), added to: log likelihood (or its bound), entropy of a new posterior
-    class_mass: Floats,  # (K), added to: sum of the posterior
+    local: DawidSkeneLocal,
+    out: DawidSkeneLocal,  # written
+    stats: DawidSkeneStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior, and what each worker's labels met of it; returns the largest change of a posterior probability."""
-    n, K = posterior_in.shape
+    counts, scalars, class_mass = stats
+    n, K = local.posterior.shape
     by_task, by_answer = shard.rows.by_task, shard.rows.by_answer(K)
     joint = log_prior + by_task.sums(by_answer.spread(log_confusion.reshape(-1, K)), n)
     if refresh:
@@ -33,10 +35,10 @@ def confusion_pass(
         scalars[0] += log_evidence.sum()
         scalars[1] -= (q * np.log(np.where(q > 0.0, q, 1.0))).sum()
     else:
-        q = posterior_in.astype(np.float64)
+        q = local.posterior.astype(np.float64)
         scalars[0] += bound_at(joint, q)
-    change = float(np.abs(q - posterior_in).max(initial=0.0))
-    posterior_out[...] = q
+    change = float(np.abs(q - local.posterior).max(initial=0.0))
+    out.posterior[...] = q
     class_mass += q.sum(axis=0)
     counts += by_answer.sums(by_task.spread(q), len(counts) * K).reshape(counts.shape)
     return change

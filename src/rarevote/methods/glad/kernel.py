@@ -12,7 +12,7 @@ compiler vectorises.
 from __future__ import annotations
 
 from math import exp, log, log1p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from rarevote.kernels.fast_math import exp_fast, log_fast
 from rarevote.kernels.posterior import posterior_of_block
 from rarevote.methods.glad.plain import LEAST_CURVATURE, LONGEST_STEP, MAX_HALVINGS, ROUNDING
 
+if TYPE_CHECKING:
+    from rarevote.methods.glad.model import GLADLocal, GLADShared, GLADStats
+
 _BLOCK = 64
 _LARGEST_PRODUCT = 1e150
 # Stands in for a share of zero, whose logarithm is multiplied by that zero.
@@ -31,32 +34,25 @@ _SMALLEST = 1e-300
 
 def glad_pass(shard: Shard, *rest: Any) -> float:
     """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
-    return _pass_over_tasks(*shard, *rest)
+    return _pass_over_tasks(shard, *rest)
 
 
 @kernel
 def _pass_over_tasks(
-    task_ptr: NDArray[np.int64],  # (n + 1), absolute positions into worker and label
-    worker: NDArray[Any],  # unsigned (N)
-    label: NDArray[Any],  # unsigned (N)
-    gold: NDArray[np.int32],  # (n), the known class or -1; or of size 0
-    alpha: NDArray[np.float64],  # (m)
-    shift: float,  # added to the b that comes in
+    shard: Shard,
+    shared: GLADShared,
     easiness_mean: NDArray[np.float64],  # (n) or (1), prior mean of b
-    log_prior: NDArray[np.float64],  # (K)
     damping: float,  # 0: Newton's curvature for the workers, >= 1: that many times an upper bound
     refresh: bool,  # whether to recompute the posterior
-    posterior_in: NDArray[Any],  # (n, K)
-    easiness_in: NDArray[Any],  # (n)
-    posterior_out: NDArray[Any],  # (n, K)
-    easiness_out: NDArray[Any],  # (n)
-    gradient: NDArray[np.float64],  # (m), added to
-    curvature: NDArray[np.float64],  # (m), added to
-    scalars: NDArray[np.float64],  # (4), added to: log likelihood (or its bound), squared norm of the gradient in b,
-    #                                sum of (b - mean)**2 as b came in, sum of the new b - mean
-    class_mass: NDArray[np.float64],  # (K), added to: sum of the posterior
+    local: GLADLocal,
+    out: GLADLocal,  # written
+    stats: GLADStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """See the module; returns the largest change of any posterior probability."""
+    task_ptr, worker, label, gold = shard
+    alpha, shift, log_prior = shared
+    (posterior_in, easiness_in), (posterior_out, easiness_out) = local, out
+    gradient, curvature, scalars, class_mass = stats
     K = log_prior.shape[0]
     n = task_ptr.shape[0] - 1
     log_others = log(K - 1.0) if K > 2 else 0.0

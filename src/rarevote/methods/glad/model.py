@@ -110,17 +110,13 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
         return float(
             passes_for(shard).glad_pass(
                 shard,
-                shared.alpha,
-                shared.shift,
+                shared,
                 self._means_of(shard),
-                shared.log_prior,
                 damping,
                 refresh,
-                local.posterior,
-                local.easiness,
-                out.posterior,
-                out.easiness,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
+
+if TYPE_CHECKING:
+    from rarevote.methods.glad.model import GLADLocal, GLADShared, GLADStats
 
 Floats = NDArray[np.float64]
 
@@ -22,28 +25,22 @@ ROUNDING = 1e-13
 
 def glad_pass(
     shard: Shard,
-    alpha: Floats,  # (m)
-    shift: float,  # added to the b that comes in
+    shared: GLADShared,
     easiness_mean: Floats,  # (n) or (1), prior mean of b
-    log_prior: Floats,  # (K)
     damping: float,  # 0: Newton's curvature for the workers, >= 1: that many times an upper bound
     refresh: bool,  # whether to recompute the posterior
-    posterior_in: NDArray[Any],  # (n, K)
-    easiness_in: NDArray[Any],  # (n)
-    posterior_out: NDArray[Any],  # (n, K)
-    easiness_out: NDArray[Any],  # (n)
-    gradient: Floats,  # (m), added to
-    curvature: Floats,  # (m), added to
-    scalars: Floats,  # (4), added to: log likelihood (or its bound), squared norm of the gradient in b,
-    #                   sum of (b - mean)**2 as b came in, sum of the new b - mean
-    class_mass: Floats,  # (K), added to: sum of the posterior
+    local: GLADLocal,
+    out: GLADLocal,  # written
+    stats: GLADStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior, one safeguarded step on ``b``, gradient and curvature of the abilities.
 
     Returns:
         The largest change of a posterior probability.
     """
-    n, K = posterior_in.shape
+    alpha, shift, log_prior = shared
+    gradient, curvature, scalars, class_mass = stats
+    n, K = local.posterior.shape
     rows = shard.rows
     task, worker, label = rows.by_task.group, rows.worker, rows.label
     n_votes = np.diff(shard.task_ptr)
@@ -57,7 +54,7 @@ def glad_pass(
         x = alpha[worker] * np.exp(b)[task]
         return x, 0.5 * (1.0 + np.tanh(0.5 * x)), -by_task(np.logaddexp(0.0, x))
 
-    b = easiness_in + shift
+    b = local.easiness + shift
     x, right, base = at(b)
     cell = task * K + label
     joint = log_prior + sum_by(cell, x + log_others, n * K).reshape(n, K)
@@ -65,11 +62,11 @@ def glad_pass(
         q, log_evidence = posterior_of_rows(joint, shard.gold)
         scalars[0] += log_evidence.sum()
     else:
-        q = posterior_in.astype(np.float64)
+        q = local.posterior.astype(np.float64)
         scalars[0] += bound_at(joint, q)
     scalars[0] += (base - n_votes * log_others).sum()
-    change = float(np.abs(q - posterior_in).max(initial=0.0))
-    posterior_out[...] = q
+    change = float(np.abs(q - local.posterior).max(initial=0.0))
+    out.posterior[...] = q
     class_mass += q.sum(axis=0)
 
     # Newton on b; its objective is sum (c x - log(1 + exp x)) - (b - mean)**2 / 2, c the posterior of a right vote.
@@ -91,7 +88,7 @@ def glad_pass(
             break
         lowest = np.where(fell, value, lowest)  # a shortened step has to rise beyond rounding
         moved = np.where(fell, 0.5 * (moved + b) if halving < MAX_HALVINGS else b, moved)
-    easiness_out[...] = moved
+    out.easiness[...] = moved
     scalars[3] += (moved - easiness_mean).sum()
 
     if damping == 0.0:

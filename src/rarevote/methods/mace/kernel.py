@@ -9,7 +9,7 @@ the workers' side needs is how much posterior their votes met.
 from __future__ import annotations
 
 from math import exp, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,44 +17,42 @@ from numpy.typing import NDArray
 from rarevote.em.model import Shard
 from rarevote.kernels.compile import kernel
 
+if TYPE_CHECKING:
+    from rarevote.methods.mace.model import MaceLocal, MaceStats
+
 
 def mace_pass(shard: Shard, *rest: Any) -> float:
     """The compiled pass. See ``_pass_over_tasks`` below for its arguments."""
-    return _pass_over_tasks(*shard, *rest)
+    return _pass_over_tasks(shard, *rest)
 
 
 @kernel
 def _pass_over_tasks(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    gold: NDArray[np.int32],
+    votes: Shard,
     spam: NDArray[np.float64],
     bonus: NDArray[np.float64],
     refresh: bool,
-    posterior_in: NDArray[np.float64],
-    posterior_out: NDArray[np.float64],
-    agreement: NDArray[np.float64],
-    bound: NDArray[np.float64],
+    local: MaceLocal,
+    out: MaceLocal,
+    stats: MaceStats,
 ) -> float:
     """Posterior of every task, and its share of the sums.
 
     Args:
-        task_ptr: (n + 1), absolute positions into worker and label.
-        worker: (N).
-        label: (N).
-        gold: (n), the known class or -1; or of size 0.
+        votes: of a run of tasks.
         spam: (m, K), log probability that worker ``r`` spams and then says ``y``.
         bonus: (m, K), log of (spam or copy) over spam alone, for a vote that names the class.
         refresh: whether to recompute the posterior.
-        posterior_in: (n, K).
-        posterior_out: (n, K), written.
-        agreement: (m, K), added to: posterior of the classes that worker ``r`` voted for, by class.
-        bound: (1), added to: log likelihood under a uniform class prior, or its bound at a frozen posterior.
+        local: the tasks' posterior.
+        out: written.
+        stats: added to; the bound is that under a uniform class prior.
 
     Returns:
         The largest change of a posterior probability.
     """
+    task_ptr, worker, label, gold = votes
+    (posterior_in,), (posterior_out,) = local, out
+    agreement, bound = stats
     K = posterior_in.shape[1]
     log_prior = -log(float(K))
     joint = np.empty(K)

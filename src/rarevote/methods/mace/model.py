@@ -140,9 +140,9 @@ class MaceModel(EMModel[MaceShared, MaceLocal, MaceStats]):
                 spam,
                 bonus,
                 refresh,
-                local.posterior,
-                out.posterior,
-                *stats,
+                local,
+                out,
+                stats,
             )
         )
 

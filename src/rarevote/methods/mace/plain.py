@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
+
+if TYPE_CHECKING:
+    from rarevote.methods.mace.model import MaceLocal, MaceStats
 
 Floats = NDArray[np.float64]
 
@@ -16,13 +21,13 @@ def mace_pass(
     spam: Floats,  # (m, K), log probability that worker ``r`` spams and then says ``y``
     bonus: Floats,  # (m, K), log of (spam or copy) over spam alone, for a vote that names the class
     refresh: bool,
-    posterior_in: Floats,
-    posterior_out: Floats,
-    agreement: Floats,  # (m, K), added to
-    bound: Floats,  # (1), added to
+    local: MaceLocal,
+    out: MaceLocal,  # written
+    stats: MaceStats,  # added to
 ) -> float:
     """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
-    n, K = posterior_in.shape
+    agreement, bound = stats
+    n, K = local.posterior.shape
     rows = shard.rows
     task, worker, label = rows.by_task.group, rows.worker, rows.label
     cell = task * K + label
@@ -32,10 +37,10 @@ def mace_pass(
         q, log_evidence = posterior_of_rows(joint, shard.gold)
         bound[0] += (of_all + log_evidence).sum()
     else:
-        q = posterior_in.copy()
+        q = local.posterior.copy()
         bound[0] += of_all.sum() + bound_at(joint, q)
-    change = float(np.abs(q - posterior_in).max(initial=0.0))
-    posterior_out[...] = q
+    change = float(np.abs(q - local.posterior).max(initial=0.0))
+    out.posterior[...] = q
     met = sum_by(rows.by_answer(K).group, q.ravel()[cell], agreement.size)
     agreement += met.reshape(agreement.shape)
     return change
