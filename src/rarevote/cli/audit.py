@@ -295,7 +295,6 @@ def repeat(
 ) -> None:
     """Show some answered items again, blind, to learn how often the expert contradicts themselves; no bet changes."""
     from rarevote.audit.answers import write_review_list
-    from rarevote.audit.of_fit import all_tasks
     from rarevote.audit.source import read_again
     from rarevote.audit.words import n_contradicted, relative_to
 
@@ -319,7 +318,7 @@ def repeat(
     again = audit.repeat_list(share)
     if not again:
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
-    write_review_list(again, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+    write_review_list(again, review_out, _form(audit), crowd)
     if as_json:
         _tell_json({"review_out": str(review_out), "n_items": len(again)})
     elif not quiet:
@@ -439,12 +438,12 @@ def _named(path: Path, take_in: Any, answers: dict[Any, Any], *, who: str | None
 def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, quiet: bool, as_json: bool) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
-    from rarevote.audit.of_fit import all_tasks, summary
+    from rarevote.audit.of_fit import summary
 
     review = audit.round()
     audit.save(plan)
     if review:
-        write_review_list(review, review_out, _form(audit), tasks=all_tasks(crowd.annotations), shown=crowd.to_show)
+        write_review_list(review, review_out, _form(audit), crowd)
     if as_json:
         _tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if quiet:
