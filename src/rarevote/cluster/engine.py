@@ -103,15 +103,19 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def advance(self) -> None:
         """Make the proposed local state the current one."""
-        self._pending.append(OnShards(call("advance"), alters=True))
+        self._turn("advance")
 
     def retreat(self) -> None:
         """Go back to the local state before the last advance."""
-        self._pending.append(OnShards(call("retreat"), alters=True))
+        self._turn("retreat")
 
     def take_plain(self) -> None:
         """Make the saved state the current one in place of the extrapolated point."""
-        self._pending.append(OnShards(call("take_plain"), alters=True))
+        self._turn("take_plain")
+
+    def _turn(self, method: str) -> None:
+        """Only references change: that can wait for the next message."""
+        self._pending.append(OnShards(call(method), alters=True))
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""

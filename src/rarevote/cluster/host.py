@@ -125,8 +125,8 @@ class Host:
         self.position = position
         self.answer: Any = None  # to the last message, in case it is asked for again
         # The driver has long had the sums of a pass when the next one comes.
-        self._summation: Summation[Any] = Summation(block.model, block.shards, block.n_shards)
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="rarevote") if n_threads > 1 else None
+        self.summation: Summation[Any] = Summation(block.model, block.shards, block.n_shards)
+        self.pool = ThreadPoolExecutor(n_threads, thread_name_prefix="rarevote") if n_threads > 1 else None
         model = block.model
         self.states: list[State] = self.each(
             lambda number: ShardState(model, read_shard(block.folder, number)), block.shards
@@ -146,16 +146,11 @@ class Host:
 
     def each(self, action: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Call ``action`` on every item, in threads; results in order."""
-        return list(self._pool.map(action, items) if self._pool is not None else map(action, items))
+        return list(self.pool.map(action, items) if self.pool is not None else map(action, items))
 
     def numbered(self) -> Iterator[tuple[int, State]]:
         """The shards with their numbers."""
         return zip(self.block.shards, self.states, strict=True)
-
-    def run(self, shared: Any, *, refresh: bool, damping: float) -> Sums:
-        """One pass: sums as far as this host has them all."""
-        found = self._summation.run(self.states, shared, refresh=refresh, damping=damping, pool=self._pool)
-        return Sums(*found)
 
 
 def make_host(block: Block, base: Path | None, operations: Sequence[Operation], position: int) -> Host:
@@ -247,7 +242,9 @@ class Pass:
 
     def perform(self, host: Host) -> Sums:
         """Sums as far as this host has them all."""
-        return host.run(self.shared, refresh=self.refresh, damping=self.damping)
+        return Sums(
+            *host.summation.run(host.states, self.shared, refresh=self.refresh, damping=self.damping, pool=host.pool)
+        )
 
 
 @dataclass(frozen=True)

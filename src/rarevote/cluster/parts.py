@@ -16,7 +16,7 @@ from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, MissingValuesError, how, warn_user
 from rarevote.io.duck import first_line
 from rarevote.io.read.columns import ALIASES, find_columns
-from rarevote.io.read.sources import is_temporary, open_sources, partition_values
+from rarevote.io.read.sources import files_in, open_sources, partition_values
 
 # Row groups are read together up to this many rows: a part should be worth a task.
 _ROWS_PER_PART = 2_000_000
@@ -137,11 +137,7 @@ def _files(data: str | Path | Sequence[str | Path]) -> Iterator[Path]:
     for given in [data] if isinstance(data, (str, Path)) else data:
         path = Path(given).resolve()
         if path.is_dir():
-            found = [
-                file
-                for file in sorted(path.rglob("*"))
-                if _kind(file) and not any(map(is_temporary, file.relative_to(path).parts))
-            ]
+            found = [file for file in files_in(path) if _kind(file)]
             if not found:
                 raise InputError(f"{given}: a folder without any Parquet or CSV file")
             yield from found
