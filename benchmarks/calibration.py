@@ -39,7 +39,7 @@ def made_up(n_tasks: int, n_classes: int, n_workers: int, seed: int = 0) -> Anno
 
 def cost(n_tasks: int, n_classes: int, n_workers: int) -> Row:
     crowd = made_up(n_tasks, n_classes, n_workers)
-    sampler = VoteSampler(crowd, np.arange(n_tasks), np.full(n_tasks, -1, dtype=np.int32), 0)
+    sampler = VoteSampler(crowd, np.full(n_tasks, -1, dtype=np.int32), 0)
     sweep, counts = sampler.sweep, [0]
 
     def counting() -> tuple[NDArray[Any], NDArray[Any]]:

@@ -10,10 +10,11 @@ import pytest
 import rarevote
 from rarevote import simulate_crowd
 from rarevote.audit import Audit, of_fit, verify
-from rarevote.audit.of_fit import all_tasks, result_columns
+from rarevote.audit.of_fit import result_columns
 from rarevote.audit.plan_file import to_text
 from rarevote.audit.sampled import sample_crowd
 from rarevote.audit.words import start_words, status_words
+from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from tests.audit.worlds import independent_replay
 
@@ -63,7 +64,7 @@ def test_result_has_the_best_other_class_of_every_task() -> None:
     assert rows["decision"].tolist() == ["expert", "expert", *["audit"] * 148]
     assert rows["label"].tolist() == [2, 3, *[3] * 148]
     other = {task: name for name, group in (audit.plan.source or {})["others"] for task in group}
-    found = [other.get(task, (audit.plan.source or {})["other"]) for task in all_tasks(fitted.annotations)]
+    found = [other.get(task, (audit.plan.source or {})["other"]) for task in population(fitted.annotations).tolist()]
     assert found == p[:, :3].argmax(axis=1).tolist()
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rarevote.audit.locks import lock, unlock
+from rarevote.audit.locks import lock
 from rarevote.audit.plan_file import json_name, to_text
 from rarevote.errors import InputError
 from rarevote.io.json_text import parse_json
@@ -125,12 +125,9 @@ def writing(plan: Path | str) -> Iterator[Journal]:
     with handle:
         if not lock(handle):
             raise InputError(f"{path}: another process is answering; go on there, or end it first")
-        try:
-            flush_folder(path.parent)
-            _cut_torn_line(handle)
-            yield Journal(handle, path)
-        finally:
-            unlock(handle)
+        flush_folder(path.parent)
+        _cut_torn_line(handle)
+        yield Journal(handle, path)
 
 
 def _cut_torn_line(handle: IO[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Locks on files. A lock goes when its process does, however it ends: no stale file can lock anybody out."""
+"""Locks on files. A lock goes with the open file or its process, however it ends: no stale file locks anybody out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ def alone(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _let_go(handle, beside)
+        # Removed while it is held: who opened it meanwhile finds that the name is no longer this file's.
+        with suppress(OSError):
+            beside.unlink()
+        handle.close()
+        if sys.platform == "win32":  # which removes no file that is open
+            with suppress(OSError):
+                beside.unlink()
 
 
 def _held(beside: Path, path: Path) -> IO[bytes]:
@@ -40,11 +46,10 @@ def _held(beside: Path, path: Path) -> IO[bytes]:
     while True:
         try:
             handle = beside.open("a+b")
-        except PermissionError as error:
-            if sys.platform != "win32" or time.monotonic() > until:  # where a file that is being removed is denied
-                raise cannot_write(path, error) from None
         except OSError as error:
-            raise cannot_write(path, error) from None
+            is_being_removed = sys.platform == "win32" and isinstance(error, PermissionError)
+            if not is_being_removed or time.monotonic() > until:
+                raise cannot_write(path, error) from None
         else:
             locked = lock(handle)
             if locked is None or (locked and _is_at(handle, beside)):
@@ -63,19 +68,6 @@ def _is_at(handle: IO[bytes], path: Path) -> bool:
         return False
 
 
-def _let_go(handle: IO[bytes], beside: Path) -> None:
-    if sys.platform == "win32":  # which removes no file that is open, by whomever
-        unlock(handle)
-        handle.close()
-        with suppress(OSError):
-            beside.unlink()
-        return
-    # Removed while it is held: who opened it meanwhile finds that the name is no longer this file's.
-    with suppress(OSError):
-        beside.unlink()
-    handle.close()
-
-
 if sys.platform == "win32":
     import msvcrt
 
@@ -91,12 +83,6 @@ if sys.platform == "win32":
             return False
         return True
 
-    def unlock(handle: IO[bytes]) -> None:
-        """Give the lock back."""
-        handle.seek(_LOCKED_BYTE)
-        with suppress(OSError):
-            msvcrt.locking(handle.fileno(), msvcrt.LK_UNLCK, 1)
-
 else:
     import fcntl
 
@@ -109,8 +95,3 @@ else:
         except OSError:
             return None
         return True
-
-    def unlock(handle: IO[bytes]) -> None:
-        """Give the lock back."""
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)

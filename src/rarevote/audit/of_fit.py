@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from rarevote.audit.audit import Audit
 from rarevote.audit.plan_file import json_name
 from rarevote.audit.sampled import can_be_sampled, sample_crowd
 from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.crowd.population import population
 from rarevote.decide.floor import Share
 from rarevote.decide.probabilities import certain
 from rarevote.errors import ParameterError
@@ -54,7 +55,7 @@ def audit_of_fit(
     probabilities, score = ranking_score(fitted)
     classes = votes.classes.tolist()
     return Audit.start(
-        all_tasks(votes),
+        population(votes).tolist(),
         np.concatenate([probabilities[:, k], np.full(len(votes.unanswered), np.nan)]),
         name=classes[k],
         target=target,
@@ -81,11 +82,6 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
         gold = fitted.method.gold_codes_
         return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
     return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
-
-
-def all_tasks(votes: Annotations) -> list[Any]:
-    """Tasks with votes, then those without."""
-    return [*votes.tasks.tolist(), *votes.unanswered.tolist()]
 
 
 def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> dict[str, Any]:
@@ -121,7 +117,7 @@ def result_columns(
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
     labels: list[Any] = []
     decisions: list[Any] = []
-    tasks = all_tasks(votes)
+    tasks = population(votes).tolist()
     for row, task in enumerate(tasks):
         by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
         best = plan.name if task in flagged else by_crowd
@@ -132,19 +128,10 @@ def result_columns(
         by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
-    return columns | shown_columns(shown, range(len(tasks)), taken=columns)
-
-
-def shown_columns(
-    shown: Mapping[str, NDArray[Any]] | None, rows: Sequence[int], taken: Sequence[str] | Mapping[str, Any]
-) -> dict[str, NDArray[Any]]:
-    """What people were shown of the tasks in ``rows``; blank for those behind the tasks with votes."""
-    return {
-        f"show:{name}" if name in taken else name: as_name_array(
-            [texts[row] if row < len(texts) else "" for row in rows]
-        )
-        for name, texts in (shown or {}).items()
-    }
+    for name, texts in (shown or {}).items():
+        blank = [""] * (len(tasks) - len(texts))
+        columns[f"show:{name}" if name in columns else name] = as_name_array([*texts, *blank])
+    return columns
 
 
 def summary(audit: Audit) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         flag_cost=float(_numbers([record["flag_cost"]])[0]),
         aim=_one_of(record["aim"], *get_args(Aim)),
         budget=_of(record["budget"], int, type(None)),
-        seed=_seed(record["seed"]),
+        seed=int(_matching("[0-9a-f]{16}", record["seed"], "not a seed of 16 hexadecimal digits"), 16),
         started=_of(record["started"], str),
         labels_sha256=_of(record["labels_sha256"], str, type(None)),
         gold_sha256=_of(record["gold_sha256"], str, type(None)),
@@ -271,10 +271,10 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return found
 
 
-def _seed(text: Any) -> int:
-    if not re.fullmatch(r"[0-9a-f]{16}", _of(text, str)):
-        raise ValueError(f"{shown(text)} is not a seed of 16 hexadecimal digits")
-    return int(text, 16)
+def _matching(pattern: str, text: Any, what: str) -> str:
+    if not re.fullmatch(pattern, _of(text, str)):
+        raise ValueError(f"{shown(text)} is {what}")
+    return str(text)
 
 
 def _of(value: Any, *kinds: type) -> Any:
@@ -312,9 +312,7 @@ def _optional_name(value: Any, what: str) -> Any:
 
 def _rational(text: Any) -> Fraction:
     """A rational number as we write it; a power of ten would be worked out to its last digit."""
-    if not re.fullmatch(r"[0-9]{1,30}(/[0-9]{1,30})?", _of(text, str)):
-        raise ValueError(f"{shown(text)} is no rational number")
-    return Fraction(text)
+    return Fraction(_matching(r"[0-9]{1,30}(/[0-9]{1,30})?", text, "no rational number"))
 
 
 def _written_as_read(value: Any) -> Any:

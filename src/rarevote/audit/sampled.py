@@ -7,32 +7,18 @@ are never another probability: that is :mod:`rarevote.decide.probabilities`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import FloatArray, IntArray, normalise_rows
+
+if TYPE_CHECKING:
+    from rarevote.audit.sampler import Drawn
 
 _N_DRAWS = 400
-_MAX_ANNOTATIONS = 1_000_000
 _MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
-_PARAMETER_DRAWS = 20  # for tasks outside the sample that the sampler learns from
-
-
-class Draws(NamedTuple):
-    """Draws of the classes of all tasks.
-
-    Attributes:
-        score: share of the draws in which each task has each class, from the votes alone, (n, K).
-        classes: class of each of ``tasks`` in every draw, (n_draws, n_drawn).
-        tasks: which tasks the draws are about, ascending, (n_drawn).
-    """
-
-    score: FloatArray
-    classes: NDArray[Any]
-    tasks: IntArray
 
 
 def can_be_sampled(annotations: Annotations) -> bool:
@@ -43,7 +29,7 @@ def can_be_sampled(annotations: Annotations) -> bool:
 
 def sample_crowd(
     annotations: Annotations, gold: NDArray[Any], *, n_sweeps: int | None = None, random_state: int = 0
-) -> Draws:
+) -> Drawn:
     """Draw how the votes may have come about.
 
     Args:
@@ -52,23 +38,6 @@ def sample_crowd(
         n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.
         random_state: seed of the sampler.
     """
-    from rarevote.audit.sampler import Votes, VoteSampler
+    from rarevote.audit.sampler import VoteSampler
 
-    n, K = annotations.n_tasks, annotations.n_classes
-    tasks = np.arange(n)
-    if annotations.n_annotations > _MAX_ANNOTATIONS:
-        size = max(int(n * _MAX_ANNOTATIONS / annotations.n_annotations), 1)
-        tasks = np.sort(np.random.default_rng(random_state).choice(n, size, replace=False))
-    sampler = VoteSampler(annotations, tasks, gold.astype(np.int32), random_state)
-    drawn = sampler.run(_N_DRAWS, n_sweeps)
-    score = drawn.score
-    if tasks.size < n:
-        votes = Votes.of(annotations, np.arange(n))
-        mean = np.zeros((K, n))
-        for _ in range(_PARAMETER_DRAWS):
-            for _ in range(10):  # draws in a row are much alike
-                sampler.sweep()
-            mean += sampler.class_probability(sampler.likelihood(votes))
-        score = np.empty((n, K))
-        score[votes.tasks] = normalise_rows(mean.T)
-    return Draws(score, drawn.classes, tasks)
+    return VoteSampler(annotations, gold.astype(np.int32), random_state).run(_N_DRAWS, n_sweeps)

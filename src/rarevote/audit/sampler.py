@@ -59,7 +59,7 @@ _DEGREES = 8.0
 
 @dataclass(frozen=True)
 class Votes:
-    """Votes of some tasks, sorted for the sampler.
+    """The votes of a crowd, sorted for the sampler.
 
     Attributes:
         tasks: the tasks, most votes first, (n).
@@ -74,11 +74,11 @@ class Votes:
     row: IntArray
 
     @classmethod
-    def of(cls, annotations: Annotations, tasks: IntArray) -> Votes:
-        """Sort the votes of these tasks."""
-        size = np.diff(annotations.task_ptr)[tasks]
+    def of(cls, annotations: Annotations) -> Votes:
+        """Sort the votes."""
+        size = np.diff(annotations.task_ptr)
         order = np.argsort(-size, kind="stable")
-        begin = annotations.task_ptr[tasks[order]]
+        begin = annotations.task_ptr[order]
         reach = np.bincount(size)[::-1].cumsum()[::-1][1:]  # how many tasks have more than j votes
         by_position = []
         for position, n_tasks in enumerate(reach.tolist()):
@@ -86,22 +86,20 @@ class Votes:
             code = annotations.worker[vote].astype(np.int64) * annotations.n_classes + annotations.label[vote]
             by_position.append(code)
         row = np.concatenate([np.arange(n_tasks) for n_tasks in reach.tolist()])
-        return cls(tasks[order], by_position, np.concatenate(by_position), row)
+        return cls(order, by_position, np.concatenate(by_position), row)
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What many sweeps gave, tasks in the order in which they were asked for.
+    """What many sweeps gave.
 
     Attributes:
         score: mean probability of each class by the votes alone, (n, K).
         classes: class of every task in each draw, (n_draws, n); known tasks keep their class.
-        ability: mean ability, (m, K).
     """
 
     score: FloatArray
     classes: NDArray[Any]
-    ability: FloatArray
 
 
 class VoteSampler:
@@ -109,22 +107,15 @@ class VoteSampler:
 
     Args:
         annotations: the crowd.
-        tasks: the tasks to learn from, ascending.
         known: known class of every task of the crowd or -1.
         seed: of the random numbers.
     """
 
-    def __init__(
-        self,
-        annotations: Annotations,
-        tasks: IntArray,
-        known: NDArray[np.int32],
-        seed: int,
-    ) -> None:
+    def __init__(self, annotations: Annotations, known: NDArray[np.int32], seed: int) -> None:
         K = annotations.n_classes
         self.n_workers, self.n_classes = annotations.n_workers, K
         self.rng = np.random.default_rng([seed, 1])
-        self.votes = Votes.of(annotations, tasks)
+        self.votes = Votes.of(annotations)
         known = known[self.votes.tasks]
         self.gold = np.flatnonzero(known >= 0)
         self.allowed = np.repeat(np.eye(K)[known[self.gold]], 2, axis=1).T
@@ -153,7 +144,7 @@ class VoteSampler:
         most = n_sweeps or self.max_sweeps()
         settling = min(_SETTLING, most // 4)
         check = most if n_sweeps else _MIN_SWEEPS
-        score, ability = np.zeros((K, n)), np.zeros_like(self.ability)
+        score = np.zeros((K, n))
         shares: list[FloatArray] = []
         draws: list[NDArray[Any]] = []
         stride, kind = 1, smallest_unsigned(K)
@@ -161,7 +152,6 @@ class VoteSampler:
             probability, classes = self.sweep()
             if number >= settling:
                 score += probability
-                ability += self.ability
                 if len(shares) % stride == 0:
                     draws.append(classes.astype(kind))
                 shares.append(np.bincount(classes, minlength=K) / n)
@@ -172,7 +162,7 @@ class VoteSampler:
                     break
                 check = ceil(check * _LONGER)
         back = np.argsort(self.votes.tasks)
-        return Drawn(normalise_rows(score.T[back]), np.array(draws)[:, back], ability / len(shares))
+        return Drawn(normalise_rows(score.T[back]), np.array(draws)[:, back])
 
     def max_sweeps(self) -> int:
         """The most sweeps that the size of the crowd allows."""

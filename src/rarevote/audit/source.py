@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.options import DEFAULTS, ReadOptions
-from rarevote.io.read.sources import is_temporary
+from rarevote.io.read.sources import files_in, matches_of
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
@@ -44,14 +43,10 @@ def _files(given: str) -> list[Path]:
     refuse_address(given, _INSTEAD)
     path = Path(given)
     if path.is_dir():
-        found = sorted(path.rglob("*"))
-        return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(path).parts))]
+        return files_in(path)
     if path.exists():
         return [path]
-    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
-    if not matches:
-        raise InputError(f"{given}: no such file")
-    return [file for match in matches for file in _files(match)]
+    return [file for match in matches_of(given) for file in _files(match)]
 
 
 def _digest(path: Path) -> str:

@@ -315,7 +315,7 @@ def repeat(
     again = audit.repeat_list(share)
     if not again:
         raise InputError(f"{plan}: no answered item is left to repeat at a share of {share:g}")
-    write_review_list(again, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
+    write_review_list(again, review_out, _form(audit), crowd)
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
     else:
@@ -432,7 +432,7 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: b
     review = audit.round()
     audit.save(plan)
     if review:
-        write_review_list(review, review_out, _form(audit), tasks=crowd.population.tolist(), shown=crowd.to_show)
+        write_review_list(review, review_out, _form(audit), crowd)
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if review:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rarevote.cluster.host import names_file, read_names, shard_file, write_names
 from rarevote.cluster.parts import Parts, Rows
 from rarevote.crowd.annotations import MAX_CLASSES, Annotations, Keep
-from rarevote.crowd.names import as_name_array, in_kind, some_names, sort_labels, sort_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, plain_name, some_names, sort_labels, sort_names, unmatched
 from rarevote.errors import InputError, warn_user
 from rarevote.io.arrays import save_arrays
 from rarevote.io.duck import first_line
@@ -124,7 +124,8 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
     ]
     if not how.partitioned:
         encoded = _shuffled(encoded, survey, how.n_shards)
-    gold = None if how.gold is None else delayed(_gold_codes(how.gold, classes), pure=False)
+    codes = {name: k for k, name in enumerate(classes)}
+    gold = None if how.gold is None else delayed({task: codes[name] for task, name in how.gold.items()}, pure=False)
     written = _shards(
         client,
         [
@@ -142,10 +143,10 @@ def stage(client: Any, parts: Parts, how: Staging) -> StagedCrowd:
         sum(shard.n_tasks for shard in written),
         n_annotations,
         survey.n_given - n_annotations,
-        [name.item() if isinstance(name, np.generic) else name for name in classes],
+        list(map(plain_name, classes)),
         [shard.n_annotations for shard in written],
     )
-    text = json.dumps({name: value for name, value in vars(crowd).items() if name in _KEPT})
+    text = json.dumps({name: value for name, value in vars(crowd).items() if name != "folder"})
     with replacing(how.folder / "crowd.json") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return crowd
@@ -163,9 +164,6 @@ def _shards(client: Any, writing: list[Any]) -> list[Any]:
             f"the dask workers could not exchange rows ({first_line(error)}): is the disk of their temporary folder "
             "full, or was one of them killed? Give them more room, or run the same command again"
         ) from None
-
-
-_KEPT = ("identity", "n_shards", "n_tasks", "n_annotations", "n_dropped", "class_names", "annotations_of_shard")
 
 
 def staged(folder: Path) -> StagedCrowd | None:
@@ -273,11 +271,6 @@ def _gold_in_kind(gold: Mapping[Any, Any], survey: Survey) -> dict[Any, Any]:
     (kind,) = survey.task_kinds
     one_task = np.array([0]) if kind == "int64" else np.array([""], dtype=object)
     return dict(zip(in_kind(gold, one_task), in_kind(gold.values(), as_name_array(list(survey.labels))), strict=True))
-
-
-def _gold_codes(gold: Mapping[Any, Any], classes: Sequence[Any]) -> dict[Any, int]:
-    code = {name: k for k, name in enumerate(classes)}
-    return {task: code[label] for task, label in gold.items()}
 
 
 def _check_gold(gold: Mapping[Any, Any], n_known: int) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -24,15 +25,14 @@ from rarevote.cluster.data import StagedCrowd
 from rarevote.cluster.host import (
     Block,
     CountVotes,
-    Distances,
-    Extrapolate,
-    Load,
     Lost,
+    OnShards,
     Operation,
     Pass,
-    Save,
+    State,
     Sums,
-    Turn,
+    call,
+    lost_among,
     make_host,
     merge,
     perform,
@@ -40,6 +40,7 @@ from rarevote.cluster.host import (
 from rarevote.em.engine import Engine
 from rarevote.em.local import n_threads
 from rarevote.em.model import Local, Offsets, Passes, Shared, Stats
+from rarevote.em.shards import read_local, write_local
 from rarevote.errors import MissingExtraError, RarevoteError
 from rarevote.io.write.atomic import make_folder
 
@@ -93,35 +94,37 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def run(self, shared: Shared, *, refresh: bool, damping: float) -> tuple[Stats, float]:
         """One pass over all shards."""
-        operation = Pass(shared, refresh, damping)
-        sums = self._sums(operation)
-        passes = [entry for entry in self._log if isinstance(entry, Pass)]
-        n_bytes = sum(_nbytes(entry.shared) for entry in passes)
-        if len(passes) > _MAX_LOGGED_PASSES or (len(passes) > 1 and n_bytes > _MAX_LOGGED_BYTES):
+        sums = self._sums(Pass(shared, refresh, damping))
+        passes = sum(isinstance(entry, Pass) for entry in self._log)
+        if passes > _MAX_LOGGED_PASSES or (passes > 1 and _nbytes(self._log) > _MAX_LOGGED_BYTES):
             self._write_down(self._crowd.folder / f"state-{self._position:08d}", everything=True)
         (total,) = sums.nodes.values()
         return total, sums.change
 
     def advance(self) -> None:
         """Make the proposed local state the current one."""
-        self._pending.append(Turn("advance"))
+        self._turn("advance")
 
     def retreat(self) -> None:
         """Go back to the local state before the last advance."""
-        self._pending.append(Turn("retreat"))
+        self._turn("retreat")
 
     def take_plain(self) -> None:
         """Make the saved state the current one in place of the extrapolated point."""
-        self._pending.append(Turn("take_plain"))
+        self._turn("take_plain")
+
+    def _turn(self, method: str) -> None:
+        """Only references change: that can wait for the next message."""
+        self._pending.append(OnShards(call(method), alters=True))
 
     def local_distances(self, offsets: Offsets) -> tuple[float, float]:
         """Squared norms of the first and second differences of the local parameters."""
-        found = self._answers(Distances(offsets))
+        found = self.ask(call("distances", offsets))
         return sum(first for first, _ in found), sum(second for _, second in found)
 
     def extrapolate(self, offsets: Offsets, length: float) -> tuple[NDArray[Any], ...]:
         """Propose the extrapolated point and save what was proposed."""
-        parts = self._answers(Extrapolate(offsets, length))
+        parts = self._answers(OnShards(call("extrapolate", offsets, length), alters=True))
         n_tasks = max(self._crowd.n_tasks, 1)
         return tuple(np.asarray(sum(arrays) / n_tasks) for arrays in zip(*parts, strict=True))
 
@@ -131,7 +134,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
 
     def load(self, folder: Path) -> None:
         """Have the workers take the current local state from files."""
-        self._answers(Load(folder.resolve()))
+        self.ask(partial(read_local, folder.resolve()))
         self._base, self._log = folder.resolve(), []
 
     # -- further questions -------------------------------------------------------------------------------------------
@@ -141,9 +144,9 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         ((votes,),) = self._sums(CountVotes(self._crowd.n_workers, self._crowd.n_classes)).nodes.values()
         return cast("NDArray[np.int64]", votes)
 
-    def ask(self, operation: Operation) -> list[Any]:
-        """What every shard answers to a question that alters nothing, in the order of the shards."""
-        return self._answers(operation)
+    def ask(self, action: Callable[[int, State], Any]) -> list[Any]:
+        """What an action that alters nothing gives for every shard, in the order of the shards."""
+        return self._answers(OnShards(action))
 
     # -- talking to hosts --------------------------------------------------------------------------------------------
 
@@ -174,10 +177,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
             answers = self._gathered(parts)
             if isinstance(answers, Lost):
                 return answers
-            lost = [answer.blocks for answer in answers if isinstance(answer, Lost)]
-            if lost:
-                return Lost(frozenset().union(*lost))
-            return [entry for answer in answers for entry in answer or ()]
+            return lost_among(answers) or [entry for answer in answers for entry in answer]
 
         return cast("list[Any]", self._told(operation, ask))
 
@@ -202,7 +202,10 @@ class DaskEngine(Engine[Shared, Local, Stats]):
         from distributed import KilledWorker
 
         operations = [*self._pending, operation]
-        parts = self._told_all(operations)
+        message: Any = operations
+        if _nbytes(operations) * len(self._blocks) > _MAX_SENT:
+            (message,) = self._client.scatter([operations], broadcast=True, hash=False)
+        parts = self._performed(self._blocks, message)
         # Dropping futures sends a message, too: those of the last time go when the new ones are on their way.
         self._parts = parts
         for _ in range(_MAX_LOSSES):
@@ -210,7 +213,7 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 found = ask(parts)
             except CancelledError:
                 # The message itself went down with the only worker that had it.
-                parts = [self._told_one(block, operations) for block in self._blocks]
+                parts = self._performed(self._blocks, operations)
                 continue
             except KilledWorker as error:
                 raise RarevoteError(
@@ -222,64 +225,50 @@ class DaskEngine(Engine[Shared, Local, Stats]):
                 self._pending = []
                 self._position += len(operations)
                 return found
-            self._recreate(found.blocks)
-            for number in found.blocks:
-                parts[number] = self._told_one(self._blocks[number], operations)
+            lost = [self._blocks[number] for number in sorted(found.blocks)]
+            self._recreate(lost)
+            for block, part in zip(lost, self._performed(lost, operations), strict=True):
+                parts[block.number] = part
         raise RarevoteError(f"{_MAX_LOSSES} times in a row dask workers were lost in one pass: see their logs")
 
-    def _told_all(self, operations: list[Operation]) -> list[Any]:
-        """A task for each host."""
-        n_bytes = sum(_nbytes(getattr(entry, "shared", ())) for entry in operations)
-        if n_bytes * len(self._blocks) > _MAX_SENT:
-            message = self._client.scatter([operations], broadcast=True, hash=False)[0]
-            return [self._told_one(block, message) for block in self._blocks]
-        # All at once: between two messages a client of dask lets ten milliseconds pass, and one host would wait. A task
-        # whose only input is a host runs where that is; without a word about workers, many tasks of a name go anywhere.
-        count = len(self._blocks)
+    def _performed(self, blocks: Sequence[Block], message: Any) -> list[Any]:
+        """A task for each of these hosts, all in one message: between two of these a client lets ten milliseconds pass.
+
+        A task whose only large input is a host runs where that is; without a word about workers, many tasks of a name
+        go anywhere.
+        """
+        numbers = [block.number for block in blocks]
         return list(
             self._client.map(
                 perform,
-                self._hosts,
-                range(count),
-                [self._position] * count,
-                [operations] * count,
-                workers=self._places,
+                [self._hosts[number] for number in numbers],
+                numbers,
+                [self._position] * len(blocks),
+                [message] * len(blocks),
+                workers=[self._places[number] for number in numbers],
                 allow_other_workers=True,
                 pure=False,
             )
         )
 
-    def _told_one(self, block: Block, message: Any) -> Any:
-        return self._client.submit(
-            perform,
-            self._hosts[block.number],
-            block.number,
-            self._position,
-            message,
-            workers=[self._places[block.number]],
-            allow_other_workers=True,
-            pure=False,
-        )
-
-    def _recreate(self, numbers: frozenset[int]) -> None:
+    def _recreate(self, lost: Sequence[Block]) -> None:
         """Recreate lost hosts, each on the worker that has the fewest shards per thread."""
         threads = _threads(self._client)
         load = dict.fromkeys(threads, 0)
         for number, place in enumerate(self._places):
-            if number not in numbers and place in load:
+            if self._blocks[number] not in lost and place in load:
                 load[place] += len(self._blocks[number].shards)
-        for number in sorted(numbers):
-            block = self._blocks[number]
+        for block in lost:
             place = min(load, key=lambda address: (load[address] + len(block.shards)) / threads[address])
             load[place] += len(block.shards)
-            self._places[number] = place
-            self._hosts[number] = self._made(block, place)
+            self._places[block.number] = place
+            self._hosts[block.number] = self._made(block, place)
 
     def _write_down(self, folder: Path, *, everything: bool) -> None:
         """Have the workers write their state; whoever is lost from now on begins there."""
         assert not self._pending
         make_folder(folder)
-        self._answers(Save(folder, everything))
+        self.ask(partial(write_local, folder, everything=everything))
         self._remove_base()
         self._base = folder
         # What the last pass proposed was not written down.
@@ -321,9 +310,11 @@ def _threads(client: Any) -> dict[str, int]:
     return {address: int(threads[address]) for address in sorted(threads)}
 
 
-def _nbytes(shared: Any) -> int:
-    entries = shared if isinstance(shared, tuple) else (shared,)
-    return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
+def _nbytes(operations: Iterable[Operation]) -> int:
+    """Bytes of the parameters in these operations."""
+    sent = [entry.shared for entry in operations if isinstance(entry, Pass)]
+    arrays = [array for shared in sent for array in (shared if isinstance(shared, tuple) else (shared,))]
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,10 @@ from numpy.typing import NDArray
 from rarevote.cluster.data import StagedCrowd, Staging, stage, staged
 from rarevote.cluster.engine import connected
 from rarevote.cluster.labelling import DecidedBy, label_tasks
-from rarevote.cluster.parts import find_parts
+from rarevote.cluster.parts import Parts, find_parts
 from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
-from rarevote.decide.costs import Costs
 from rarevote.decide.probabilities import Shares, shares_wanted
-from rarevote.decide.rules import Rule
 from rarevote.decide.selection import parse_rule, rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
@@ -121,29 +119,24 @@ class Dask:
         missing: Missing = "error",
         callback: Callback | None = None,
         rare: Any = None,
-        decide: Rule | str | None = None,
-        costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | None = None,
-        cap: float | None = None,
-        abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         allow_unvoted: bool = False,
         with_posterior: bool = False,
+        **decision: Any,
     ) -> DaskResult:
         """Aggregate the annotations with the method and parameters of ``estimator``, which is left as it is.
 
-        Arguments that are not named here are as in :meth:`Estimator.fit`, those of the decision as in
-        :meth:`rarevote.Fitted.decide`.
+        Arguments that are not named here are as in :meth:`Estimator.fit` and :meth:`rarevote.Fitted.decide`.
 
         Args:
             estimator: a method whose ``capabilities.dask`` is true; ``rarevote methods`` lists them.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
             rare: the class that matters; the one with the fewest votes if not given.
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
+            **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
         """
         own = parse_rule(estimator.own_decision)
-        rule = rule_of(decide, costs=costs, min_recall=min_recall, cap=cap, abstain_below=abstain_below, own=own)
-        asked_for = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior)
+        deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
         if truth is not None:
@@ -160,47 +153,32 @@ class Dask:
             with temporary_folder(out, "dask") as desk:
                 begin = time.perf_counter()
                 work = (kept or desk) / "data"
-                crowd = self._encoded(
-                    client,
-                    work,
-                    _Labels(data, truth, columns, list(classes or ()), list(abstain), keep, missing),
-                    resumes=kept is not None,
-                )
+                parts = find_parts(data, columns=columns, missing=missing)
+                policies = (list(classes or ()), list(abstain), keep, truth)
+                described = repr((parts.identity, self.n_shards, self.partitioned, *policies))
+                identity = hashlib.blake2b(described.encode(), digest_size=16).hexdigest()
+                staging = Staging(work, identity, self.n_shards, self.partitioned, *policies)
+                crowd = _encoded(client, parts, staging, resumes=kept is not None)
                 seconds = {"encode": time.perf_counter() - begin}
                 asked = {"callback": callback, "checkpoint": None if kept is None else (kept, self.every)}
-                result = _fitted(estimator, client, crowd, (desk, out), seconds, asked_for, **asked)
+                result = _fitted(estimator, client, crowd, (desk, out), seconds, deciding_by, **asked)
         if kept is not None:
             shutil.rmtree(work, ignore_errors=True)
             Checkpoint(kept).clear()
         return result
 
-    def _encoded(self, client: Any, work: Path, labels: _Labels, *, resumes: bool) -> StagedCrowd:
-        """The crowd as shards in a folder, which may be there from before a crash."""
-        parts = find_parts(labels.data, columns=labels.columns, missing=labels.missing)
-        policies = (labels.classes, labels.abstain, labels.keep, labels.truth)
-        described = repr((parts.identity, self.n_shards, self.partitioned, *policies))
-        identity = hashlib.blake2b(described.encode(), digest_size=16).hexdigest()
-        crowd = staged(work) if resumes else None
-        if crowd is None:
-            return stage(client, parts, Staging(work, identity, self.n_shards, self.partitioned, *policies))
-        if crowd.identity != identity:
-            raise InputError(
-                f"{work.parent}: a checkpoint of other data, or read in another way. Choose another folder, or remove "
-                "this one to start again"
-            )
-        return crowd
 
-
-class _Labels(NamedTuple):
-    """What to read and how."""
-
-    data: Any
-    truth: dict[Any, Any] | None
-    columns: Mapping[str, str] | None
-    classes: list[Any]
-    abstain: list[Any]
-    keep: Keep
-    missing: Missing
+def _encoded(client: Any, parts: Parts, how: Staging, *, resumes: bool) -> StagedCrowd:
+    """The crowd as shards in a folder, which may be there from before a crash."""
+    crowd = staged(how.folder) if resumes else None
+    if crowd is None:
+        return stage(client, parts, how)
+    if crowd.identity != how.identity:
+        raise InputError(
+            f"{how.folder.parent}: a checkpoint of other data, or read in another way. Choose another folder, or "
+            "remove this one to start again"
+        )
+    return crowd
 
 
 def _check_method(estimator: Estimator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.cluster.data import StagedCrowd
-from rarevote.cluster.host import CountAtLeast, Look, Reported, SumProbabilities, WriteResults
 from rarevote.cluster.runner import DaskRunner
+from rarevote.cluster.shard_labels import Reported, WriteResults, count_at_least, sum_probabilities, survey
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import Deciding
 from rarevote.decide.decision import class_figures, decision_figures, expected_decision
@@ -56,7 +56,7 @@ def label_tasks(
     )
     calibration = model.calibration_
     if calibration is None:
-        mass = engine.ask(SumProbabilities(reported))
+        mass = engine.ask(partial(sum_probabilities, reported))
         calibration = FitCalibration(reported.calibrator, np.sum(mass, axis=0) / max(crowd.n_tasks, 1))
         model = model._about_workers(crowd.workers, crowd.classes, model._result, calibration)
     wanted, shares_from = shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
@@ -75,15 +75,17 @@ def label_tasks(
         wanted,
         deciding_by.only_voted,
     )
-    sums = reduce(lambda one, other: one.plus(other), engine.ask(Look(reported, deciding)))
+    sums = _added(engine.ask(partial(survey, reported, deciding)))
 
-    def count_at_least(number: int, thresholds: FloatArray) -> NDArray[np.int64]:
-        return np.asarray(np.sum(engine.ask(CountAtLeast(reported, deciding, number, thresholds)), axis=0))
+    def n_at_least(code: int, thresholds: FloatArray) -> NDArray[np.int64]:
+        counts = engine.ask(partial(count_at_least, reported, deciding, code, thresholds))
+        return np.asarray(np.sum(counts, axis=0))
 
-    decider = deciding.decider(sums, lambda number, k: kth_largest(partial(count_at_least, number), k))
+    decider = deciding.decider(sums, lambda code, k: kth_largest(partial(n_at_least, code), k))
     costs = deciding_by.rule.costs(crowd.classes)
     answers = engine.ask(
         WriteResults(
+            crowd.folder,
             folder.resolve(),
             crowd.classes,
             reported,
@@ -94,8 +96,7 @@ def label_tasks(
             runner.kept_posteriors,
         )
     )
-    found = reduce(lambda one, other: one.plus(other), (answer[0] for answer in answers))
-    counts = reduce(lambda one, other: one.plus(other), (answer[1] for answer in answers))
+    found, counts = map(_added, zip(*answers, strict=True))
     decided = deciding.outcome(decider, sums.survey, found)
     decision = expected_decision(
         crowd.classes,
@@ -118,6 +119,10 @@ def label_tasks(
         "warnings": [note.description for note in decided.notes] + _left_out(crowd),
         "decision": decision_figures(decision),
     }
+
+
+def _added(parts: Iterable[Any]) -> Any:
+    return reduce(lambda one, other: one.plus(other), parts)
 
 
 def _left_out(crowd: StagedCrowd) -> list[str]:

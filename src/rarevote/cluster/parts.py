@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Missing
 from rarevote.crowd.names import as_name_array, in_kind
 from rarevote.errors import InputError, MissingValuesError, how, warn_user
+from rarevote.io.duck import first_line
 from rarevote.io.read.columns import ALIASES, find_columns
-from rarevote.io.read.sources import is_temporary, open_sources, partition_values
+from rarevote.io.read.sources import files_in, open_sources, partition_values
 
 # Row groups are read together up to this many rows: a part should be worth a task.
 _ROWS_PER_PART = 2_000_000
@@ -82,13 +83,15 @@ def find_parts(data: Any, *, columns: Mapping[str, str] | None = None, missing: 
     from dask.delayed import delayed
 
     if hasattr(data, "to_delayed") and hasattr(data, "npartitions"):
+        from dask.base import tokenize
+
         chosen = find_columns([str(name) for name in data.columns], columns, where="the dask frame")
         partitions = data[[chosen[role] for role in ALIASES]].to_delayed()
         readers = [
             delayed(read_partition)(partition, number, missing, pure=False)
             for number, partition in enumerate(partitions)
         ]
-        return Parts("the dask frame", readers, f"{len(readers)} partitions of {data._name}")
+        return Parts("the dask frame", readers, f"{len(readers)} partitions of {tokenize(data)}")
     if not isinstance(data, (str, Path, list, tuple)):
         raise InputError(
             f"the dask engine reads a dask DataFrame, Parquet or CSV files or a folder of them, not "
@@ -134,11 +137,7 @@ def _files(data: str | Path | Sequence[str | Path]) -> Iterator[Path]:
     for given in [data] if isinstance(data, (str, Path)) else data:
         path = Path(given).resolve()
         if path.is_dir():
-            found = [
-                file
-                for file in sorted(path.rglob("*"))
-                if _kind(file) and not any(map(is_temporary, file.relative_to(path).parts))
-            ]
+            found = [file for file in files_in(path) if _kind(file)]
             if not found:
                 raise InputError(f"{given}: a folder without any Parquet or CSV file")
             yield from found
@@ -168,7 +167,7 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
         footer = parquet.read_metadata(path)
         names = parquet.read_schema(path).names
     except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
+        raise InputError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
     said = {name: value for name, value in partition_values(path).items() if name not in names}
     chosen = find_columns([*names, *said], columns, where=str(path))
     _say_partitions(path, chosen, said)
@@ -208,7 +207,7 @@ def read_piece(piece: Piece, missing: Missing) -> Rows:
             names = [name for name in piece.columns.values() if name in file.schema_arrow.names]
             table = file.read_row_groups(list(piece.row_groups), columns=names)
     except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{piece.title}: cannot be read ({_first_line(error)})") from None
+        raise InputError(f"{piece.title}: cannot be read ({first_line(error)})") from None
     for name in piece.columns.values():
         if name not in names:  # the folder says it
             table = table.append_column(name, pyarrow.array([partition_values(piece.path)[name]] * len(table)))
@@ -219,10 +218,6 @@ def read_piece(piece: Piece, missing: Missing) -> Rows:
 def read_partition(frame: Any, number: int, missing: Missing) -> Rows:
     """Rows of a partition of a dask frame, whose columns are task, worker, label in this order."""
     return _checked(frame.set_axis(list(ALIASES), axis=1), f"partition {number} of the dask frame", 0, missing)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 # --------------------------------------------------------------------------------------------------------------------

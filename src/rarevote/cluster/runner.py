@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from rarevote.cluster.data import StagedCrowd
 from rarevote.cluster.engine import DaskEngine
-from rarevote.cluster.host import KeepPosterior
+from rarevote.cluster.shard_labels import keep_posterior
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
@@ -98,7 +99,7 @@ class DaskRunner(Runner):
     ) -> FloatArray:
         """Two passes; what the second gives stays with the hosts."""
         if self._posteriors is not None:
-            self.engine.ask(KeepPosterior(self._posteriors))
+            self.engine.ask(partial(keep_posterior, self._posteriors))
             self.kept_posteriors = self._posteriors
         engine = self._opened(model)
         second = then(engine.run(shared, refresh=True, damping=0.0)[0])

@@ -12,7 +12,6 @@ probability 0.6. Answers that come back from a review are gold in the next run.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,9 +30,13 @@ from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED
 from rarevote.errors import InputError, ParameterError, how
-from rarevote.io.platforms.base import shown_text
-from rarevote.io.platforms.write_back import argilla_record, label_studio_task, values_to_show
-from rarevote.io.write.atomic import replacing
+from rarevote.io.platforms.write_back import (
+    argilla_record,
+    label_studio_task,
+    shown_columns,
+    values_to_show,
+    write_records,
+)
 from rarevote.io.write.columns import write_columns
 
 
@@ -241,11 +244,9 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
         shown: what people were shown, one text per task of the crowd, by name of the column.
     """
     items = plan.items
-    rows = np.array([item.row for item in items], dtype=np.int64)
     columns: dict[str, NDArray[Any]] = {"task": _objects([item.task for item in items])}
     taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
-    for name, texts in (shown or {}).items():
-        columns[f"show:{name}" if name in taken else name] = _objects([shown_text(texts[row]) for row in rows])
+    columns |= shown_columns(shown or {}, (item.row for item in items), taken)
     columns["decided"] = _objects(["" if item.decided is None else item.decided for item in items])
     columns["doubt"] = _objects([item.doubt for item in items])
     columns["reason"] = _objects([item.reason for item in items])
@@ -284,8 +285,7 @@ def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown
         write_columns(review_columns(plan, shown), path)
         return
     records = (label_studio_tasks if form == "label-studio" else argilla_records)(plan, shown)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_records(records, path)
 
 
 def _about(item: ReviewItem) -> dict[str, Any]:

@@ -44,6 +44,10 @@ _SAID_NO = "This page belongs to one person. Open the address that the command p
 _REPORT_POLICY = "sandbox allow-scripts allow-downloads"
 
 
+Form = dict[str, str]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
 class Pages:
     """Answers requests about one session. Requests are answered one after the other, as answers are given."""
 
@@ -81,11 +85,10 @@ class Pages:
             return self._item(number, note=note, status=status)
         return self._end(note=note, status=status) if session.is_over else self._pause(note=note, status=status)
 
-    async def item(self, request: Request) -> Response:
+    def item(self, request: Request) -> Response:
         """An item that is asked now."""
-        self._check_cookie(request)
         number = request.path_params["number"]
-        if self._session.task_of(number) is None:
+        if not self._session.asks(number):
             return self._current(note="That item is no longer asked; its answer stands.", status=404)
         return self._item(number)
 
@@ -125,31 +128,26 @@ class Pages:
             unanswered=sum(said is None for said in session.said),
         )
 
-    async def end(self, request: Request) -> Response:
+    def end(self, _: Request) -> Response:
         """What can be made of the answers."""
-        self._check_cookie(request)
         return self._end()
 
-    async def claims(self, request: Request) -> Response:
+    def claims(self, _: Request) -> Response:
         """What is proved so far."""
-        self._check_cookie(request)
         claims = self._session.claims()
         if claims is None:
             raise HTTPException(404, "A review list proves nothing.")
         return self._page("claims", claims=claims)
 
-    async def picture(self, request: Request) -> Response:
+    def picture(self, request: Request) -> Response:
         """A picture of an item that is asked now."""
-        self._check_cookie(request)
-        task = self._session.task_of(request.path_params["number"])
-        path = None if task is None else self._session.content.picture(task, request.path_params["column"])
+        path = self._session.picture(request.path_params["number"], request.path_params["column"])
         if path is None:
             raise HTTPException(404, "There is no such picture.")
         return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
 
-    async def made(self, request: Request) -> Response:
+    def made(self, request: Request) -> Response:
         """A file that was made."""
-        self._check_cookie(request)
         made = self._session.files.get(request.path_params["name"])
         if made is None or not made.path.is_file():
             raise HTTPException(404, "There is no such file.")
@@ -168,43 +166,31 @@ class Pages:
     # ----------------------------------------------------------------------------------------------------------------
     # saying something
 
-    async def answer(self, request: Request) -> Response:
+    def answer(self, form: Form) -> Response:
         """Keep an answer, then show what comes next."""
-        form = await self._form(request)
         number, choice = _whole(form, "item"), _choice(form, "choice", len(self._session.labels))
         if choice is None:
             raise HTTPException(400, "No class was chosen.")
         seen = _choice(form, "seen", len(self._session.labels))
+        self._session.answer(number, choice, seen=seen)
+        # Whoever goes through what was left unsure goes on with that.
+        following = self._session.next_unsure(number) if seen == UNSURE else None
+        return RedirectResponse("/" if following is None else f"/item/{following}", 303)
 
-        def keep() -> int | None:
-            self._session.answer(number, choice, seen=seen)
-            # Whoever goes through what was left unsure goes on with that.
-            return self._session.next_unsure(number) if seen == UNSURE else None
-
-        return self._do(keep, number)
-
-    async def undo(self, request: Request) -> Response:
+    def undo(self, form: Form) -> Response:
         """Take the last answer back, and show its item."""
-        number = _whole(await self._form(request), "item")
+        number = _whole(form, "item")
+        self._session.undo(number)
+        return RedirectResponse(f"/item/{number}", 303)
 
-        def undo() -> int:
-            self._session.undo(number)
-            return number
-
-        return self._do(undo, number)
-
-    async def resume(self, request: Request) -> Response:
+    def resume(self, form: Form) -> Response:
         """The next round."""
-        worst_case = (await self._form(request)).get("unsure") == "worst-case"
+        self._session.resume(worst_case=form.get("unsure") == "worst-case")
+        return RedirectResponse("/", 303)
 
-        def resume() -> None:
-            self._session.resume(worst_case=worst_case)
-
-        return self._do(resume, None)
-
-    async def make(self, request: Request) -> Response:
+    def make(self, form: Form) -> Response:
         """Write a file, then hand it over."""
-        name = (await self._form(request)).get("file", "")
+        name = form.get("file", "")
         if name not in self._session.files:
             raise HTTPException(400, "There is no such file.")
         try:
@@ -213,25 +199,40 @@ class Pages:
             return self._end(note=f"Not written: {error}", status=503)
         return RedirectResponse(f"/made/{name}", 303)
 
-    def _do(self, action: Callable[[], int | None], number: int | None) -> Response:
-        try:
-            following = action()
-        except OvertakenError as error:
-            shown = number if number is not None and self._session.task_of(number) is not None else None
-            return self._current(note=str(error), status=409, item=shown)
-        except InputError as error:
-            # The same item again: nothing goes on before the answer is kept.
-            return self._current(note=f"Not saved: {error}. Then choose again.", status=503, item=number)
-        return RedirectResponse("/" if following is None else f"/item/{following}", 303)
-
     # ----------------------------------------------------------------------------------------------------------------
-    # inside
+    # whom pages are for
+
+    def behind_cookie(self, page: Callable[[Request], Response]) -> Endpoint:
+        """A page for a browser that has the cookie."""
+
+        async def answered(request: Request) -> Response:
+            self._check_cookie(request)
+            return page(request)
+
+        return answered
 
     def _check_cookie(self, request: Request) -> None:
         if not self._guard.knows(request):
             raise HTTPException(403, _SAID_NO)
 
-    async def _form(self, request: Request) -> dict[str, str]:
+    def behind_form(self, action: Callable[[Form], Response]) -> Endpoint:
+        """An action for a form that came from one of our pages; if it fails, the item is shown again."""
+
+        async def answered(request: Request) -> Response:
+            form = await self._form(request)
+            try:
+                return action(form)
+            except OvertakenError as error:
+                note, status = str(error), 409
+            except InputError as error:
+                # The same item again: nothing goes on before the answer is kept.
+                note, status = f"Not saved: {error}. Then choose again.", 503
+            number = _whole(form, "item") if "item" in form else 0
+            return self._current(note=note, status=status, item=number if self._session.asks(number) else None)
+
+        return answered
+
+    async def _form(self, request: Request) -> Form:
         """The fields of a form that came from one of our pages."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded":
@@ -284,27 +285,20 @@ class Pages:
 def build_app(session: ReviewSession, guard: Guard) -> Starlette:
     """The application."""
     pages = Pages(session, guard)
-
-    def get(path: str, page: Callable[[Request], Awaitable[Response]]) -> Route:
-        return Route(path, page, methods=["GET"])
-
-    def post(path: str, page: Callable[[Request], Awaitable[Response]]) -> Route:
-        return Route(path, page, methods=["POST"])
-
+    anybody = {"/": pages.now, "/style.css": pages.style, "/script.js": pages.script}
+    looking = {
+        "/item/{number:int}": pages.item,
+        "/picture/{number:int}/{column:int}": pages.picture,
+        "/claims": pages.claims,
+        "/end": pages.end,
+        "/made/{name}": pages.made,
+    }
+    saying = {"/answer": pages.answer, "/undo": pages.undo, "/go-on": pages.resume, "/make": pages.make}
     return Starlette(
         routes=[
-            get("/", pages.now),
-            get("/item/{number:int}", pages.item),
-            get("/picture/{number:int}/{column:int}", pages.picture),
-            get("/claims", pages.claims),
-            get("/end", pages.end),
-            get("/made/{name}", pages.made),
-            get("/style.css", pages.style),
-            get("/script.js", pages.script),
-            post("/answer", pages.answer),
-            post("/undo", pages.undo),
-            post("/go-on", pages.resume),
-            post("/make", pages.make),
+            *(Route(path, page, methods=["GET"]) for path, page in anybody.items()),
+            *(Route(path, pages.behind_cookie(page), methods=["GET"]) for path, page in looking.items()),
+            *(Route(path, pages.behind_form(action), methods=["POST"]) for path, action in saying.items()),
         ],
         middleware=[
             Middleware(Headers, hosts=session.content.pictures.hosts),
@@ -318,7 +312,7 @@ def _sent(choice: int | None) -> str:
     return "" if choice is None else "unsure" if choice == UNSURE else str(choice)
 
 
-def _choice(form: dict[str, str], name: str, n: int) -> int | None:
+def _choice(form: Form, name: str, n: int) -> int | None:
     text = form.get(name, "")
     if not text:
         return None
@@ -330,7 +324,7 @@ def _choice(form: dict[str, str], name: str, n: int) -> int | None:
     return choice
 
 
-def _whole(form: dict[str, str], name: str) -> int:
+def _whole(form: Form, name: str) -> int:
     text = form.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise HTTPException(400, "That is no form of this page.")

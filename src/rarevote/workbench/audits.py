@@ -6,22 +6,20 @@ because what is drawn next rests on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.audit import Audit
 from rarevote.audit.journal import Journal, read_journal, standing
-from rarevote.audit.of_fit import all_tasks, result_columns
-from rarevote.audit.plan_file import read_text, to_text
+from rarevote.audit.of_fit import result_columns
+from rarevote.audit.plan_file import Answer, read_text, to_text
 from rarevote.audit.source import read_again
 from rarevote.audit.words import forecast_words, relative_to, status_sentences
 from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
-from rarevote.io.platforms.base import shown_text
 from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -59,7 +57,9 @@ class AuditSession(ReviewSession):
         plan = audit.plan
         # A plan made in Python may name no labels: then there is nothing to see but the items' names.
         self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
-        shown = {} if self._crowd is None else self._crowd.to_show
+        content = ItemContent([], {}, pictures)
+        if self._crowd is not None:
+            content = ItemContent(self._crowd.population.tolist(), self._crowd.to_show, pictures)
         # "No" is an answer too where the other classes are not known.
         labels = plan.classes if len(plan.classes or []) > 1 else [plan.name, False]
         super().__init__(
@@ -67,7 +67,7 @@ class AuditSession(ReviewSession):
             f"{percent(float(plan.confidence))} confidence",
             question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
             labels=labels or [],
-            content=ItemContent(list(shown), self._texts(shown), pictures),
+            content=content,
             journal=journal,
             who=who,
         )
@@ -181,55 +181,37 @@ class AuditSession(ReviewSession):
         self._fixed.update(i for i, task in enumerate(self.tasks) if task in self._in_plan)
         self._order = {place: None for place in self._order if place not in self._fixed}
 
+    def _round(self) -> list[tuple[Any, Answer | None]]:
+        """The tasks of the last round and their answers."""
+        rounds = self._audit.plan.rounds
+        return list(zip(rounds[-1].tasks, rounds[-1].answers, strict=True)) if rounds else []
+
     def _answered(self) -> set[Any]:
         """Tasks of the last round that have an answer now."""
-        rounds = self._audit.plan.rounds
-        pairs = zip(rounds[-1].tasks, rounds[-1].answers, strict=True) if rounds else ()
-        return {task for task, answer in pairs if answer is not None}
+        return {task for task, answer in self._round() if answer is not None}
 
     def _n_counted(self) -> int:
         """Answers of the last round that entered a bet."""
-        rounds = self._audit.plan.rounds
-        open_ = [i for i, answer in enumerate(rounds[-1].answers) if answer is None] if rounds else []
-        return open_[0] if open_ else len(self.tasks)
+        return sum(1 for _ in takewhile(lambda asked: asked[1] is not None, self._round()))
 
     def _ask_round(self) -> None:
-        rounds = self._audit.plan.rounds
-        if not rounds:
+        asked = self._round()
+        if not asked:
             return
         lines = standing(read_journal(self._path))
         unsure = {task for task, entry in lines.items() if entry.label is None}
-        said: list[int | None] = []
-        for task, answer in zip(rounds[-1].tasks, rounds[-1].answers, strict=True):
-            if answer is None:
-                said.append(UNSURE if task in unsure else None)
-            else:
-                said.append(UNSURE if answer.worst_case else self._choice_in_plan(answer.label))
-        first = 1 + sum(len(one.tasks) for one in rounds[:-1])
-        self.ask(rounds[-1].tasks, said, first=first, fixed=self._places(self._in_plan))
+        said = [self._choice_in_plan(one) if one else UNSURE if task in unsure else None for task, one in asked]
+        first = 1 + sum(len(one.tasks) for one in self._audit.plan.rounds[:-1])
+        fixed = [i for i, (task, _) in enumerate(asked) if task in self._in_plan]
+        self.ask([task for task, _ in asked], said, first=first, fixed=fixed)
         self.answered_before(lines)
 
-    def _choice_in_plan(self, label: Any) -> int:
-        """The choice that a label is; a file of answers may have said "no" to one of many classes."""
+    def _choice_in_plan(self, answer: Answer) -> int:
+        """The choice that an answer is; a file of answers may have said "no" to one of many classes."""
         try:
-            return self.choice_of(label)
+            return UNSURE if answer.worst_case else self.choice_of(answer.label)
         except InputError:
             return ANOTHER
-
-    def _places(self, tasks: set[Any]) -> list[int]:
-        return [i for i, task in enumerate(self._audit.plan.rounds[-1].tasks) if task in tasks]
-
-    def _texts(self, shown: Any) -> Callable[[Any], list[str]]:
-        columns: list[NDArray[Any]] = list(shown.values())
-        row = {} if self._crowd is None or not columns else {
-            task: i for i, task in enumerate(all_tasks(self._crowd.annotations))
-        }  # fmt: skip
-
-        def texts(task: Any) -> list[str]:
-            i = row[task] if columns else 0
-            return [shown_text(one[i]) if i < len(one) else "" for one in columns]
-
-        return texts
 
 
 def check_plan(path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import shown_text
 
 #: File types that are shown as pictures, with what the browser is told they are. SVG is a document, and not among them.
 PICTURE_TYPES = {
@@ -105,17 +108,20 @@ class ItemContent:
     """Makes cards.
 
     Args:
-        columns: names of the columns that are shown.
-        texts: what stands there for a task, in the order of the columns.
+        tasks: all that may be asked.
+        columns: what is shown of each of them, by name of the column.
         pictures: which of these are pictures.
     """
 
-    def __init__(self, columns: Sequence[str], texts: Callable[[Any], Sequence[str]], pictures: Pictures) -> None:
-        self._columns, self._texts, self.pictures = list(columns), texts, pictures
+    def __init__(
+        self, tasks: Iterable[Any], columns: Mapping[str, Sequence[Any] | NDArray[Any]], pictures: Pictures
+    ) -> None:
+        self._columns, self.pictures = columns, pictures
+        self._row = {task: i for i, task in enumerate(tasks)} if columns else {}
 
     def card(self, task: Any, number: int) -> ItemView:
         """The card of a task; pictures have addresses that begin with the item's number."""
-        fields = [self._field(name, text, f"/picture/{number}/{i}") for i, (name, text) in self._cells(task)]
+        fields = [self._field(name, text, f"/picture/{number}/{i}") for i, (name, text) in self._cells(task).items()]
         # Many crowds have nothing but file names for tasks.
         own = self._field("", str(task), f"/picture/{number}/0")
         if own.address is not None and all(field.address is None for field in fields):
@@ -124,16 +130,16 @@ class ItemContent:
 
     def picture(self, task: Any, column: int) -> Path | None:
         """The file behind a picture of a card; None if there is none."""
-        cells = dict(self._cells(task))
-        text = cells[column][1] if column in cells else "" if column else str(task)
+        cells = {0: ("", str(task)), **self._cells(task)}
         try:
-            return self.pictures.file(text)
+            return self.pictures.file(cells[column][1]) if column in cells else None
         except InputError:
             return None
 
-    def _cells(self, task: Any) -> list[tuple[int, tuple[str, str]]]:
-        pairs = enumerate(zip(self._columns, self._texts(task), strict=True), 1)  # 0 is the task's own name
-        return [(i, (name, text)) for i, (name, text) in pairs if text.strip()]
+    def _cells(self, task: Any) -> dict[int, tuple[str, str]]:
+        """Names and texts of the columns that have one, by number from 1; 0 is the task's own name."""
+        texts = [(name, shown_text(values[self._row[task]])) for name, values in self._columns.items()]
+        return {i: (name, text) for i, (name, text) in enumerate(texts, 1) if text.strip()}
 
     def _field(self, name: str, text: str, address: str) -> Field:
         try:

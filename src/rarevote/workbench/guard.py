@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,17 +66,16 @@ class Headers:
     """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...] = ()) -> None:
-        self._app = app
-        self._headers = [(name.encode(), value.encode()) for name, value in _headers(hosts).items()]
+        self._app, self._headers = app, _headers(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = list(message.get("headers", []))
-                names = {name.lower() for name, _ in given}
-                message["headers"] = [*given, *((name, value) for name, value in self._headers if name not in names)]
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, with_headers)

@@ -62,24 +62,24 @@ class ListSession(ReviewSession):
         if len(set(labels)) < 2:
             raise ParameterError(f"{path} does not say which classes there are: --class defect --class sound")
         hidden = {"label", *(() if reasons else _ABOUT_THE_CROWD)}
-        columns = {name: texts for name, texts in listed.columns.items() if name not in hidden}
-        row = {task: i for i, task in enumerate(listed.tasks)}
-
-        def texts(task: Any) -> list[str]:
-            return ["" if column[row[task]] is None else str(column[row[task]]) for column in columns.values()]
-
+        columns = {
+            name: ["" if value is None else str(value) for value in values]
+            for name, values in listed.columns.items()
+            if name not in hidden
+        }
         super().__init__(
             about=f"{path.name} · {counted(len(listed.tasks), 'item')}",
             question="Which class is it?",
             labels=list(dict.fromkeys(labels)),
-            content=ItemContent(list(columns), texts, pictures),
+            content=ItemContent(listed.tasks, columns, pictures),
             journal=journal,
             who=who,
         )
         self._out = out
         asked = [task for task in listed.tasks if task not in self._given]
         lines = standing(read_journal(path))
-        strange = [task for task in lines if task not in row]
+        known_tasks = set(listed.tasks)
+        strange = [task for task in lines if task not in known_tasks]
         if strange:
             raise InputError(f"{journal.path}: {strange[0]!r} is not on the list; this journal is of another one")
         said = [

@@ -158,14 +158,21 @@ class ReviewSession:
                 return choice
         raise InputError(f"{self.journal.path}: {label!r} is none of the classes ({', '.join(self.choices)})")
 
+    def asks(self, number: int) -> bool:
+        """Whether the item of that number is asked now."""
+        return 0 <= number - self.first < len(self.tasks)
+
     def task_of(self, number: int) -> Any:
-        """The task of that number; None if it is not asked now."""
-        place = number - self.first
-        return self.tasks[place] if 0 <= place < len(self.tasks) else None
+        """The task of that number."""
+        return self.tasks[number - self.first]
 
     def card(self, number: int) -> ItemView:
         """What the expert sees of an item."""
-        return self.content.card(self.tasks[number - self.first], number)
+        return self.content.card(self.task_of(number), number)
+
+    def picture(self, number: int, column: int) -> Path | None:
+        """The file behind a picture of an item; None if there is none."""
+        return self.content.picture(self.task_of(number), column) if self.asks(number) else None
 
     def choice_at(self, number: int) -> int | None:
         """The choice that stands."""
@@ -247,7 +254,7 @@ class ReviewSession:
 
     def _place(self, number: int) -> int:
         place = number - self.first
-        if not 0 <= place < len(self.tasks):
+        if not self.asks(number):
             raise OvertakenError("That item is no longer asked; its answer stands.")
         if place in self._fixed:
             raise OvertakenError(

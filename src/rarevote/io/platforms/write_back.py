@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from numpy.typing import NDArray
 
+from rarevote.crowd.names import as_name_array
 from rarevote.crowd.words import listed
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS
@@ -173,6 +174,27 @@ def values_to_show(shown: Mapping[str, NDArray[Any]], row: int) -> dict[str, Any
     return {str(name): values[row] for name, values in shown.items() if row < len(values) and values[row] is not ABSENT}
 
 
+def shown_columns(
+    shown: Mapping[str, NDArray[Any]], rows: Iterable[int], taken: Collection[str]
+) -> dict[str, NDArray[Any]]:
+    """What is shown of the tasks in these places, as texts; a column that is called as one of ours gets another name.
+
+    >>> shown_columns({"text": ["a rail", "a crack"], "label": [7, None]}, [1, 0], taken=["task", "label"])
+    {'text': array(['a crack', 'a rail'], dtype=object), 'show:label': array(['', '7'], dtype=object)}
+    """
+    places = list(rows)
+    return {
+        f"show:{name}" if name in taken else name: as_name_array([shown_text(values[row]) for row in places])
+        for name, values in shown.items()
+    }
+
+
+def write_records(records: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write tasks for a platform to import, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(list(records), ensure_ascii=False, indent=1), encoding="utf-8")
+
+
 def label_studio_task(task: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """A task in Label Studio's import format; data of its own that are called as ours get another name.
 
@@ -186,16 +208,16 @@ def _free(name: str) -> str:
     return f"show:{name}" if name == TASK_KEY else name
 
 
-def argilla_record(task: Any, values: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+def argilla_record(task: Any, values: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A record of Argilla (version 2) that nobody has answered.
 
-    >>> argilla_record("a", {"text": "a rail"}, {})["fields"]
+    >>> argilla_record("a", {"text": "a rail"})["fields"]
     {'text': 'a rail'}
     """
     return {
         "id": str(task),
         "fields": {name: shown_text(value) for name, value in values.items()} or {"task": str(task)},
-        "metadata": dict(metadata),
+        "metadata": dict(metadata or {}),
         "suggestions": {},
         "responses": {},
         "vectors": {},

@@ -324,6 +324,27 @@ def is_temporary(name: str) -> bool:
     return name.startswith((".", "_", "~$", "tmp_.")) or name.endswith((".tmp", ".part", ".crdownload"))
 
 
+def files_in(folder: Path) -> list[Path]:
+    """The files of a folder and of those below it, sorted; temporary ones are left out."""
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and not any(map(is_temporary, file.relative_to(folder).parts))
+    ]
+
+
+def matches_of(pattern: str) -> list[str]:
+    """What a pattern such as ``votes-*.csv`` matches, sorted.
+
+    Raises:
+        InputError: nothing.
+    """
+    matches = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else []  # noqa: PTH207
+    if not matches:
+        raise InputError(f"{pattern}: no such file")
+    return matches
+
+
 @dataclass(frozen=True)
 class _Opener:
     """Opens one input after the other."""
@@ -351,20 +372,12 @@ class _Opener:
             return [with_partitions(self._file(file, str(file))) for file in self._in_folder(path)]
         if path.exists():
             return [with_partitions(self._file(path, text))]
-        matches = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
-        if not matches:
-            raise InputError(f"{text}: no such file")
-        return [source for match in matches for source in self.open(Path(match))]
+        return [source for match in matches_of(text) for source in self.open(Path(match))]
 
     def _in_folder(self, folder: Path) -> list[Path]:
         """The data files of a folder and those below it; Spark's markers and hidden files are none."""
-        files = [
-            file
-            for file in sorted(folder.rglob("*"))
-            if file.is_file() and not any(map(is_temporary, file.relative_to(folder).parts))
-        ]
         kinds: dict[str, list[Path]] = {}
-        for file in files:
+        for file in files_in(folder):
             if kind := format_of_name(file):
                 kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
         if self.options.file_format is not None:
