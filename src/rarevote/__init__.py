@@ -29,23 +29,8 @@ if TYPE_CHECKING:
     from rarevote.meaning.crowdkit_metrics import entropy_threshold as entropy_threshold
     from rarevote.meaning.crowdkit_metrics import uncertainty as uncertainty
     from rarevote.meaning.metrics import score as score
-    from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
-    from rarevote.methods.cc_rasch import CCRasch as CCRasch
-    from rarevote.methods.class_conditional import ClassConditional as ClassConditional
-    from rarevote.methods.crowdfm import CrowdFM as CrowdFM
-    from rarevote.methods.dawid_skene import DawidSkene as DawidSkene
-    from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene as OneCoinDawidSkene
-    from rarevote.methods.glad import GLAD as GLAD
-    from rarevote.methods.gold import GoldDawidSkene as GoldDawidSkene
-    from rarevote.methods.gold import GoldMajorityVote as GoldMajorityVote
-    from rarevote.methods.kos import KOS as KOS
-    from rarevote.methods.mace import MACE as MACE
-    from rarevote.methods.majority import MajorityVote as MajorityVote
     from rarevote.methods.new_tasks import load as load
-    from rarevote.methods.plat import PLAT as PLAT
-    from rarevote.methods.rasch import Rasch as Rasch
-    from rarevote.methods.weighted import Wawa as Wawa
-    from rarevote.methods.weighted import ZeroBasedSkill as ZeroBasedSkill
+    from rarevote.methods.registry import *  # noqa: F403 - the classes of all methods
     from rarevote.simulate.crowds import simulate_cc_rasch as simulate_cc_rasch
     from rarevote.simulate.crowds import simulate_crowd as simulate_crowd
     from rarevote.simulate.juries import simulate_jury as simulate_jury

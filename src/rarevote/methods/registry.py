@@ -14,8 +14,25 @@ from rarevote.errors import ParameterError
 from rarevote.methods.capabilities import Capabilities
 
 if TYPE_CHECKING:
+    # What type checkers know of ``rarevote.GLAD`` and the others, beside the line of each below.
+    from rarevote.methods.anchored_rasch import AnchoredRasch as AnchoredRasch
     from rarevote.methods.base import Estimator
+    from rarevote.methods.cc_rasch import CCRasch as CCRasch
+    from rarevote.methods.class_conditional import ClassConditional as ClassConditional
+    from rarevote.methods.crowdfm import CrowdFM as CrowdFM
+    from rarevote.methods.dawid_skene import DawidSkene as DawidSkene
+    from rarevote.methods.dawid_skene.estimator import OneCoinDawidSkene as OneCoinDawidSkene
+    from rarevote.methods.glad import GLAD as GLAD
+    from rarevote.methods.gold import GoldDawidSkene as GoldDawidSkene
+    from rarevote.methods.gold import GoldMajorityVote as GoldMajorityVote
+    from rarevote.methods.kos import KOS as KOS
+    from rarevote.methods.mace import MACE as MACE
+    from rarevote.methods.majority import MajorityVote as MajorityVote
     from rarevote.methods.parameters import HasParameters
+    from rarevote.methods.plat import PLAT as PLAT
+    from rarevote.methods.rasch import Rasch as Rasch
+    from rarevote.methods.weighted import Wawa as Wawa
+    from rarevote.methods.weighted import ZeroBasedSkill as ZeroBasedSkill
 
 _NONE = Capabilities()
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
     difficulty: Difficulty = "per-class"
     dtype: np.dtype[Any] = DOUBLE  # of the local state
     profiles: bool = False  # whether passes solve for the difficulties once a fit is accelerated
-    single_rounding: ClassVar[float] = 1e-7  # of a sum of rounded terms
+    single_rounding = 1e-7  # of a sum of rounded terms
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
     initial: InitialError | None = None
     dtype: np.dtype[Any] = DOUBLE
 
-    one_posterior: ClassVar[bool] = True
+    one_posterior = True
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
