@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import column_sums, log_prior_from_mass
+from rarevote.crowd.numerics import FloatArray, column_sums, log_prior_from_mass
 from rarevote.em.model import (
     DOUBLE,
     EMModel,
@@ -38,8 +38,6 @@ from rarevote.em.model import (
     squared_distances,
 )
 from rarevote.methods.cc_rasch import plain
-
-FloatArray = NDArray[np.float64]
 
 Ability = Literal["per-class", "shared"]
 Difficulty = Literal["per-class", "shared"] | None
