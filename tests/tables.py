@@ -31,6 +31,8 @@ class MethodRow:
     # The number of classes is part of the model, those without a vote included: errors, or what is left to chance, are
     # spread over all.
     counts_classes: bool = False
+    # Probabilities are reported with the class prior of the model.
+    has_prior: bool = False
     # What must never fall, if the method climbs something.
     climbs: Callable[[Estimator], list[float]] | None = None
 
@@ -55,14 +57,14 @@ def objective(model: Estimator) -> list[float]:
 
 METHOD_ROWS = [
     # Tight tolerances: where a fit stops must not depend on the order of names.
-    MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
+    MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=history),
     # As fitted: its report and its decision are not the largest posterior, and have tests of their own.
     MethodRow("anchored-rasch", {"tol": 0, "n_iter": 40, "rho": 0, "lapse": 0, "cap": 1}, climbs=history),
-    MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
+    MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=history),
     MethodRow("majority-vote"),
-    MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, climbs=objective),
-    MethodRow("one-coin", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=objective),
-    MethodRow("glad", {"tol": 0, "n_iter": 40}, counts_classes=True, climbs=history),
+    MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, has_prior=True, climbs=objective),
+    MethodRow("one-coin", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=objective),
+    MethodRow("glad", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=history),
     MethodRow("plat", binary=True, sees_ties=True),
     MethodRow("crowdfm", {"n_seeds": 2}, counts_classes=True),
     MethodRow("mace", {"n_restarts": 3, "n_iter": 30, "start": "votes"}, counts_classes=True, climbs=history),

@@ -21,8 +21,8 @@ from math import sqrt
 from typing import Any, Generic, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.engine import Engine
 from rarevote.em.model import EMModel, Offsets, Shared, Stats
 
@@ -79,8 +79,8 @@ class Anderson(Generic[Shared, Stats]):
 
     def __init__(self, model: EMModel[Shared, Any, Stats]) -> None:
         self._model = model
-        self._points: list[NDArray[np.float64]] = []
-        self._steps: list[NDArray[np.float64]] = []
+        self._points: list[FloatArray] = []
+        self._steps: list[FloatArray] = []
 
     def restart(self) -> None:
         """Forget the points so far."""
@@ -104,9 +104,7 @@ class Anderson(Generic[Shared, Stats]):
         return self._model.profiled(end, proposed)
 
 
-def _least_squares(
-    columns: list[NDArray[np.float64]], target: NDArray[np.float64], weight: NDArray[np.float64]
-) -> list[float]:
+def _least_squares(columns: list[FloatArray], target: FloatArray, weight: FloatArray) -> list[float]:
     """Coefficients of the columns whose sum is nearest to the target, squares weighted.
 
     Sums are those of NumPy, whose order depends on nothing but the length.

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.em.model import Gold
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.arrays import load_arrays, save_arrays
 from rarevote.io.json_text import parse_json
@@ -141,7 +141,7 @@ def identity_of(method: str, parameters: Mapping[str, Any], data: str) -> dict[s
     return {"method": method, **{name: repr(value) for name, value in deciding.items()}, "data": data}
 
 
-def digest_of(annotations: Annotations, gold: NDArray[np.int32]) -> str:
+def digest_of(annotations: Annotations, gold: Gold) -> str:
     """A fingerprint of an encoded crowd: its votes, not its names."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((annotations.n_tasks, annotations.n_workers, annotations.n_classes)).encode())

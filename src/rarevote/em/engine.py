@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Local, Offsets, Passes, Shared, Start, Stats
+from rarevote.crowd.numerics import IntArray
+from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Gold, Local, Offsets, Passes, Shared, Start, Stats
 from rarevote.errors import RarevoteError
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ class Runner(ABC):
         self,
         model: EMModel[Any, Any, Any],
         crowd: CrowdFacts,
-        gold: NDArray[np.int32],
+        gold: Gold,
         rule: StoppingRule,
         *,
         checkpoint: Checkpoint | None = None,
@@ -95,7 +93,7 @@ class Runner(ABC):
         """
 
     @abstractmethod
-    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: Gold, shared: Any) -> Any:
         """The sums of a single pass with the posterior that the tasks begin with."""
 
     @abstractmethod
@@ -103,7 +101,7 @@ class Runner(ABC):
         self,
         model: Passes[Any, Any, Any],
         crowd: CrowdFacts,
-        gold: NDArray[np.int32],
+        gold: Gold,
         shared: Any,
         then: Callable[[Any], Any],
     ) -> FloatArray:
@@ -113,13 +111,13 @@ class Runner(ABC):
         """
 
     @abstractmethod
-    def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
+    def start(self, model: Start, crowd: CrowdFacts, gold: Gold) -> FloatArray:
         """The posterior that the tasks begin with, (n_tasks, n_classes): the result of a method without a loop."""
 
     @abstractmethod
-    def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
+    def worker_votes(self, crowd: CrowdFacts) -> IntArray:
         """How often each worker gave each label, (n_workers, n_classes)."""
 
     @abstractmethod
-    def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
+    def digest(self, crowd: CrowdFacts, gold: Gold) -> str:
         """Tells a crowd with its gold from others, so that a checkpoint is resumed with the votes it is of."""

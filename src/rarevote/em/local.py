@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import IntArray
 from rarevote.em.checkpoint import Checkpoint, digest_of
 from rarevote.em.engine import Engine, Run, Runner
 from rarevote.em.loop import Callback, StoppingRule, run_em
-from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Local, Offsets, Passes, Shard, Shared, Start, Stats
+from rarevote.em.model import CrowdFacts, EMModel, FloatArray, Gold, Local, Offsets, Passes, Shard, Shared, Start, Stats
 from rarevote.em.shards import ShardState, Summation, read_local, write_local
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def shard_bounds(annotations: Annotations) -> list[int]:
     return [0, *(int(task) for task in inner), annotations.n_tasks]
 
 
-def shards_of(annotations: Annotations, gold: NDArray[np.int32]) -> list[Shard]:
+def shards_of(annotations: Annotations, gold: Gold) -> list[Shard]:
     """The crowd in shards, by the data alone."""
     return [
         Shard(
@@ -83,10 +84,10 @@ class LocalRunner(Runner):
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
-        self._cut: tuple[Annotations, NDArray[np.int32], list[Shard]] | None = None
+        self._cut: tuple[Annotations, Gold, list[Shard]] | None = None
 
     def _engine(
-        self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], *, one_posterior: bool = False
+        self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: Gold, *, one_posterior: bool = False
     ) -> LocalEngine[Any, Any, Any]:
         """An engine over the shards of the last crowd, if it is the same: they are laid out only once."""
         votes = _here(crowd)
@@ -98,7 +99,7 @@ class LocalRunner(Runner):
         self,
         model: EMModel[Any, Any, Any],
         crowd: CrowdFacts,
-        gold: NDArray[np.int32],
+        gold: Gold,
         rule: StoppingRule,
         *,
         checkpoint: Checkpoint | None = None,
@@ -118,13 +119,13 @@ class LocalRunner(Runner):
             checkpoint.clear()
         return found
 
-    def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
+    def start(self, model: Start, crowd: CrowdFacts, gold: Gold) -> FloatArray:
         """The posterior that the tasks begin with, (n_tasks, n_classes)."""
         votes = _here(crowd)
         posterior: FloatArray = model.start_local(Shard(votes.task_ptr, votes.worker, votes.label, gold))[0]
         return posterior
 
-    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
+    def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: Gold, shared: Any) -> Any:
         """The sums of a single pass."""
         with self._engine(model, crowd, gold) as engine:
             return engine.run(shared, refresh=False, damping=0.0)[0]
@@ -133,7 +134,7 @@ class LocalRunner(Runner):
         self,
         model: Passes[Any, Any, Any],
         crowd: CrowdFacts,
-        gold: NDArray[np.int32],
+        gold: Gold,
         shared: Any,
         then: Callable[[Any], Any],
     ) -> FloatArray:
@@ -144,7 +145,7 @@ class LocalRunner(Runner):
             engine.run(second, refresh=True, damping=0.0)
             return engine.posterior()
 
-    def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
+    def worker_votes(self, crowd: CrowdFacts) -> IntArray:
         """How often each worker gave each label, (n_workers, n_classes)."""
         votes = _here(crowd)
         counted = np.zeros(votes.n_workers * votes.n_classes, dtype=np.int64)
@@ -153,7 +154,7 @@ class LocalRunner(Runner):
             counted += np.bincount(cell, minlength=counted.size)
         return counted.reshape(votes.n_workers, votes.n_classes)
 
-    def digest(self, crowd: CrowdFacts, gold: NDArray[np.int32]) -> str:
+    def digest(self, crowd: CrowdFacts, gold: Gold) -> str:
         """A fingerprint of the votes and of gold."""
         return digest_of(_here(crowd), gold)
 
@@ -181,7 +182,7 @@ class LocalEngine(Engine[Shared, Local, Stats]):
         self,
         model: Passes[Shared, Local, Stats],
         annotations: Annotations,
-        gold: NDArray[np.int32],
+        gold: Gold,
         n_jobs: int | None = None,
         *,
         shards: Sequence[Shard] | None = None,

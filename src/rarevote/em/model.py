@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import dot, normalise_rows
+from rarevote.crowd.numerics import IntArray, dot, normalise_rows
 from rarevote.kernels import plain
 
 if TYPE_CHECKING:
     from rarevote.kernels.blocks import Blocks
 
 FloatArray = NDArray[Any]
+Gold = NDArray[np.int32]  # known class of each task or -1; of size 0 where nothing is known
 
 Shared = TypeVar("Shared")
 Local = TypeVar("Local", bound=tuple[Any, ...])
@@ -62,10 +63,10 @@ class CrowdFacts(Protocol):
 
 
 class _Votes(NamedTuple):
-    task_ptr: NDArray[np.int64]  # (n + 1), absolute positions into worker and label
+    task_ptr: IntArray  # (n + 1), absolute positions into worker and label
     worker: NDArray[Any]
     label: NDArray[Any]
-    gold: NDArray[np.int32]  # (n), the known class or -1; or of size 0
+    gold: Gold  # (n), the known class or -1; or of size 0
 
 
 class Shard(_Votes):
@@ -284,8 +285,12 @@ def far_point(points: Iterable[FloatArray], length: float) -> FloatArray:
 def soft_majority(shard: Shard, n_classes: int) -> NDArray[np.float64]:
     """Vote shares per task, (n, K); a gold task is certain of its class."""
     shares = normalise_rows(shard.votes(n_classes))
-    if shard.gold.size:
-        known = np.flatnonzero(shard.gold >= 0)
-        shares[known] = 0.0
-        shares[known, shard.gold[known]] = 1.0
-    return shares
+    return impose_gold(shares, shard.gold)
+
+
+def impose_gold(posterior: FloatArray, gold: Gold) -> FloatArray:
+    """The posterior with certainty where the label is known; changes ``posterior`` and returns it."""
+    known = np.flatnonzero(gold >= 0)
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    return posterior

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.model import Local, Offsets, Passes, Shard, Shared, Stats
 from rarevote.errors import InputError
 from rarevote.io.arrays import load_arrays, save_arrays
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 _Point = tuple[NDArray[Any], NDArray[Any]]
-_Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+_Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any], FloatArray, FloatArray, FloatArray]
 Node = tuple[int, int]  # a part of the tree: (4, 7) is the sum of the shards 4, 5 and 6
 _Sums = TypeVar("_Sums", bound=tuple[Any, ...])
 
@@ -157,7 +158,7 @@ def _as_tables(t0: _Point, t1: _Point, t2: _Point) -> _Tables:
     def table(state: NDArray[Any]) -> NDArray[Any]:
         return state.reshape(len(state), prod(state.shape[1:]))
 
-    def row(offset: NDArray[Any]) -> NDArray[np.float64]:
+    def row(offset: NDArray[Any]) -> FloatArray:
         return np.ascontiguousarray(offset, dtype=np.float64).reshape(-1)
 
     return table(t0[0]), table(t1[0]), table(t2[0]), row(t0[1]), row(t1[1]), row(t2[1])

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
-from rarevote.crowd.numerics import Chooser, first_of_best
+from rarevote.crowd.numerics import Chooser, IntArray, first_of_best
 from rarevote.crowd.words import facts_html
 from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
 from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status, StoppingRule
-from rarevote.em.model import CrowdFacts, EMModel, HeldShared
+from rarevote.em.model import CrowdFacts, EMModel, Gold, HeldShared
 from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
@@ -62,7 +62,7 @@ class Request:
     """
 
     crowd: CrowdFacts
-    gold: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    gold: Gold = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     runner: Runner = field(default_factory=LocalRunner)
     callback: Callback | None = None
     checkpoint: tuple[str | Path, int] | None = None
@@ -130,7 +130,7 @@ class FitRecord:
     annotations: Annotations
     source: Origin
     fit: Fit
-    gold: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    gold: Gold = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     calibration: FitCalibration | None = None
     delivered: dict[str, Any] = field(default_factory=dict)
 
@@ -151,8 +151,7 @@ def fitted_result(make: Callable[[Any], Any]) -> property:
 
     @wraps(make)
     def get(self: Estimator) -> Any:
-        self._check_fitted()
-        delivered = self._fitted.delivered
+        delivered = self._record.delivered
         if make.__name__ not in delivered:
             delivered[make.__name__] = make(self)
         return delivered[make.__name__]
@@ -273,14 +272,15 @@ class Estimator(HasParameters):
 
     # -- results -----------------------------------------------------------------------------------------------------
 
-    def _check_fitted(self) -> None:
+    @property
+    def _record(self) -> FitRecord:
         if "_fitted" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no results yet: call fit(data) first")
+        return self._fitted
 
     @property
     def _result(self) -> Fit:
-        self._check_fitted()
-        return self._fitted.fit
+        return self._record.fit
 
     def _parameter(self, name: str) -> Any:
         """A fitted array; one that an empty crowd or a loaded model does not have is an empty array."""
@@ -292,8 +292,7 @@ class Estimator(HasParameters):
     @property
     def annotations_(self) -> Annotations:
         """The encoded crowd that was fitted."""
-        self._check_fitted()
-        return self._fitted.annotations
+        return self._record.annotations
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -321,11 +320,10 @@ class Estimator(HasParameters):
         return self._result.posterior
 
     @property
-    def gold_codes_(self) -> NDArray[np.int32]:
+    def gold_codes_(self) -> Gold:
         """Known class of every task or -1, (n_tasks)."""
-        self._check_fitted()
-        gold, n_tasks = self._fitted.gold, self._fitted.annotations.n_tasks
-        return gold if len(gold) else np.full(n_tasks, -1, dtype=np.int32)
+        gold = self._record.gold
+        return gold if len(gold) else np.full(self.annotations_.n_tasks, -1, dtype=np.int32)
 
     # -- the one probability (rarevote.decide.probabilities) ---------------------------------------------------------
 
@@ -364,8 +362,7 @@ class Estimator(HasParameters):
     @property
     def calibration_(self) -> FitCalibration | None:
         """How probabilities are reported; None of a model that was saved by version 0.2, which did not keep it."""
-        self._check_fitted()
-        if self._fitted.annotations.n_annotations:
+        if self.annotations_.n_annotations:
             return self._report[1]  # type: ignore[no-any-return]
         return self._fitted.calibration
 
@@ -374,11 +371,11 @@ class Estimator(HasParameters):
         """How labels follow from probabilities, on every engine; None for the most probable class."""
         return None
 
-    def label_codes(self) -> NDArray[np.int64]:
+    def label_codes(self) -> IntArray:
         """Class number of every task; ties go to the first class in sorted order."""
         return self._choose(self.posterior_, self.annotations_)
 
-    def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
+    def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
         """Class numbers from the posterior of some tasks."""
         chooser = self.chooser
         return first_of_best(posterior) if chooser is None else chooser.codes(posterior, annotations.votes)
@@ -422,6 +419,14 @@ class Estimator(HasParameters):
 
     def _worker_by_class(self, values: FloatArray) -> Any:
         return self._by_class({"worker": self.annotations_.workers}, values, "label")
+
+    def _worker_label_by_class(self, values: FloatArray) -> Any:
+        """A frame (worker, label) x class from an array of these axes; of an empty crowd it has no rows."""
+        crowd = self.annotations_
+        n_workers = len(values) if values.ndim == 3 else 0
+        names = np.repeat(crowd.workers[:n_workers], crowd.n_classes), np.tile(crowd.classes, n_workers)
+        rows = values.reshape(-1, crowd.n_classes)
+        return self._by_class(dict(zip(("worker", "label"), names, strict=True)), rows)
 
     def _by_class(self, index: dict[str, NDArray[Any]], values: FloatArray, columns_name: str | None = None) -> Any:
         """A frame with a column per class, in the kind of the data."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rarevote.crowd.numerics import IntArray
 from rarevote.methods.base import Estimator, FloatArray
 
 
@@ -54,12 +53,12 @@ class WeighsVotes(Estimator):
         """
         return None
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         """The evidence of these votes; ``worker`` and ``label`` are numbers, (n_votes)."""
         raise NotImplementedError
 
 
-def right_or_uniform(log_odds: FloatArray, label: NDArray[np.int64]) -> FloatArray:
+def right_or_uniform(log_odds: FloatArray, label: IntArray) -> FloatArray:
     """Log probability of each vote under each class, where errors are uniform over the other classes.
 
     Args:
@@ -72,8 +71,3 @@ def right_or_uniform(log_odds: FloatArray, label: NDArray[np.int64]) -> FloatArr
     log_right = -np.logaddexp(0.0, -log_odds)
     log_wrong = -np.logaddexp(0.0, log_odds) - np.log(max(n_classes - 1, 1))
     return np.asarray(np.where(is_right, log_right, log_wrong))
-
-
-def recognised(log_odds: Any) -> FloatArray:
-    """Probability of being right from its log odds."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(log_odds, dtype=np.float64))))

@@ -7,21 +7,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_number
 from rarevote.crowd.names import find_name
-from rarevote.crowd.numerics import FloatArray, normalise_rows
-from rarevote.em.model import CrowdFacts
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.em.model import CrowdFacts, Gold, impose_gold
 from rarevote.errors import ParameterError, how
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.majority import Answers
-from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_votes
 from rarevote.methods.parameters import check_choice
+from rarevote.methods.weighted import WeightedVote, shares_of
 
-Gold = NDArray[np.int32]
 Toward = Literal["crowd", "uniform"]
 
 
@@ -37,16 +36,8 @@ def require_gold(method: Estimator, gold: Gold) -> None:
         )
 
 
-def impose_gold(posterior: FloatArray, gold: Gold) -> FloatArray:
-    """The posterior with certainty where the label is known; changes ``posterior`` and returns it."""
-    known = np.flatnonzero(gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
-    return posterior
-
-
 @dataclass(eq=False, repr=False)
-class GoldMajorityVote(PredictsNewTasks):
+class GoldMajorityVote(WeightedVote):
     """A vote in which every worker weighs as much as their accuracy on the gold tasks.
 
     ::
@@ -73,8 +64,6 @@ class GoldMajorityVote(PredictsNewTasks):
 
     method_name: ClassVar[str] = "gold-majority-vote"
     takes_unseen_workers: ClassVar[bool] = True
-    takes_new_labels: ClassVar[bool] = True
-    has_posterior: ClassVar[bool] = False
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     _: KW_ONLY
@@ -99,17 +88,13 @@ class GoldMajorityVote(PredictsNewTasks):
         skills = right / np.maximum(given, 1)
         default = float(skills[seen].mean()) if self.default_skill is None else float(self.default_skill)
         skills = np.where(seen, skills, default)
-        posterior = normalise_rows(annotations.votes(skills[annotations.worker]))
-        return Fit(impose_gold(posterior, gold), {"skills": skills, "default_skill": np.array(default)})
+        return Fit(
+            impose_gold(shares_of(annotations, skills), gold), {"skills": skills, "default_skill": np.array(default)}
+        )
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         skills = np.where(worker >= 0, self._parameter("skills")[worker], self._parameter("default_skill"))
-        return normalise_rows(annotations.votes(skills[annotations.worker]))
-
-    @property
-    def skills_(self) -> Any:
-        """Accuracy of every worker on the gold tasks, or the default."""
-        return self._series("worker", self._parameter("skills"), "skill")
+        return shares_of(annotations, skills)
 
 
 @dataclass(eq=False, repr=False)
@@ -167,30 +152,26 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         errors = smoothed / smoothed.sum(axis=1, keepdims=True)
         shares = np.bincount(gold[gold >= 0], minlength=K) + self.smoothing
         priors = shares / shares.sum()
-        posterior = _posterior(annotations, errors[annotations.worker, annotations.label], priors)
+        posterior = _posterior(annotations, errors, priors)
         return Fit(impose_gold(posterior, gold), {"errors": errors, "prior_mean": prior_mean, "priors": priors})
 
     def _class_prior(self) -> FloatArray:
         return np.asarray(self._parameter("priors"))
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         errors, own = self._parameter("errors")[worker], np.arange(self.annotations_.n_classes)
         votes = np.arange(len(worker))
         return Evidence(np.log(self._parameter("priors")), np.log(errors[votes, label]), errors[:, own, own])
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         known = (worker >= 0)[:, None, None]
         errors = np.where(known, self._parameter("errors")[worker], self._parameter("prior_mean"))
-        return _posterior(annotations, errors[annotations.worker, annotations.label], self._parameter("priors"))
+        return _posterior(annotations, errors, self._parameter("priors"))
 
     @property
     def errors_(self) -> Any:
         """Probability of each answer given the true class: a frame (worker, label) x true class."""
-        crowd = self.annotations_
-        errors = self._parameter("errors").reshape(-1, crowd.n_classes)
-        n_rows = crowd.n_workers, crowd.n_classes
-        index = {"worker": np.repeat(crowd.workers, n_rows[1]), "label": np.tile(crowd.classes, n_rows[0])}
-        return self._by_class(index, errors)
+        return self._worker_label_by_class(self._parameter("errors"))
 
     @property
     def priors_(self) -> Any:
@@ -207,12 +188,8 @@ def _answers_on_gold(annotations: Annotations, gold: Gold) -> FloatArray:
     return np.bincount(cell, minlength=annotations.n_workers * K * K).reshape(-1, K, K).astype(np.float64)
 
 
-def _posterior(annotations: Annotations, likelihood: FloatArray, priors: FloatArray) -> FloatArray:
-    """Posterior per task from the likelihood of every annotation under each class, (n_annotations, K)."""
-    task = annotations.task_of_annotation()
-    scores = np.empty((annotations.n_tasks, annotations.n_classes))
+def _posterior(annotations: Annotations, errors: FloatArray, priors: FloatArray) -> FloatArray:
+    """Posterior per task by the errors of each worker, (n_workers, K, K)."""
     # Of the whole table: of a column alone, NumPy 1.26 rounds a logarithm now in one way, now in another.
-    log_likelihood = np.log(likelihood)
-    for k in range(annotations.n_classes):
-        scores[:, k] = np.log(priors[k]) + np.bincount(task, log_likelihood[:, k], minlength=annotations.n_tasks)
-    return posterior_from_log_scores(scores)
+    of_votes = np.log(errors[annotations.worker, annotations.label])
+    return posterior_from_votes(annotations, of_votes, np.log(priors))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.arguments import check_count
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
@@ -72,13 +71,8 @@ class KOS(Estimator):
         score = np.bincount(task, sign * trust, minlength=crowd.n_tasks) / np.where(weight > 0, weight, 1.0)
         return Fit(np.column_stack([1 + score, 1 - score]) / 2, n_iter=self.n_iter, n_passes=self.n_iter)
 
-    @property
-    def probas_(self) -> Any:
-        """Share of the weights of a task's votes that each class has."""
-        return self._task_by_class(self.posterior_)
 
-
-def _from_others(message: FloatArray, group: NDArray[np.int64], n_groups: int) -> FloatArray:
+def _from_others(message: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
     """Sum of the messages of all other votes of the same group."""
     return np.asarray(np.bincount(group, message, minlength=n_groups)[group] - message)
 

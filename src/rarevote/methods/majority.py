@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import normalise_rows
+from rarevote.crowd.numerics import FloatArray, IntArray, normalise_rows
 from rarevote.em.loop import Callback
 from rarevote.em.model import CrowdFacts, Shard, soft_majority
 from rarevote.errors import InputError, ParameterError
@@ -23,8 +23,8 @@ OnMissingSkill = Literal["error", "ignore", "value"]
 class Answers(NamedTuple):
     """Answers to compare with a result; one that a worker repeats word for word on a task counts once."""
 
-    task: NDArray[np.int64]
-    worker: NDArray[np.int64]
+    task: IntArray
+    worker: IntArray
     label: NDArray[Any]
     n_workers: int
 
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
             task, worker, label = task[first], worker[first], label[first]
         return cls(task, worker, label, annotations.n_workers)
 
-    def agreement(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    def agreement(self, labels: IntArray) -> FloatArray:
         """Share of each worker's answers that equal the label given to their task, (n_workers)."""
         right = np.bincount(self.worker, weights=self.label == labels[self.task], minlength=self.n_workers)
         return right / np.maximum(np.bincount(self.worker, minlength=self.n_workers), 1)
@@ -50,7 +50,7 @@ class VoteShares(NamedTuple):
 
     n_classes: int
 
-    def start_local(self, shard: Shard) -> tuple[NDArray[np.float64]]:
+    def start_local(self, shard: Shard) -> tuple[FloatArray]:
         """Vote shares per task, (n, K)."""
         return (soft_majority(shard, self.n_classes),)
 
@@ -108,7 +108,7 @@ class MajorityVote(Estimator):
         votes, ignored = self._weighted_votes(request.annotations, request.skills)
         return Fit(normalise_rows(votes), {"ignored": ignored})
 
-    def _weighted_votes(self, annotations: Annotations, given: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def _weighted_votes(self, annotations: Annotations, given: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Sums of skills by task and class, and which workers' votes do not count."""
         items = dict(given) if isinstance(given, Mapping) else dict(given.items())
         known = {name: float(skill) for name, skill in items.items() if not np.isnan(skill)}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.names import as_name_array, sort_labels
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.probabilities import FitCalibration, Smoothed, Tempered
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
@@ -39,6 +39,13 @@ def posterior_from_log_scores(scores: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+def posterior_from_votes(annotations: Annotations, of_votes: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """``q_k ∝ pi_k prod_j P(vote j | k)``, from the log probability of every vote under each class, (n_votes, K)."""
+    task, n_tasks = annotations.task_of_annotation(), annotations.n_tasks
+    by_class = [np.bincount(task, of_votes[:, k], minlength=n_tasks) for k in range(annotations.n_classes)]
+    return posterior_from_log_scores(log_prior + np.column_stack(by_class))
+
+
 @dataclass(frozen=True, eq=False)
 class NewTasks:
     """New tasks as a fitted method sees them.
@@ -54,7 +61,7 @@ class NewTasks:
     annotations: Annotations
     source: Origin
     posterior: FloatArray
-    codes: NDArray[np.int64]
+    codes: IntArray
     n_unseen_workers: int
 
 
@@ -96,7 +103,7 @@ class PredictsNewTasks(Estimator):
             ),
         )
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Posterior of new tasks, (n_tasks, n_classes).
 
         Args:
@@ -172,7 +179,7 @@ class PredictsNewTasks(Estimator):
         return NewTasks(crowd, source, posterior, self._choose(posterior, crowd), int((worker < 0).sum()))
 
 
-def _numbers(names: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:
+def _numbers(names: NDArray[Any], known: NDArray[Any]) -> IntArray:
     """Position of each name among the known ones, or -1."""
     position = {name: number for number, name in enumerate(known.tolist())}
     return np.array([position.get(name, -1) for name in names.tolist()], dtype=np.int64)
@@ -241,7 +248,7 @@ def _kept(calibration: FitCalibration | None) -> dict[str, FloatArray]:
     return {"vote_shares": calibration.calibrator.vote_shares, "mean_p": calibration.mean}
 
 
-def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
+def _checked(saved: SavedModel, wanted: Mapping[str, str]) -> dict[str, FloatArray]:
     """The arrays that the method needs, each of the right shape and without anything that is no number."""
     size = {"w": {len(saved.workers)}, "k": {len(saved.classes)}, "c": {1, len(saved.classes)}}
     arrays = {}

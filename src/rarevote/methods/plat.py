@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 from rarevote.io.tables import Table
 from rarevote.methods.base import Estimator, Fit, Request, fitted_result
@@ -35,7 +34,7 @@ class Landmarks(NamedTuple):
     highest_negative: int  # the last negative bin after the positive side has grown
 
 
-def find_landmarks(share: FloatArray, count: NDArray[np.int64]) -> Landmarks:
+def find_landmarks(share: FloatArray, count: IntArray) -> Landmarks:
     """Peaks, valley and threshold of a histogram.
 
     Args:
@@ -214,7 +213,7 @@ def _last_votes(annotations: Annotations) -> FloatArray:
     return annotations.votes(counts)
 
 
-def _bins(of_task: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+def _bins(of_task: FloatArray) -> tuple[FloatArray, IntArray]:
     """Distinct shares in ascending order, and the bin of every task."""
     distinct, place = np.unique(of_task, return_inverse=True)
     bin_of_distinct = np.empty(distinct.size, dtype=np.int64)

@@ -7,17 +7,16 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import check_number
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
-from rarevote.em.model import CrowdFacts
+from rarevote.em.model import CrowdFacts, Gold, impose_gold
 from rarevote.methods.base import EMEstimator, Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
-from rarevote.methods.gold import impose_gold, require_gold
+from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
+from rarevote.methods.gold import require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 
 _RIGHT = 0
@@ -117,18 +116,18 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
             },
         )
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         ability = np.where(worker >= 0, self._parameter("abilities")[worker], self._parameter("mu_theta"))
         return _weighted_vote(annotations, ability - self._parameter("mu_beta"))
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         n_classes = self.annotations_.n_classes
         # Tasks without gold are taken to be of mean difficulty.
         log_odds = (self._parameter("abilities")[worker] - self._parameter("mu_beta"))[:, None]
         return Evidence(
             log_prior=np.full(n_classes, -np.log(n_classes)),
             of_votes=right_or_uniform(np.broadcast_to(log_odds, (len(worker), n_classes)), label),
-            ability=np.broadcast_to(recognised(log_odds), (len(worker), n_classes)),
+            ability=np.broadcast_to(sigmoid(log_odds), (len(worker), n_classes)),
             difficulty=np.full(n_classes, self._parameter("difficulties")[task]),
         )
 
@@ -148,9 +147,7 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         return np.asarray(self._parameter("difficulties") - self._parameter("mu_beta"))
 
 
-def _right_or_wrong(
-    annotations: Annotations, gold: NDArray[np.int32]
-) -> tuple[Annotations, NDArray[np.int64], NDArray[np.int64]]:
+def _right_or_wrong(annotations: Annotations, gold: Gold) -> tuple[Annotations, IntArray, IntArray]:
     """The votes on gold tasks with "right" and "wrong" for labels, and the numbers of their workers and tasks.
 
     Other workers are left out, because abilities are centred over the workers of the fit.

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import first_of_best, normalise_rows
+from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, normalise_rows
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.methods.base import Fit, Request
@@ -29,16 +28,17 @@ class WeightedVote(PredictsNewTasks):
     takes_new_labels: ClassVar[bool] = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
-        return _shares(annotations, self._parameter("skills")[worker])
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
+        return shares_of(annotations, self._parameter("skills")[worker])
 
     @property
     def skills_(self) -> Any:
-        """The skill of every worker: how far their answers equal the result, between 0 and 1."""
+        """The skill of every worker: how far their answers equal the result, or gold where there is any."""
         return self._series("worker", self._parameter("skills"), "skill")
 
 
-def _shares(annotations: Annotations, skills: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares_of(annotations: Annotations, skills: FloatArray) -> FloatArray:
+    """The share of the skills of a task's voters that each class has, (n_tasks, n_classes)."""
     return normalise_rows(annotations.votes(skills[annotations.worker]))
 
 
@@ -70,7 +70,7 @@ class Wawa(WeightedVote):
     def _fit(self, request: Request) -> Fit:
         annotations = request.annotations
         skills = Answers.of(annotations).agreement(first_of_best(annotations.votes()))
-        return Fit(_shares(annotations, skills), {"skills": skills})
+        return Fit(shares_of(annotations, skills), {"skills": skills})
 
 
 @dataclass(eq=False, repr=False)
@@ -136,4 +136,4 @@ class ZeroBasedSkill(WeightedVote):
                 request.callback(Progress(iteration, self.n_iter, -float(((agreed - skills) ** 2).sum()), change))
             if change == 0.0:
                 break  # the labels, hence every later iteration, would be the same
-        return Fit(_shares(annotations, skills), {"skills": skills}, n_iter=iteration, n_passes=iteration)
+        return Fit(shares_of(annotations, skills), {"skills": skills}, n_iter=iteration, n_passes=iteration)

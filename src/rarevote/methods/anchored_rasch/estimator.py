@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
 from rarevote.decide.rules import ItemBatch
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
-from rarevote.em.model import CrowdFacts
+from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import InputError, ParameterError
-from rarevote.io.tables import Table
 from rarevote.methods.anchored_rasch.model import (
     AnchorCount,
     AnchoredModel,
@@ -35,7 +34,7 @@ from rarevote.methods.anchored_rasch.model import (
     log_off_diagonal,
 )
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised
+from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
@@ -195,9 +194,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             },
         )
 
-    def _known(
-        self, anchors: Anchors, shared: AnchoredShared, kept: NDArray[np.int64], n_classes: int
-    ) -> dict[str, FloatArray]:
+    def _known(self, anchors: Anchors, shared: AnchoredShared, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
         """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
         own = np.arange(len(kept))
         errors = np.exp(shared.log_errors)
@@ -225,7 +222,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             "errors": all_errors,
         }
 
-    def _held(self, kept: NDArray[np.int64], worker: NDArray[np.int64]) -> tuple[AnchoredModel, AnchoredShared]:
+    def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
         """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
         anchors = Anchors(
             np.log(self._parameter("prior")[kept]),
@@ -242,7 +239,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- new tasks, decisions, evidence ------------------------------------------------------------------------------
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
         kept = np.flatnonzero(self._parameter("prior") > 0)
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
@@ -269,20 +266,20 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         """The rule behind ``labels_``."""
         return f"balanced:{self.cap:g}"
 
-    def label_codes(self) -> NDArray[np.int64]:
+    def label_codes(self) -> IntArray:
         """Class number of every task, decided by the balanced rule on what is reported."""
         return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
 
-    def _choose(self, posterior: FloatArray, annotations: Annotations) -> NDArray[np.int64]:
+    def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
         return self._decided(posterior, annotations, np.full(len(posterior), -1))
 
-    def _decided(self, p: FloatArray, votes: Annotations, gold: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _decided(self, p: FloatArray, votes: Annotations, gold: IntArray) -> IntArray:
         if not len(p):
             return np.empty(0, dtype=np.int64)
         batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
         return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(batch)[0]
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
 
         Under quadrature the votes on an item are not independent: each tells something about its difficulty. With
@@ -309,7 +306,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         return Evidence(
             log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
             of_votes=_widened(of_votes, kept, n_classes),
-            ability=recognised(self._parameter("ability")[worker]),
+            ability=sigmoid(self._parameter("ability")[worker]),
             difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],
         )
 
@@ -328,7 +325,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
         def right(truth: IntArray, rng: np.random.Generator) -> FloatArray:
             node = nodes[drawn(below[np.arange(len(truth)), truth], rng)]
-            return recognised(ability[votes.worker, truth[votes.task]] - node[votes.task])
+            return sigmoid(ability[votes.worker, truth[votes.task]] - node[votes.task])
 
         return VoteModel(votes, self.posterior_, right, lambda worker, z: errors[worker, :, z])
 
@@ -365,16 +362,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         column sums to one. ``sigmoid`` of :attr:`abilities_` is the chance of being right on an item of average
         difficulty.
         """
-        crowd = self.annotations_
-        n_classes = crowd.n_classes
-        rows = self._parameter("errors").reshape(-1, n_classes)
-        n_workers = len(rows) // max(n_classes, 1)
-        columns = {name: rows[:, k] for k, name in enumerate(crowd.classes.tolist())}
-        index = {
-            "worker": np.repeat(crowd.workers[:n_workers], n_classes),
-            "label": np.tile(crowd.classes, n_workers),
-        }
-        return self._fitted.source.deliver(Table(index, columns, dtypes=self._fitted.source.dtypes))
+        return self._worker_label_by_class(self._parameter("errors"))
 
     @property
     def priors_(self) -> Any:
@@ -386,7 +374,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 # classes that nobody voted for
 
 
-def _without_empty_classes(request: Request, sums: AnchorSums, kept: NDArray[np.int64]) -> tuple[Request, AnchorSums]:
+def _without_empty_classes(request: Request, sums: AnchorSums, kept: IntArray) -> tuple[Request, AnchorSums]:
     """The request with the classes ``kept`` only, which are all that votes and gold name."""
     if not isinstance(request.crowd, Annotations):
         empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
@@ -397,9 +385,7 @@ def _without_empty_classes(request: Request, sums: AnchorSums, kept: NDArray[np.
     return replace(request, crowd=crowd, gold=gold), fewer
 
 
-def _restricted(
-    crowd: Annotations, gold: NDArray[np.int32], kept: NDArray[np.int64]
-) -> tuple[Annotations, NDArray[np.int32]]:
+def _restricted(crowd: Annotations, gold: Gold, kept: IntArray) -> tuple[Annotations, Gold]:
     if len(kept) == crowd.n_classes:
         return crowd, gold
     code = np.zeros(crowd.n_classes, dtype=np.int32)
@@ -409,7 +395,7 @@ def _restricted(
     return replace(crowd, label=label, classes=crowd.classes[kept]), known
 
 
-def _widened(values: NDArray[Any], kept: NDArray[np.int64], n_classes: int, absent: float = 0.0) -> NDArray[Any]:
+def _widened(values: NDArray[Any], kept: IntArray, n_classes: int, absent: float = 0.0) -> NDArray[Any]:
     """Columns for all classes, from those of the classes ``kept``."""
     if len(kept) == n_classes:
         return values

@@ -53,7 +53,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, sigmoid
 from rarevote.em.model import DOUBLE, EMModel, Passes, Shard, far_point, once_a_pass, soft_majority
 from rarevote.methods.anchored_rasch import plain
 
@@ -312,7 +312,7 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
     def _slopes(self, shared: AnchoredShared, stats: AnchoredStats) -> tuple[FloatArray, FloatArray]:
         """Gradient and curvature of the penalised likelihood in the abilities, (m, K) each."""
         own = np.arange(self.n_classes)
-        right = 0.5 * (1.0 + np.tanh(0.5 * self.log_odds(shared.ability)))
+        right = sigmoid(self.log_odds(shared.ability))
         weighted = stats.node_mass.reshape(right.shape) * right
         precision = 1.0 / self.sigma**2
         gradient = stats.counts[:, own, own] - weighted.sum(axis=2)

@@ -7,16 +7,15 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import ByVotes, IntArray
+from rarevote.crowd.numerics import ByVotes, FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import check_choice, per_class, resolve_prior, state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel
@@ -113,7 +112,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     def _model(self, crowd: CrowdFacts) -> CCRaschModel:
         classes = crowd.classes
 
-        def resolved(name: str, class_specific: bool) -> NDArray[np.float64]:
+        def resolved(name: str, class_specific: bool) -> FloatArray:
             value = getattr(self, name)
             if not class_specific and not np.isscalar(value):
                 raise ParameterError(f"{name} must be a single number where the parameter is shared by all classes")
@@ -166,7 +165,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             },
         )
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Posterior of new tasks with the workers held; one that the fit has not seen counts as average."""
         fitted = self._model(self.annotations_)
         parameters = self._result.parameters
@@ -177,14 +176,14 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         model = HeldWorkers.of(fitted, shared, n_workers=len(worker), n_tasks=int(parameters["n_tasks"]))
         return self._new_posterior(model, annotations)
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)
         log_odds = np.broadcast_to(self._parameter("intercept") + self._parameter("ability_deviation")[worker], shape)
         deviation = np.broadcast_to(self._parameter("difficulty_deviation")[task], shape[1:])
         return Evidence(
             log_prior=self._parameter("log_prior"),
             of_votes=right_or_uniform(log_odds - deviation, label),
-            ability=recognised(log_odds),
+            ability=sigmoid(log_odds),
             difficulty=self._parameter("mu_beta") + deviation if self.difficulty is not None else None,
         )
 
@@ -197,18 +196,18 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         difficulty = np.broadcast_to(fitted, (len(tasks), K))
         deviation = None
         if self.difficulty is not None:
-            recognise = recognised(log_odds[votes.worker] - difficulty[votes.task])
+            recognise = sigmoid(log_odds[votes.worker] - difficulty[votes.task])
             information = votes.of_tasks(self.posterior_) * votes.sums(recognise * (1.0 - recognise))
             if fitted.shape[1] == 1:
                 information = np.broadcast_to(information.sum(axis=1, keepdims=True), information.shape)
             spread = per_class("sigma_beta", self.sigma_beta, self.classes_)
             deviation = 1.0 / np.sqrt(1.0 / spread**2 + information)
 
-        def right(truth: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
+        def right(truth: IntArray, rng: np.random.Generator) -> FloatArray:
             beta = difficulty[tasks, truth]
             if deviation is not None:
                 beta = beta + deviation[tasks, truth] * rng.standard_normal(len(truth))
-            return recognised(log_odds[votes.worker, truth[votes.task]] - beta[votes.task])
+            return sigmoid(log_odds[votes.worker, truth[votes.task]] - beta[votes.task])
 
         return VoteModel(votes, self.posterior_, right)
 
@@ -238,7 +237,7 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         return self._task_by_class(beta.reshape(shape))
 
     @property
-    def item_difficulty_(self) -> NDArray[np.float64] | None:
+    def item_difficulty_(self) -> FloatArray | None:
         """Difficulty of every item against the mean of the class; None without ``difficulty``."""
         return None if self.difficulty is None else self._parameter("difficulty_deviation")
 

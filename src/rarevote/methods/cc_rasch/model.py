@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import column_sums, log_prior_from_mass
+from rarevote.crowd.numerics import FloatArray, column_sums, log_prior_from_mass
 from rarevote.em.model import (
     DOUBLE,
     EMModel,
@@ -38,8 +38,6 @@ from rarevote.em.model import (
     squared_distances,
 )
 from rarevote.methods.cc_rasch import plain
-
-FloatArray = NDArray[np.float64]
 
 Ability = Literal["per-class", "shared"]
 Difficulty = Literal["per-class", "shared"] | None
@@ -95,7 +93,7 @@ class CCRaschModel(EMModel[CCRaschShared, CCRaschLocal, CCRaschStats]):
     difficulty: Difficulty = "per-class"
     dtype: np.dtype[Any] = DOUBLE  # of the local state
     profiles: bool = False  # whether passes solve for the difficulties once a fit is accelerated
-    single_rounding: ClassVar[float] = 1e-7  # of a sum of rounded terms
+    single_rounding = 1e-7  # of a sum of rounded terms
 
     # -- shapes ------------------------------------------------------------------------------------------------------
 

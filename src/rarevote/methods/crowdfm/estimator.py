@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.arguments import check_count
+from rarevote.crowd.numerics import FloatArray
 from rarevote.em.loop import Progress
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError, WeightsError
 from rarevote.methods.base import Estimator, Fit, Request
+from rarevote.methods.new_tasks import posterior_from_log_scores
 
 if TYPE_CHECKING:
     from rarevote.methods.crowdfm.network import CrowdFMWeights
@@ -60,7 +61,7 @@ class CrowdFM(Estimator):
         check_count("n_seeds", self.n_seeds)
         self._draws(crowd.n_classes)
 
-    def _draws(self, n_classes: int) -> NDArray[np.float64]:
+    def _draws(self, n_classes: int) -> FloatArray:
         """Option vectors of every seed, (n_seeds, K, 32)."""
         if self.option_vectors is not None:
             given = np.asarray(self.option_vectors, dtype=np.float64)
@@ -93,8 +94,7 @@ class CrowdFM(Estimator):
             if callback is not None:
                 callback(Progress(number, len(draws), 0.0, 1.0 - number / len(draws)))
         logits /= len(draws)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return Fit(weights / weights.sum(axis=1, keepdims=True), {"logits": logits}, n_iter=len(draws))
+        return Fit(posterior_from_log_scores(logits), {"logits": logits}, n_iter=len(draws))
 
     @property
     def logits_(self) -> Any:

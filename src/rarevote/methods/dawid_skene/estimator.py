@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
@@ -18,7 +19,7 @@ from rarevote.io.tables import Table
 from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
 from rarevote.methods.evidence import Evidence, WeighsVotes
-from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
+from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_votes
 from rarevote.methods.parameters import check_choice, resolve_prior, state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel
 
@@ -72,16 +73,14 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     def _warn_of_few_votes(self, votes: NDArray[Any]) -> None:
         """Hook: whether a worker's confusions can be learned from such numbers of votes, (n_workers, n_classes)."""
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """``q_k ∝ pi_k prod_r e_{r, y_r, k}``; a label that a worker never gave in the fit says nothing."""
         log_confusion = self._parameter("log_confusion")[worker]
         log_confusion[worker < 0] = self._parameter("log_average")
         of_votes = log_confusion[annotations.worker, annotations.label]
-        task, n_tasks = annotations.task_of_annotation(), annotations.n_tasks
-        by_class = [np.bincount(task, of_votes[:, k], minlength=n_tasks) for k in range(annotations.n_classes)]
-        return posterior_from_log_scores(self._parameter("log_prior") + np.column_stack(by_class))
+        return posterior_from_votes(annotations, of_votes, self._parameter("log_prior"))
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         log_confusion = self._parameter("log_confusion")
         own = np.arange(self.annotations_.n_classes)
         ability = np.exp(log_confusion[worker[:, None], own, own])
@@ -326,7 +325,7 @@ def read_initial_error(data: Any, crowd: CrowdFacts, used: NDArray[np.bool_], *,
     return InitialError(counts, given, replaces)
 
 
-def _check_sums(workers: list[Any], values: NDArray[np.float64]) -> None:
+def _check_sums(workers: list[Any], values: FloatArray) -> None:
     number = {name: row for row, name in enumerate(dict.fromkeys(workers))}
     sums = np.zeros((len(number), values.shape[1]))
     np.add.at(sums, [number[name] for name in workers], values)

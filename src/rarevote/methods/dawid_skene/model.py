@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import TINY, FloatArray, dot, log_prior_from_mass
+from rarevote.crowd.numerics import TINY, FloatArray, IntArray, dot, log_prior_from_mass
 from rarevote.em.model import DOUBLE, EMModel, Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
@@ -90,7 +90,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
     initial: InitialError | None = None
     dtype: np.dtype[Any] = DOUBLE
 
-    one_posterior: ClassVar[bool] = True
+    one_posterior = True
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
         """Whether labels that a worker never gave have a probability, too."""
         return self.smoothing > 0.0
 
-    def log_average(self, shared: DawidSkeneShared, votes: NDArray[np.int64]) -> FloatArray:
+    def log_average(self, shared: DawidSkeneShared, votes: IntArray) -> FloatArray:
         """Log confusion matrix, (K, K), of a worker who is drawn with the chances of a vote: the mean over all votes.
 
         Args:

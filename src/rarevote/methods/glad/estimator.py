@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
 from rarevote.methods.base import EMEstimator, Fit, Request
-from rarevote.methods.evidence import Evidence, WeighsVotes, recognised, right_or_uniform
+from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.glad.model import GLADModel, GLADShared, HeldWorkers
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import resolve_prior
@@ -128,20 +128,20 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         found = {"alpha": shared.alpha, "beta": easiness + shared.shift, "log_prior": shared.log_prior}
         return self._ended(run, found)
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Posterior with the abilities held; a worker that the fit has not seen has the prior mean."""
         model = self._model(annotations)
         alpha = np.where(worker >= 0, self._parameter("alpha")[worker], model.alpha_mean)
         held = HeldWorkers.of(model, GLADShared(alpha, 0.0, self._parameter("log_prior")))
         return self._new_posterior(held, annotations)
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         shape = (len(worker), self.annotations_.n_classes)
         alpha, easiness = self._parameter("alpha")[worker], self._parameter("beta")
         return Evidence(
             log_prior=self._parameter("log_prior"),
             of_votes=right_or_uniform(np.broadcast_to((alpha * np.exp(easiness[task]))[:, None], shape), label),
-            ability=np.broadcast_to(recognised(alpha * np.exp(easiness.mean()))[:, None], shape),
+            ability=np.broadcast_to(sigmoid(alpha * np.exp(easiness.mean()))[:, None], shape),
             difficulty=np.full(shape[1], -easiness[task]),
         )
 

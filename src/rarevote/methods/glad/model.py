@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, dot, log_prior_from_mass
+from rarevote.crowd.numerics import FloatArray, IntArray, dot, log_prior_from_mass
 from rarevote.em.model import EMModel, HeldShared, Shard
 from rarevote.methods.glad import plain
 
@@ -74,7 +74,7 @@ class GLADModel(EMModel[GLADShared, GLADLocal, GLADStats]):
     easiness_mean: FloatArray
     log_prior: FloatArray
     estimate_prior: bool = False
-    task_ptr: NDArray[np.int64] | None = None
+    task_ptr: IntArray | None = None
 
     # -- the EM loop's questions -------------------------------------------------------------------------------------
 

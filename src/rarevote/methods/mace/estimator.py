@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count, check_number
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
@@ -163,11 +163,11 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
 
         return np.hstack([drawn(2), drawn(n_classes)])
 
-    def _posterior_of(self, annotations: Annotations, worker: NDArray[np.int64]) -> FloatArray:
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         bonus = self._parameter("bonus")[worker]
         return posterior_from_log_scores(annotations.votes(bonus[annotations.worker, annotations.label]))
 
-    def _evidence(self, task: int, worker: NDArray[np.int64], label: NDArray[np.int64]) -> Evidence:
+    def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         n_classes = self.annotations_.n_classes
         spams, copies = (self._parameter(name)[worker][:, None] for name in ("spams", "copies"))
         # A vote speaks for the class that it names and for no other.
@@ -227,7 +227,7 @@ def _over_all_runs(callback: Callback, run: int, n_runs: int) -> Callback:
     return told
 
 
-def _voting_records(annotations: Annotations, votes: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _voting_records(annotations: Annotations, votes: FloatArray) -> tuple[IntArray, IntArray]:
     """Numbers of the distinct voting records: of workers, (m), and of workers' votes for a class, (m, K).
 
     A record is made of whole numbers that do not depend on names or order: how much a worker voted, how large the
@@ -248,6 +248,6 @@ def _voting_records(annotations: Annotations, votes: FloatArray) -> tuple[NDArra
     return of_worker, of_cell.reshape(shape)
 
 
-def _number_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
+def _number_rows(rows: NDArray[Any]) -> IntArray:
     """The rank of every row among the distinct rows."""
     return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1]).reshape(-1)
