@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.options import DEFAULTS, ReadOptions
-from rarevote.io.read.sources import is_temporary
+from rarevote.io.read.sources import files_below, found_paths
 from rarevote.meaning.audit.audit import Audit
 from rarevote.meaning.audit.journal import journal_path
 from rarevote.meaning.audit.plan_file import FORMAT, Plan, read_text, to_text
@@ -42,16 +41,7 @@ def _files(given: str) -> list[Path]:
         title = "standard input" if given == "-" else given
         raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
-    path = Path(given)
-    if path.is_dir():
-        found = sorted(path.rglob("*"))
-        return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(path).parts))]
-    if path.exists():
-        return [path]
-    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
-    if not matches:
-        raise InputError(f"{given}: no such file")
-    return [file for match in matches for file in _files(match)]
+    return [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
 
 
 def _digest(path: Path) -> str:
