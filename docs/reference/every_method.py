@@ -11,5 +11,5 @@ _MARK = "<!-- every method -->"
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by mkdocs for every page."""
-    names = (f"rarevote.methods.{entry.module}.{entry.class_name}" for entry in METHODS.values())
+    names = (f"rarevote.{entry.class_name}" for entry in METHODS.values())
     return markdown.replace(_MARK, "\n\n".join(f"::: {name}" for name in names))

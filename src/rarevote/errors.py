@@ -25,6 +25,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
+from typing import Any
 
 _SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=False)
 
@@ -121,6 +123,27 @@ def shown(value: object, limit: int = 60) -> str:
     except (ValueError, RecursionError):
         return f"{type(value).__name__} too long to write"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Puts the name of a file, or the place in it, before what an :class:`InputError` says."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def need_library(name: str, message: str) -> Any:
+    """An optional library.
+
+    Raises:
+        MissingExtraError: it is not installed; the message says how to.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(message) from None
 
 
 @contextmanager

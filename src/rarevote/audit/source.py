@@ -18,7 +18,7 @@ from rarevote.io.json_text import parse_json
 from rarevote.io.read.crowd import Crowd, read
 from rarevote.io.read.detect import is_stream, refuse_address
 from rarevote.io.read.options import DEFAULTS, ReadOptions
-from rarevote.io.read.sources import files_in, matches_of
+from rarevote.io.read.sources import files_below, found_paths
 
 _INSTEAD = "an audit comes back to its labels: keep them in a file here"
 
@@ -41,12 +41,7 @@ def _files(given: str) -> list[Path]:
         title = "standard input" if given == "-" else given
         raise ParameterError(f"{title} cannot be read again; {_INSTEAD}")
     refuse_address(given, _INSTEAD)
-    path = Path(given)
-    if path.is_dir():
-        return files_in(path)
-    if path.exists():
-        return [path]
-    return [file for match in matches_of(given) for file in _files(match)]
+    return [file for path in found_paths(given) for file in (files_below(path) if path.is_dir() else [path])]
 
 
 def _digest(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Missing
 from rarevote.crowd.names import as_name_array, in_kind
-from rarevote.errors import InputError, MissingValuesError, how, warn_user
+from rarevote.errors import InputError, MissingValuesError, how
 from rarevote.io.duck import first_line
 from rarevote.io.read.columns import ALIASES, find_columns
-from rarevote.io.read.sources import files_in, open_sources, partition_values
+from rarevote.io.read.partitions import partition_values, say_partitions
+from rarevote.io.read.sources import files_below, open_sources
 
 # Row groups are read together up to this many rows: a part should be worth a task.
 _ROWS_PER_PART = 2_000_000
@@ -137,7 +138,7 @@ def _files(data: str | Path | Sequence[str | Path]) -> Iterator[Path]:
     for given in [data] if isinstance(data, (str, Path)) else data:
         path = Path(given).resolve()
         if path.is_dir():
-            found = [file for file in files_in(path) if _kind(file)]
+            found = [file for file in files_below(path) if _kind(file)]
             if not found:
                 raise InputError(f"{given}: a folder without any Parquet or CSV file")
             yield from found
@@ -157,7 +158,7 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
     if _kind(path) == "csv":
         with open_sources(path) as (source,):
             chosen = find_columns(source.columns, columns, where=str(path))
-            _say_partitions(path, chosen, source.partitions)
+            say_partitions(str(path), chosen, source.partitions)
         yield Piece(path, chosen)
         return
     import pyarrow
@@ -170,7 +171,7 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
         raise InputError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
     said = {name: value for name, value in partition_values(path).items() if name not in names}
     chosen = find_columns([*names, *said], columns, where=str(path))
-    _say_partitions(path, chosen, said)
+    say_partitions(str(path), chosen, said)
     group: list[int] = []
     begin = size = 0
     for number in range(footer.num_row_groups):
@@ -179,12 +180,6 @@ def _pieces(path: Path, columns: Mapping[str, str] | None) -> Iterator[Piece]:
         if size >= _ROWS_PER_PART or number == footer.num_row_groups - 1:
             yield Piece(path, chosen, tuple(group), begin)
             begin, size, group = begin + size, 0, []
-
-
-def _say_partitions(path: Path, chosen: Mapping[str, str], said: Iterable[str]) -> None:
-    for role, name in chosen.items():
-        if name in said:
-            warn_user(f"{path}: no column {name!r}; the {role} is what the folder says ({name}=...)")
 
 
 def read_piece(piece: Piece, missing: Missing) -> Rows:

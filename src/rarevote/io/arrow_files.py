@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, MissingExtraError
+from rarevote.errors import InputError, need_library
 from rarevote.io.duck import first_line
 from rarevote.io.read.columns import check_column_names
 from rarevote.io.read.detect import FileInfo
@@ -21,10 +21,7 @@ _numbers = count()
 
 def need_pyarrow(what: str) -> Any:
     """The library pyarrow, or the error that names the extra."""
-    try:
-        return import_module("pyarrow")
-    except ImportError:
-        raise MissingExtraError(f"{what}: Arrow files need pyarrow: pip install 'rarevote[arrow]'") from None
+    return need_library("pyarrow", f"{what}: Arrow files need pyarrow: pip install 'rarevote[arrow]'")
 
 
 def open_arrow(found: FileInfo) -> tuple[str, Any, list[str]]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, MissingExtraError, shown
+from rarevote.errors import InputError, need_library, shown
 from rarevote.io.unpacked import check_zip
 from rarevote.io.write.atomic import temporary_folder_full
 
@@ -27,10 +27,7 @@ _MAX_EXACT = 10**15  # a spreadsheet's numbers have fifteen digits
 
 def need_openpyxl(what: str) -> Any:
     """The library openpyxl, or the error that names the extra."""
-    try:
-        return import_module("openpyxl")
-    except ImportError:
-        raise MissingExtraError(f"{what}: spreadsheets need openpyxl: pip install 'rarevote[excel]'") from None
+    return need_library("openpyxl", f"{what}: spreadsheets need openpyxl: pip install 'rarevote[excel]'")
 
 
 def read_spreadsheet(path: Path, sheet: str | None, copy: Path, *, title: str) -> tuple[list[str], list[int]]:

@@ -9,22 +9,18 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.errors import MissingExtraError
+from rarevote.errors import need_library
 
 Kind = Literal["table", "pandas", "polars", "pyarrow"]
 
 
 def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingExtraError(f"this needs {name}: pip install {name}") from None
+    return need_library(name, f"this needs {name}: pip install {name}")
 
 
 @dataclass(frozen=True, eq=False)

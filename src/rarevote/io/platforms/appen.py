@@ -25,7 +25,7 @@ from rarevote.io.platforms.collector import Collector, collector_of
 from rarevote.io.platforms.export_files import Beginning, ExportFiles, Part
 from rarevote.io.platforms.json_stream import walk_objects
 from rarevote.io.platforms.questions import QuestionSurvey, name_question
-from rarevote.io.platforms.table_records import Finder, PlatformTable, cell_at, choices_in_cell, open_table
+from rarevote.io.platforms.table_records import PlatformTable, choices_in_cell, open_table, text_in
 from rarevote.io.read.options import ReadOptions
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -121,6 +121,7 @@ def _right_answers(value: Any, where: str) -> list[str]:
 
 
 _REASON = "_gold_reason"
+_UNIT, _WORKER, _TAINTED, _REJECTED = "_unit_id", "_worker_id", "_tainted", "_rejected"
 _TRUE = frozenset({"true", "1", "yes"})
 _SAMPLED_UNITS = 20_000  # by which columns that differ within a unit are found; their cells are kept in memory
 
@@ -132,7 +133,7 @@ def recognises(beginning: Beginning) -> bool:
     if beginning.records:
         return all(map(is_unit, beginning.records))
     header = set(beginning.header)
-    return "_unit_id" in header and bool({"_worker_id", "_trust", "_trusted_judgments"} & header)
+    return _UNIT in header and bool({_WORKER, "_trust", "_trusted_judgments"} & header)
 
 
 def read(files: ExportFiles, options: ReadOptions) -> Export:
@@ -141,40 +142,37 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     if part.kind == "json":
         return read_units(part, files.path, options)
     table = open_table(part)
-    if "_worker_id" not in table.header and "_trusted_judgments" in table.header:
+    if _WORKER not in table.header and "_trusted_judgments" in table.header:
         raise InputError(
             f"{table.title}: this is Appen's aggregated report, which no longer says who answered what; "
             "download the full report"
         )
-    unit_at = table.need("the task", "_unit_id")
-    question, collector = collector_of(_survey(table, unit_at, options.question), options)
-    _read_rows(table, unit_at, question, collector)
+    table.need("the task", _UNIT)
+    question, collector = collector_of(_survey(table, options.question), options)
+    _read_rows(table, question, collector)
     return collector.finish("appen", files.path, no_annotator="Download the full report, with _worker_id.")
 
 
-def _survey(table: PlatformTable, unit_at: int, wanted: str | None) -> QuestionSurvey:
+def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
     """Columns that hold answers, and what was answered."""
     survey = QuestionSurvey(table.title, wanted)
-    worker_at = table.find("_worker_id")
-    places = {name: table.header.index(name) for name in _questions(table, unit_at, wanted)}
-    for name in places:
+    for name in _questions(table, wanted):
         survey.found(name)
-    if survey.is_open and len(places) > 1:
-        for _, cells in table.rows():
-            worker = None if worker_at is None else cells[worker_at]
-            for name, place in places.items():
-                survey.note(name, cells[place].split("\n"), cells[unit_at], worker)
+    if survey.is_open and len(survey.names) > 1:
+        for _, row in table.rows():
+            for name in survey.names:
+                survey.note(name, row[name].split("\n"), row[_UNIT], row.get(_WORKER))
     return survey
 
 
-def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[str]:
+def _questions(table: PlatformTable, wanted: str | None) -> list[str]:
     """Columns that hold answers."""
     own = [name for name in table.header if name and not name.startswith("_") and not name.endswith((GOLD, _REASON))]
     if wanted is not None and (wanted != ALL or wanted in own):
         if wanted not in own:
             raise InputError(f"{table.title}: no question {wanted!r}; it has {shown_names(own)}")
         return [name for name in own if name == wanted or f"{name}{GOLD}" in table.header]
-    found = {name for name in own if f"{name}{GOLD}" in table.header} | _varying(table, unit_at, own)
+    found = {name for name in own if f"{name}{GOLD}" in table.header} | _varying(table, own)
     if not found:
         raise InputError(
             f"{table.title}: which column holds the answers? No column has a {GOLD} column beside it or differs "
@@ -183,45 +181,38 @@ def _questions(table: PlatformTable, unit_at: int, wanted: str | None) -> list[s
     return [name for name in own if name in found]
 
 
-def _varying(table: PlatformTable, unit_at: int, names: list[str]) -> set[str]:
+def _varying(table: PlatformTable, names: list[str]) -> set[str]:
     """Columns with two different values in one unit: the data of a unit is the same in all its rows."""
-    places = {name: table.header.index(name) for name in names}
     first: dict[str, dict[str, str]] = {}
     varying: set[str] = set()
-    for _, cells in table.rows():
-        unit = cells[unit_at]
+    for _, row in table.rows():
+        unit = row[_UNIT]
         if unit not in first and len(first) == _SAMPLED_UNITS:
             continue
-        seen = first.setdefault(unit, {})
-        for name, place in places.items():
-            if name not in varying and seen.setdefault(name, cells[place]) != cells[place]:
-                varying.add(name)
+        seen = first.setdefault(unit, {name: row[name] for name in names})
+        varying.update(name for name in names if seen[name] != row[name])
     return varying
 
 
-def _read_rows(table: PlatformTable, unit_at: int, question: str, collector: Collector) -> None:
-    answer_at = table.need("the answer", question)
-    worker_at = table.need("the worker", "_worker_id", advice="Download the full report")
-    tainted_at, rejected_at = table.find("_tainted"), table.find("_rejected")
-    table.needed.update(place for place in (tainted_at, rejected_at) if place is not None)
-    gold_at = table.find(f"{question}{GOLD}") if collector.options.gold_column is None else None
-    collector.finder(dict.fromkeys(table.header))
-    find = Finder(table)
-    for where, cells in table.rows():
+def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:
+    table.need("the answer", question)
+    table.need("the worker", _WORKER, advice="Download the full report")
+    table.needed.update(name for name in (_TAINTED, _REJECTED) if name in table.header)
+    for where, row in table.rows():
         collector.n_records += 1
-        task = cells[unit_at].strip()
+        task = row[_UNIT].strip()
         if not task:
             raise InputError(f"{where} has no _unit_id")
-        find.cells = cells
+        find = collector.finder(row)
         collector.item(task, find)
-        if known := cell_at(cells, gold_at):
+        if collector.options.gold_column is None and (known := text_in(row, question + GOLD)):
             # Several lines are several answers that would all be right: no single one is known then.
             collector.gold(task, _split(known, f"{where}, {question}{GOLD}"))
         collector.named_columns(task, find, where, _split)
-        if cell_at(cells, tainted_at).lower() in _TRUE:
+        if text_in(row, _TAINTED).lower() in _TRUE:
             collector.leave_out(TAINTED)
-        elif cell_at(cells, rejected_at).lower() in _TRUE:
+        elif text_in(row, _REJECTED).lower() in _TRUE:
             collector.leave_out(base.REJECTED)
         else:
-            choices = _split(cells[answer_at], f"{where}, {question}")
-            collector.vote(task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=False)
+            choices = _split(row[question], f"{where}, {question}")
+            collector.vote(task, row[_WORKER].strip() or None, choices, where, find, empty_is_no=False)

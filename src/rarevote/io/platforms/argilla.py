@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rarevote.errors import InputError
+from rarevote.errors import InputError, naming
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, literal
 from rarevote.io.json_text import parse_json
 from rarevote.io.platforms import base
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 SINGLE = "single"  # the form without a way back
+_OF_ANSWER = ("user_id", "value", "status")
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """One answer of one user to one question."""
 
     user: Any
@@ -56,20 +56,18 @@ class Response:
     status: Any = None
 
 
-@dataclass(frozen=True)
-class Suggestion:
+class Suggestion(NamedTuple):
     """What a model suggests for one question."""
 
     value: Any
     agent: Any = None
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """A record of any form: its answers and suggestions by question."""
 
-    responses: dict[str, list[Response]] = field(default_factory=dict)
-    suggestions: dict[str, Suggestion] = field(default_factory=dict)
+    responses: dict[str, list[Response]]
+    suggestions: dict[str, Suggestion]
 
 
 def walk_records(files: ExportFiles) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -78,20 +76,10 @@ def walk_records(files: ExportFiles) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate((record for file in files.parquet for record in _parquet_records(file)), 1)
         return
     for number, _, value in walk_objects(files.only(), "an object"):
-        if number == 1 and form_of(value) is None:
-            turned = _turned(value)
-            if turned is not None:
-                yield from enumerate(turned, 1)
-                continue
-        elif isinstance(value.get("id"), list):  # to_dict(flatten=True): columns instead of records
-            yield from enumerate(_turned(value) or [], 1)
-            continue
-        yield number, value
-
-
-def is_turned(value: dict[str, Any]) -> bool:
-    """Whether an object holds all records at once, as columns or by id."""
-    return _turned(value) is not None
+        # to_dict(flatten=True) gives columns instead of records.
+        by_column = isinstance(value.get("id"), list) or (number == 1 and form_of(value) is None)
+        turned = _turned(value) if by_column else None
+        yield from [(number, value)] if turned is None else enumerate(turned, 1)
 
 
 def _turned(value: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -171,15 +159,15 @@ def as_record(fields: Mapping[str, Any]) -> Record:
     return readers[form](fields)
 
 
+def _responses(answers: Any) -> list[Response]:
+    """A list of ``{user_id, value, status}``."""
+    listed = answers if isinstance(answers, list) else []
+    return [Response(*map(one.get, _OF_ANSWER)) for one in listed if isinstance(one, Mapping)]
+
+
 def _nested(fields: Mapping[str, Any]) -> Record:
     responses = {
-        name: [
-            Response(answer.get("user_id"), answer.get("value"), answer.get("status"))
-            for answer in answers
-            if isinstance(answer, Mapping)
-        ]
-        for name, answers in fields["responses"].items()
-        if isinstance(answers, list)
+        name: _responses(answers) for name, answers in fields["responses"].items() if isinstance(answers, list)
     }
     suggestions = {
         name: Suggestion(suggestion.get("value"), suggestion.get("agent"))
@@ -224,14 +212,10 @@ def _version_1(fields: Mapping[str, Any]) -> Record:
             continue
         if isinstance(value, Mapping) and _is_version_1(value):
             size = len(value["value"])
-            parallel = (_as_long(value.get(what), size) for what in ("user_id", "value", "status"))
+            parallel = (_as_long(value.get(what), size) for what in _OF_ANSWER)
             responses[key] = [Response(*answer) for answer in zip(*parallel, strict=True)]
         else:
-            responses[key] = [
-                Response(answer.get("user_id"), answer.get("value"), answer.get("status"))
-                for answer in (value if isinstance(value, list) else ())
-                if isinstance(answer, Mapping)
-            ]
+            responses[key] = _responses(value)
         about = as_object(fields.get(f"{key}-suggestion-metadata"))
         suggestions[key] = Suggestion(fields.get(f"{key}-suggestion"), about.get("agent"))
     return Record(responses, suggestions)
@@ -284,7 +268,7 @@ def recognises(beginning: Beginning) -> bool:
     if not all(isinstance(record, dict) for record in beginning.records):
         return False
     # Early versions leave an empty list where nobody has answered: another record tells.
-    return any(form_of(record) is not None or is_turned(record) for record in beginning.records)
+    return any(form_of(record) is not None or _turned(record) is not None for record in beginning.records)
 
 
 def read(files: ExportFiles, options: ReadOptions) -> Export:
@@ -330,10 +314,8 @@ def _read_record(
     kinds: Mapping[str, str],
     other: dict[str, str],
 ) -> None:
-    try:
+    with naming(where):
         record = as_record(fields)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
     task = record_id(fields, number, where)
     where = f"{where} (id {task})"
     metadata = as_object(fields.get("metadata"))

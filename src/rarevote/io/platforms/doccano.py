@@ -102,17 +102,17 @@ def documents(part: Part) -> Iterator[tuple[str, Any]]:
 
 def _rows(table: PlatformTable) -> Iterator[tuple[str, dict[str, Any]]]:
     """The documents of a table, as they would be in JSON."""
-    label_at = table.need("the answer", "label", advice="Export as JSONL")
-    task_at = table.need("the task", "id", advice="Export as JSONL")
-    user_at = table.find("user") if _APPROVER in table.header else None
-    for _, rows in groupby(table.rows(), key=lambda row: row[0] if user_at is None else row[1][task_at]):
+    for name, what in (("label", "the answer"), ("id", "the task")):
+        table.need(what, name, advice="Export as JSONL")
+    by_user = _APPROVER in table.header and "user" in table.header
+    for _, rows in groupby(table.rows(), key=lambda row: row[1]["id"] if by_user else row[0]):
         (where, cells), *others = rows
-        document: dict[str, Any] = dict(zip(table.header, cells, strict=True))
-        if user_at is None:
-            document["label"] = _names_in_cell(cells[label_at])
-        else:
+        document: dict[str, Any] = dict(cells)
+        if by_user:
             together = [cells, *(row for _, row in others)]
-            document["annotations"] = [{"label": row[label_at], "user": row[user_at]} for row in together]
+            document["annotations"] = [{"label": row["label"], "user": row["user"]} for row in together]
+        else:
+            document["label"] = _names_in_cell(cells["label"])
         yield where, document
 
 
@@ -193,11 +193,6 @@ def _read_old(
 
 
 _OF_ANNOTATORS = ("annotations", "annotation_approver", "user", "Comments", *QUESTIONS)
-
-
-def check(details: Mapping[str, Any]) -> None:
-    """Every form of doccano's files holds documents that can be imported."""
-    del details
 
 
 def labelled(

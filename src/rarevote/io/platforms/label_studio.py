@@ -310,8 +310,7 @@ def _records(part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
     else:
         table = open_table(part)
         table.need("who answered", _ANNOTATOR, advice="Export as JSON")
-        for where, cells in table.rows():
-            yield where, dict(zip(table.header, cells, strict=True))
+        yield from table.rows()
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ every option, or ``Answer.taskAnswers``, a JSON text of such values. One HIT may
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,17 +23,19 @@ from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import (
     PlatformTable,
-    cell_at,
     choices_in_cell,
+    finder,
     json_in_cell,
     open_table,
     task_in,
+    text_in,
 )
 from rarevote.io.read.options import ReadOptions
 
 _INPUT, _ANSWER, _AS_JSON = "Input.", "Answer.", "Answer.taskAnswers"
 # The command line tools wrote these names without capitals.
 _WORKER, _HIT = ("WorkerId", "WorkerID", "workerid", "worker_id"), ("HITId", "HitId", "hitid")
+_STATUS = ("AssignmentStatus", "assignmentstatus")
 _COUNTED = frozenset({"", "approved", "submitted"})
 _TICKS = {"true": True, "false": False}
 _WITH_WORKERS = "Download the results with WorkerId"
@@ -70,21 +72,20 @@ class _Answers:
     """Reads the answers of a row by name, whichever way they are written."""
 
     def __init__(self, table: PlatformTable) -> None:
-        places = table.beginning_with(_ANSWER)
-        table.needed.update(places)
-        self._json_at = table.find(_AS_JSON)
-        self._plain = {table.header[place].removeprefix(_ANSWER): place for place in places if place != self._json_at}
+        self._columns = table.beginning_with(_ANSWER)
+        table.needed.update(self._columns)
 
-    def of(self, cells: list[str], where: str) -> dict[tuple[str, str], str]:
+    def of(self, row: Mapping[str, str], where: str) -> dict[tuple[str, str], str]:
         """Values by (question, option); the option is "" where the name has none."""
         found = {}
-        for name, place in self._plain.items():
-            question, _, option = name.partition(".")
-            found[question, option] = cells[place].strip()
-        if self._json_at is not None and cells[self._json_at].strip():
+        for name in self._columns:
+            if name != _AS_JSON:
+                question, _, option = name.removeprefix(_ANSWER).partition(".")
+                found[question, option] = row[name].strip()
+        if text_in(row, _AS_JSON):
             where = f"{where}, {_AS_JSON}"
             try:
-                given = parse_json(cells[self._json_at])
+                given = parse_json(row[_AS_JSON])
             except ValueError as error:
                 raise InputError(f"{where} is not JSON: {error}") from None
             for entry in given if isinstance(given, list) else [given]:
@@ -107,8 +108,8 @@ def _flat(entry: Mapping[str, Any], path: str = "") -> Iterator[tuple[tuple[str,
 def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Question]:
     """All questions by name, those of several items under one name."""
     ticks: dict[tuple[str, str], bool] = {}  # only what somebody answered: a form may have fields nobody used
-    for where, cells in table.rows():
-        for key, value in answers.of(cells, where).items():
+    for where, row in table.rows():
+        for key, value in answers.of(row, where).items():
             if value:
                 ticks[key] = ticks.get(key, True) and value.lower() in _TICKS
     single: dict[str, _Question] = {}
@@ -118,7 +119,7 @@ def _find_questions(table: PlatformTable, answers: _Answers) -> dict[str, _Quest
         else:
             full = f"{name}.{option}" if option else name
             single.setdefault(full, _Question({"": full}))
-    inputs = [table.header[place].removeprefix(_INPUT) for place in table.beginning_with(_INPUT)]
+    inputs = [name.removeprefix(_INPUT) for name in table.beginning_with(_INPUT)]
     return _join_items(single, inputs)
 
 
@@ -201,11 +202,10 @@ def _survey(
 
 def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Question], survey: QuestionSurvey) -> None:
     """Tell the survey every answer; hidden inputs and times are told from choices by what they hold."""
-    worker_at, hit_at = table.find(*_WORKER), table.find(*_HIT)
     inputs = table.beginning_with(_INPUT)
-    for where, cells in table.rows():
-        given = answers.of(cells, where)
-        hit, worker = task_in(cells, hit_at, inputs), None if worker_at is None else cells[worker_at]
+    for where, row in table.rows():
+        given = answers.of(row, where)
+        hit, worker = task_in(row, _HIT, inputs), text_in(row, *_WORKER) or None
         for name, question in questions.items():
             for item, answer in question.values.items():
                 chosen = _raw_choices(given, answer, question)
@@ -215,51 +215,49 @@ def _tally(table: PlatformTable, answers: _Answers, questions: Mapping[str, _Que
 
 
 def _read_rows(table: PlatformTable, answers: _Answers, name: str, question: _Question, collector: Collector) -> None:
-    worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
-    status_at, reject_at = table.find("AssignmentStatus", "assignmentstatus"), table.find("Reject", "reject")
-    hit_at = table.find(*_HIT)
+    table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     inputs = table.beginning_with(_INPUT)
-    if hit_at is None and not inputs:
+    if table.find(*_HIT) is None and not inputs:
         raise InputError(f"{table.title}: no column HITId and no {_INPUT} column says which task it is")
     collector.finder(dict.fromkeys(table.header))
-    find = _Finder(table)
+    numbered = _numbered(table.header)
     inputs_of = _inputs_of_items(table, question)
     hit_of_input: dict[int, str] = {}
     alike: set[str] = set()
-    for where, cells in table.rows():
+    for where, row in table.rows():
         collector.n_records += 1
-        hit = task_in(cells, hit_at, inputs)
+        hit = task_in(row, _HIT, inputs)
         if not hit:
             raise InputError(f"{where} has no HITId and no input")
-        if inputs and hit_of_input.setdefault(hash(tuple(cells[place] for place in inputs)), hit) != hit:
+        if inputs and hit_of_input.setdefault(hash(tuple(row[name] for name in inputs)), hit) != hit:
             alike.add(hit)
         # What is marked for rejection may not have been uploaded yet.
-        status = "rejected" if cell_at(cells, reject_at) else cell_at(cells, status_at).lower()
-        given = answers.of(cells, where)
+        status = "rejected" if text_in(row, "Reject", "reject") else text_in(row, *_STATUS).lower()
+        given = answers.of(row, where)
         for item, answer in question.values.items():
             task = f"{hit}:{item}" if item else hit
-            find.at(cells, item)
+            find = _finder(row, item, numbered)
             # The last HIT of a batch may show fewer items than there are places for.
-            if item not in inputs_of or any(cells[place].strip() for place in inputs_of[item]):
+            if item not in inputs_of or any(row[name].strip() for name in inputs_of[item]):
                 collector.item(task, find)
             collector.named_columns(task, find, where, _split)
             if status not in _COUNTED:
                 collector.leave_out(base.REJECTED if status == "rejected" else f"status {status}")
                 continue
             choices = _choices(given, answer, question, f"{where}, {_ANSWER}{answer}")
-            collector.vote(task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=question.options)
+            collector.vote(task, text_in(row, *_WORKER) or None, choices, where, find, empty_is_no=question.options)
     if alike:
         collector.notes.append(f"{len(alike):,} HITs have the inputs of another HIT; they are tasks of their own here")
 
 
-def _inputs_of_items(table: PlatformTable, question: _Question) -> dict[str, list[int]]:
+def _inputs_of_items(table: PlatformTable, question: _Question) -> dict[str, list[str]]:
     """The columns with the inputs of each item of a HIT; none where the HIT is the item."""
-    places: dict[str, list[int]] = {}
-    for numbers in _numbered(table.header[place] for place in table.beginning_with(_INPUT)).values():
+    columns: dict[str, list[str]] = {}
+    for numbers in _numbered(table.beginning_with(_INPUT)).values():
         if question.values.keys() <= numbers.keys():
             for item in question.values:
-                places.setdefault(item, []).append(table.header.index(numbers[item]))
-    return places
+                columns.setdefault(item, []).append(numbers[item])
+    return columns
 
 
 def _choices(given: Mapping[tuple[str, str], str], name: str, question: _Question, where: str) -> list[str]:
@@ -281,23 +279,16 @@ def _raw_choices(given: Mapping[tuple[str, str], str], name: str, question: _Que
     return [option for option, value in options.items() if _TICKS.get(value.lower())]
 
 
-class _Finder:
-    """Values of columns to show, by full name, by name without prefix, or by the name that items share."""
+def _finder(row: Mapping[str, str], item: str, numbered: Mapping[str, Mapping[str, str]]) -> Callable[[str], Any]:
+    """Finds cells to show, by full name, by name without prefix, or by the name that items share."""
+    plain = finder(row, _INPUT, _ANSWER)
 
-    def __init__(self, table: PlatformTable) -> None:
-        self._table = table
-        self._numbered = _numbered(table.header)
-        self._cells: list[str] = []
-        self._item = ""
+    def find(name: str) -> Any:
+        found = plain(name)
+        if found is ABSENT and item:
+            for pattern, numbers in numbered.items():
+                if item in numbers and name in (_shown_pattern(pattern), _shown_pattern(pattern)[len(_INPUT) :]):
+                    found = row[numbers[item]]
+        return found
 
-    def at(self, cells: list[str], item: str) -> None:
-        """Go to a row and an item of it."""
-        self._cells, self._item = cells, item
-
-    def __call__(self, name: str) -> Any:
-        place = self._table.find(name, _INPUT + name, _ANSWER + name)
-        if place is None and self._item:
-            for pattern, numbers in self._numbered.items():
-                if self._item in numbers and name in (_shown_pattern(pattern), _shown_pattern(pattern)[len(_INPUT) :]):
-                    place = self._table.find(numbers[self._item])
-        return ABSENT if place is None else self._cells[place]
+    return find

@@ -7,8 +7,9 @@ free text, a wrong row must be named by its line, and what a row means depends o
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
@@ -29,21 +30,21 @@ class PlatformTable:
         part: the file.
         dialect: how cells are told apart.
         header: names of the columns.
-        needed: places of the columns that every row must reach; the cells after them may be left away.
+        needed: columns that every row must reach; the cells after them may be left away.
     """
 
     part: Part
     dialect: Dialect
     header: list[str]
-    needed: set[int] = field(default_factory=set)
+    needed: set[str] = field(default_factory=set)
 
     @property
     def title(self) -> str:
         """How messages call the file."""
         return self.part.title
 
-    def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """Place (file and first line) and cells of every row that is not empty.
+    def rows(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Place (file and first line) and cells by column of every row that is not empty.
 
         A row may lack cells at its end, which are empty then: MTurk's header ends in columns for the requester to fill
         in, and its rows do not.
@@ -51,7 +52,7 @@ class PlatformTable:
         Raises:
             InputError: a row has more cells than the header, or fewer than are needed, or its quotes do not close.
         """
-        width, least = len(self.header), max(self.needed, default=0) + 1
+        width, least = len(self.header), max(map(self.header.index, self.needed), default=0) + 1
         with self.part.open() as stream:
             reader = self.dialect.reader(_lines(self.part, stream), strict=True)
             line = 1
@@ -63,7 +64,7 @@ class PlatformTable:
                         where = f"{self.title}: line {line:,}"
                         if len(cells) < least or any(cells[width:]):
                             raise InputError(f"{where} has {len(cells)} cells, the header has {width}")
-                        yield where, cells[:width] + [""] * (width - len(cells))
+                        yield where, dict(zip_longest(self.header, cells[:width], fillvalue=""))
                     line = reader.line_num + 1
             except csv.Error as error:
                 raise InputError(
@@ -71,12 +72,12 @@ class PlatformTable:
                     "file that was cut off may end within one"
                 ) from None
 
-    def find(self, *names: str) -> int | None:
-        """Position of the first of these columns that there is."""
-        return next((self.header.index(name) for name in names if name in self.header), None)
+    def find(self, *names: str) -> str | None:
+        """The first of these columns that there is."""
+        return next((name for name in names if name in self.header), None)
 
-    def need(self, what: str, *names: str, advice: str = "") -> int:
-        """Position of the first of these columns, in which every row must have a cell; none of them is an error."""
+    def need(self, what: str, *names: str, advice: str = "") -> str:
+        """The first of these columns, in which every row must have a cell; none of them is an error."""
         found = self.find(*names)
         if found is None:
             ending = f". {advice}" if advice else ""
@@ -86,9 +87,9 @@ class PlatformTable:
         self.needed.add(found)
         return found
 
-    def beginning_with(self, prefix: str) -> list[int]:
-        """Positions of the columns whose names begin so."""
-        return [place for place, name in enumerate(self.header) if name.startswith(prefix)]
+    def beginning_with(self, prefix: str) -> list[str]:
+        """The columns whose names begin so."""
+        return [name for name in self.header if name.startswith(prefix)]
 
 
 def open_table(part: Part) -> PlatformTable:
@@ -117,32 +118,20 @@ def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
             yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def task_in(cells: Sequence[str], id_at: int | None, inputs: Sequence[int]) -> str:
+def text_in(row: Mapping[str, str], *names: str) -> str:
+    """The cell of the first of these columns that there is, without the spaces around it; "" if there is none."""
+    return next((row[name].strip() for name in names if name in row), "")
+
+
+def task_in(row: Mapping[str, str], ids: Sequence[str], inputs: Sequence[str]) -> str:
     """The id of a row's task, or else its inputs together; "" if it has neither."""
-    task = cell_at(cells, id_at) or _BETWEEN_INPUTS.join(cells[place].strip() for place in inputs)
+    task = text_in(row, *ids) or _BETWEEN_INPUTS.join(row[name].strip() for name in inputs)
     return task if task.strip(_BETWEEN_INPUTS) else ""
 
 
-def cell_at(cells: Sequence[str], place: int | None) -> str:
-    """The text of a cell without the spaces around it; "" where there is no such column."""
-    return "" if place is None else cells[place].strip()
-
-
-class Finder:
-    """Values of the columns of a row by name, with or without one of the platform's prefixes."""
-
-    def __init__(self, table: PlatformTable, *prefixes: str) -> None:
-        self._table = table
-        self._prefixes = prefixes
-        self._places: dict[str, int | None] = {}
-        self.cells: list[str] = []
-
-    def __call__(self, name: str) -> Any:
-        """The value of a column in the row at hand, ABSENT if there is no such column."""
-        if name not in self._places:
-            self._places[name] = self._table.find(name, *(prefix + name for prefix in self._prefixes))
-        place = self._places[name]
-        return ABSENT if place is None else self.cells[place]
+def finder(row: Mapping[str, str], *prefixes: str) -> Callable[[str], Any]:
+    """Finds cells of a row by name, with or without one of the platform's prefixes; ABSENT if there is no column."""
+    return lambda name: next((row[prefix + name] for prefix in ("", *prefixes) if prefix + name in row), ABSENT)
 
 
 def json_in_cell(cell: str) -> Any:

@@ -14,18 +14,18 @@ from rarevote.io.platforms.collector import Collector, collector_of
 from rarevote.io.platforms.export_files import Beginning, ExportFiles
 from rarevote.io.platforms.questions import QuestionSurvey
 from rarevote.io.platforms.table_records import (
-    Finder,
     PlatformTable,
-    cell_at,
     choices_in_cell,
+    finder,
     json_in_cell,
     open_table,
     task_in,
+    text_in,
 )
 from rarevote.io.read.options import ReadOptions
 
 _INPUT, _OUTPUT, _GOLDEN, _ASSIGNMENT = "INPUT:", "OUTPUT:", "GOLDEN:", "ASSIGNMENT:"
-_TASK = f"{_ASSIGNMENT}task_id"
+_TASK, _STATUS = f"{_ASSIGNMENT}task_id", f"{_ASSIGNMENT}status"
 _WORKER = (f"{_ASSIGNMENT}worker_id", f"{_ASSIGNMENT}user_id")
 _WITH_WORKERS = f"Download the results with {_WORKER[0]}"
 _CONFIDENCE = "CONFIDENCE:"  # beside the answers of Toloka's own aggregation
@@ -58,48 +58,43 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
     """The outputs of a project and what was answered; it may have some that nobody used."""
     survey = QuestionSurvey(table.title, wanted, _OUTPUT)
-    places = {table.header[place].removeprefix(_OUTPUT): place for place in table.beginning_with(_OUTPUT)}
-    for name in places:
-        survey.found(name)
-    if survey.is_open and len(places) > 1:
-        table.needed.update(places.values())
-        task_at, inputs = table.find(_TASK), table.beginning_with(_INPUT)
-        worker_at = table.find(*_WORKER)
-        for _, cells in table.rows():
-            task, worker = task_in(cells, task_at, inputs), None if worker_at is None else cells[worker_at]
-            for name, place in places.items():
-                survey.note(name, json_in_cell(cells[place]), task, worker)
+    outputs = table.beginning_with(_OUTPUT)
+    for column in outputs:
+        survey.found(column.removeprefix(_OUTPUT))
+    if survey.is_open and len(outputs) > 1:
+        table.needed.update(outputs)
+        inputs = table.beginning_with(_INPUT)
+        for _, row in table.rows():
+            task, worker = task_in(row, [_TASK], inputs), text_in(row, *_WORKER) or None
+            for column in outputs:
+                survey.note(column.removeprefix(_OUTPUT), json_in_cell(row[column]), task, worker)
     return survey
 
 
 def _read_rows(table: PlatformTable, question: str, collector: Collector) -> None:
     output = table.need("the answer", _OUTPUT + question)
-    golden = table.find(_GOLDEN + question)
-    worker_at = table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
-    status_at = table.find(f"{_ASSIGNMENT}status")
-    task_at = table.find(_TASK)
+    golden = _GOLDEN + question
+    table.need("the worker", *_WORKER, advice=_WITH_WORKERS)
     inputs = table.beginning_with(_INPUT)
     # A row that ends before them may have been cut off: its status, and which task it is, are not known.
-    table.needed.update(place for place in (status_at, task_at, *inputs) if place is not None)
-    if task_at is None and not inputs:
+    table.needed.update(name for name in (_STATUS, _TASK, *inputs) if name in table.header)
+    if _TASK not in table.header and not inputs:
         raise InputError(f"{table.title}: no column {_TASK} and no {_INPUT} column says which task it is")
     collector.finder(dict.fromkeys(table.header))
-    find = Finder(table, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
-    for where, cells in table.rows():
+    for where, row in table.rows():
         collector.n_records += 1
-        task = task_in(cells, task_at, inputs)
+        task = task_in(row, [_TASK], inputs)
         if not task:
             raise InputError(f"{where} has no task id and no input")
-        find.cells = cells
+        find = finder(row, _INPUT, _OUTPUT, _ASSIGNMENT, _GOLDEN)
         collector.item(task, find)
-        if collector.options.gold_column is None and (known := cell_at(cells, golden)):
-            collector.gold(task, choices_in_cell(known, f"{where}, {_GOLDEN}{question}"))
+        if collector.options.gold_column is None and (known := text_in(row, golden)):
+            collector.gold(task, choices_in_cell(known, f"{where}, {golden}"))
         collector.named_columns(task, find, where, choices_in_cell)
-        status = cell_at(cells, status_at).upper()
+        status = text_in(row, _STATUS).upper()
         if status not in _COUNTED:
             collector.leave_out(_REASONS.get(status, f"status {status}"))
             continue
-        choices = choices_in_cell(cells[output], f"{where}, {_OUTPUT}{question}")
-        collector.vote(
-            task, cell_at(cells, worker_at) or None, choices, where, find, empty_is_no=bool(cells[output].strip())
-        )
+        choices = choices_in_cell(row[output], f"{where}, {output}")
+        worker = text_in(row, *_WORKER) or None
+        collector.vote(task, worker, choices, where, find, empty_is_no=bool(row[output].strip()))

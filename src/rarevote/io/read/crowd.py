@@ -282,8 +282,6 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
-    if isinstance(data, Annotations):
-        return Crowd(data, models=called_models(data))
     annotations, source = read_annotations(data, options)
     return Crowd(annotations, models=called_models(annotations), source=source)
 
@@ -324,22 +322,20 @@ def called_models(votes: Annotations) -> frozenset[str]:
 def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -> str | ExportFiles | None:
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
-    plain = options.given("columns", "wide", "file_format", "sheet", "has_header") or len(paths) > 1
-    plain = plain or is_stream(paths[0])
+    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
+    named = options.platform and paths[0]
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
-    if options.platform is not None and (plain or not path.exists()):
-        return paths[0]
-    if plain or not path.exists():
-        return None
+    if plain or len(paths) > 1 or is_stream(paths[0]) or not path.exists():
+        return named
     from rarevote.io.platforms import recognise
     from rarevote.io.platforms.containers import open_export
 
     try:
         files = open_export(path, found)
     except InputError:
-        return options.platform and paths[0]  # whoever reads it says what is wrong
-    return files if options.platform is not None or recognise(files) is not None else None
+        return named  # whoever reads it says what is wrong
+    return files if named or recognise(files) is not None else None
 
 
 def _may_be_export(found: FileInfo) -> bool:

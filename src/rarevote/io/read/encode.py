@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Encoded
 from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import as_name_array, is_missing
-from rarevote.errors import InputError, warn_user
+from rarevote.errors import InputError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
@@ -188,15 +188,6 @@ def rows_without_task(sources: Sequence[FileTable], choices: Sequence[Choice], m
             rows += [begin + n for (n,) in ask(query).fetchall()]
         begin += count_rows(source)
     return rows[:most]
-
-
-def say_partitions(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]]) -> None:
-    """Say which roles the names of folders fill, because no column does."""
-    for source, chosen in zip(sources, roles, strict=True):
-        for role, name in chosen.items():
-            if name in source.partitions:
-                warn_user(f"{source.title}: no column {name!r}; the {role} is what the folder says ({name}=...)")
-                return
 
 
 def not_blank(expression: str) -> str:

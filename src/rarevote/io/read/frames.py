@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rarevote.crowd.annotations import Annotations, Encoded
 from rarevote.crowd.encoding import check_same_index, check_same_length, decode_column, distinct_names
 from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
-from rarevote.errors import ColumnsError, InputError, MissingExtraError, MissingValuesError, RarevoteError, shown
+from rarevote.errors import ColumnsError, InputError, MissingValuesError, RarevoteError, shown
 from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names, find_columns
 from rarevote.io.read.options import DEFAULTS, ReadOptions
-from rarevote.io.read.series import encode_series, encode_values
+from rarevote.io.read.series import arrow_library, encode_series, encode_values
 from rarevote.io.tables import Kind, Table
 
 _VOTES = (
@@ -255,13 +254,7 @@ def _kind_of(frame: Any) -> Kind | None:
 def _from_arrow(native: Any) -> tuple[Any, Kind]:
     import narwhals as nw
 
-    backend: Literal["pyarrow", "polars"]
-    if find_spec("pyarrow") is not None:
-        backend = "pyarrow"
-    elif find_spec("polars") is not None:
-        backend = "polars"
-    else:
-        raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")
+    backend = arrow_library()
     title = f"the Arrow data of {type(native).__name__}"
     return _computed(lambda: nw.from_arrow(native, backend=backend), title), backend
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -101,26 +102,21 @@ def refuse_result(source: FileTable) -> None:
 
 
 def _sums_to_one(texts: Sequence[str | None]) -> bool:
-    try:
-        numbers = [float(text or "nan") for text in texts]
-    except ValueError:
-        return False
+    numbers = [_number(text) for text in texts]
     return all(0.0 <= number <= 1.0 for number in numbers) and abs(sum(numbers) - 1.0) <= _ROUNDING
 
 
 def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
     """Probabilities, rows summing to one: a text format keeps six digits of each."""
-    p = np.empty((len(columns[0]), len(columns)))
-    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
-        for row, value in enumerate(column):
-            try:
-                p[row, k] = float(value)
-            except (TypeError, ValueError, OverflowError):
-                p[row, k] = np.nan
-            # Written so that NaN, for which every comparison is false, fails too.
-            if not 0.0 <= p[row, k] <= 1.0:
-                place = table.place(row)
-                raise InputError(f"{table.title}: {shown(value)} in column {shown(name)} is no probability ({place})")
+    p = np.column_stack([np.fromiter(map(_number, column), dtype=np.float64) for column in columns])
+    # Written so that NaN, for which every comparison is false, fails too.
+    outside = np.argwhere(~((p >= 0.0) & (p <= 1.0)).T)
+    if outside.size:
+        k, row = outside[0].tolist()
+        raise InputError(
+            f"{table.title}: {shown(columns[k][row])} in column {shown(names[k])} is no probability "
+            f"({table.place(row)})"
+        )
     sums = p.sum(axis=1, keepdims=True)
     wrong = np.flatnonzero(np.abs(sums[:, 0] - 1.0) > _ROUNDING)
     if wrong.size:
@@ -129,3 +125,10 @@ def _probabilities(table: TableRows, names: Sequence[str], columns: Sequence[Seq
             f"not to 1 ({table.place(int(wrong[0]))})"
         )
     return np.asarray(p / sums)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

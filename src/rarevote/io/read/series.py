@@ -6,7 +6,8 @@ columns, those of files too, become names in :func:`rarevote.crowd.encoding.dist
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,25 +73,34 @@ def _as_series(values: Any, what: str) -> Any:
 
 def _arrow_column(values: Any, what: str) -> Any:
     """A column that only speaks Arrow, in a library that is there."""
-    try:
-        import pyarrow
-    except ImportError:
-        pass
-    else:
-        made = pyarrow.chunked_array if hasattr(values, "__arrow_c_stream__") else pyarrow.array
-        try:
-            column = made(values)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(
-                f"{what} cannot be read as an Arrow column ({reason}): give an array of pyarrow or a list"
-            ) from None
-        return column if hasattr(column, "chunks") else pyarrow.chunked_array([column])
-    try:
+    if arrow_library() == "polars":
         import polars
-    except ImportError:
-        raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'") from None
-    return polars.Series(values)
+
+        return polars.Series(values)
+    import pyarrow
+
+    made = pyarrow.chunked_array if hasattr(values, "__arrow_c_stream__") else pyarrow.array
+    try:
+        column = made(values)
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{what} cannot be read as an Arrow column ({reason}): give an array of pyarrow or a list"
+        ) from None
+    return column if hasattr(column, "chunks") else pyarrow.chunked_array([column])
+
+
+def arrow_library() -> Literal["pyarrow", "polars"]:
+    """The library that reads Arrow data.
+
+    Raises:
+        MissingExtraError: there is none.
+    """
+    if find_spec("pyarrow") is not None:
+        return "pyarrow"
+    if find_spec("polars") is not None:
+        return "polars"
+    raise MissingExtraError("reading Arrow data needs pyarrow or polars: pip install 'rarevote[arrow]'")
 
 
 # --------------------------------------------------------------------------------------------------------------------

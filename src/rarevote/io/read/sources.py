@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
@@ -35,11 +35,11 @@ from rarevote.io.read.detect import (
     open_bytes,
 )
 from rarevote.io.read.options import DEFAULTS, ReadOptions
+from rarevote.io.read.partitions import with_partitions
 from rarevote.io.unpacked import check_parquet
 from rarevote.io.write.atomic import scratch_folder, temporary_folder_full
 
 PARQUET = f"read_parquet(?, {AS_WRITTEN})"  # the reader of Parquet files
-_FILE = "rarevote name of the file"  # longer than any column's name could be by chance
 _MAX_RECORD = 1 << 25  # bytes; DuckDB refuses longer ones
 
 
@@ -140,37 +140,6 @@ def place_of_rows(sources: Sequence[FileTable], rows: Sequence[int]) -> str:
             noun, numbers = file.place(here)
             places.append(f"{file.title} {noun} {', '.join(map(str, numbers))}")
     return "; ".join(places)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# columns in the names of folders
-
-
-def partition_values(path: str | Path) -> dict[str, str]:
-    """What the folders of a path say in Spark's and Hive's manner.
-
-    >>> partition_values("votes/day=2026-11-16/label=not%20sure/part-0.parquet")
-    {'day': '2026-11-16', 'label': 'not sure'}
-    """
-    pairs = (folder.partition("=") for folder in Path(path).parts[:-1])
-    return {unquote(name): unquote(value) for name, sign, value in pairs if name and sign}
-
-
-def with_partitions(source: FileTable) -> FileTable:
-    """The source with a column for each folder ``name=value`` on the way whose name no column of the file has."""
-    (file,) = source.files
-    absent = tuple(name for name in partition_values(Path(file.path).absolute()) if name not in source.columns)
-    if not absent or source.objects or "://" in file.path:
-        return source
-    value = "list_last(regexp_extract_all({file}, '(?:^|[/\\\\]){key}=([^/\\\\]*)[/\\\\]', 1))"
-    columns = []
-    for name in absent:
-        key = re.escape(quote(name, safe=" ")).replace("'", "''")
-        text = f"url_decode({value.format(file=identifier(_FILE), key=key)})"
-        columns.append(f"{f'to_json({text})' if source.form == 'json' else text} AS {identifier(name)}")
-    function = source.reader.removesuffix(")") + f", filename={_FILE!r})"
-    reader = f"(SELECT * EXCLUDE ({identifier(_FILE)}), {', '.join(columns)} FROM {function})"
-    return replace(source, reader=reader, columns=[*source.columns, *absent], partitions=absent)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -302,17 +271,12 @@ def open_sources(
 
 def _merged(sources: Sequence[FileTable]) -> list[FileTable]:
     """Neighbours that are read alike as one source, so that DuckDB reads their files side by side."""
-    merged: list[FileTable] = []
-    for source in sources:
-        if merged and not source.objects and _signature(merged[-1]) == _signature(source):
-            merged[-1] = replace(merged[-1], files=merged[-1].files + source.files)
-        else:
-            merged.append(source)
-    return merged
+    groups = (list(group) for _, group in groupby(sources, key=_signature))
+    return [replace(group[0], files=tuple(file for one in group for file in one.files)) for group in groups]
 
 
 def _signature(source: FileTable) -> tuple[Any, ...]:
-    return source.reader, repr(source.arguments), tuple(source.columns), bool(source.objects)
+    return source.reader, repr(source.arguments), tuple(source.columns), id(source) if source.objects else None
 
 
 def is_temporary(name: str) -> bool:
@@ -324,25 +288,24 @@ def is_temporary(name: str) -> bool:
     return name.startswith((".", "_", "~$", "tmp_.")) or name.endswith((".tmp", ".part", ".crdownload"))
 
 
-def files_in(folder: Path) -> list[Path]:
-    """The files of a folder and of those below it, sorted; temporary ones are left out."""
-    return [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and not any(map(is_temporary, file.relative_to(folder).parts))
-    ]
-
-
-def matches_of(pattern: str) -> list[str]:
-    """What a pattern such as ``votes-*.csv`` matches, sorted.
+def found_paths(given: str) -> list[Path]:
+    """The files and folders that a name or a pattern stands for.
 
     Raises:
-        InputError: nothing.
+        InputError: there are none.
     """
-    matches = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else []  # noqa: PTH207
+    if Path(given).exists():
+        return [Path(given)]
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
     if not matches:
-        raise InputError(f"{pattern}: no such file")
-    return matches
+        raise InputError(f"{given}: no such file")
+    return [*map(Path, matches)]
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files of a folder and those below it, temporary ones left out."""
+    found = sorted(folder.rglob("*"))
+    return [one for one in found if one.is_file() and not any(map(is_temporary, one.relative_to(folder).parts))]
 
 
 @dataclass(frozen=True)
@@ -367,17 +330,14 @@ class _Opener:
             return [self._file(keep_stream(text, title, self.folder), title)]
         if "://" in text:
             return [self._remote(text)]
-        path = Path(text)
-        if path.is_dir():
-            return [with_partitions(self._file(file, str(file))) for file in self._in_folder(path)]
-        if path.exists():
-            return [with_partitions(self._file(path, text))]
-        return [source for match in matches_of(text) for source in self.open(Path(match))]
+        files = [file for path in found_paths(text) for file in (self._in_folder(path) if path.is_dir() else [path])]
+        given_as = text if files == [Path(text)] else None
+        return [with_partitions(self._file(file, given_as or str(file))) for file in files]
 
     def _in_folder(self, folder: Path) -> list[Path]:
         """The data files of a folder and those below it; Spark's markers and hidden files are none."""
         kinds: dict[str, list[Path]] = {}
-        for file in files_in(folder):
+        for file in files_below(folder):
             if kind := format_of_name(file):
                 kinds.setdefault("csv" if kind == "tsv" else kind, []).append(file)
         if self.options.file_format is not None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rarevote.crowd.names import is_missing
-from rarevote.errors import InputError
+from rarevote.errors import InputError, naming
 from rarevote.io.json_text import parse_cell
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
-from rarevote.io.read.encode import Choice, from_json_text, loaded, say_partitions
+from rarevote.io.read.encode import Choice, from_json_text, loaded
+from rarevote.io.read.partitions import say_partitions
 from rarevote.io.read.sources import FileTable, place_of_rows
 
 _SHOWN = 5  # how many rows a message names
@@ -89,6 +90,13 @@ def read_table(sources: Sequence[FileTable], roles: Sequence[Mapping[str, str]])
     return TableRows(sources, dict(zip(roles[0], columns, strict=True)))
 
 
+def say_filled(sources: Sequence[FileTable], roles: Iterable[Mapping[str, str]]) -> None:
+    """Say, of the first of the files of which it holds, that the names of its folders fill roles."""
+    for source, own in zip(sources, roles, strict=True):
+        if say_partitions(source.title, own, source.partitions):
+            return
+
+
 def truth_columns(sources: Sequence[FileTable], columns: Mapping[str, str] | None = None) -> list[dict[str, str]]:
     """The columns of a task and its label in each of the files.
 
@@ -99,7 +107,7 @@ def truth_columns(sources: Sequence[FileTable], columns: Mapping[str, str] | Non
         find_columns(source.columns, columns, aliases=TRUTH_ALIASES, where=source.title, choosable=False)
         for source in sources
     ]
-    say_partitions(sources, roles)
+    say_filled(sources, roles)
     return roles
 
 
@@ -107,7 +115,5 @@ def _decoded(texts: Sequence[str | None], role: str, title: str) -> list[Any]:
     written = ["null" if text is None else text for text in texts]
     if role not in _NAMES:
         return list(parse_cell(f"[{','.join(written)}]", title))
-    try:
+    with naming(title):
         return from_json_text(written, role)
-    except InputError as error:
-        raise InputError(f"{title}: {error}") from None

@@ -17,7 +17,7 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import as_name_array
 from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
-from rarevote.errors import ColumnsError, InputError, how
+from rarevote.errors import ColumnsError, how, naming
 from rarevote.io.read.columns import find_columns, has_roles, name_columns
 from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
@@ -27,14 +27,13 @@ from rarevote.io.read.encode import (
     is_large,
     loaded,
     rows_without_task,
-    say_partitions,
     shown_values,
     tasks_without_votes,
 )
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
-from rarevote.io.read.table import read_table, truth_columns
+from rarevote.io.read.table import read_table, say_filled, truth_columns
 from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]
@@ -69,15 +68,15 @@ def read_label_files(
             _check_column(sources, gold_column, "with gold")
         tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
-        say_partitions(sources, [choice.roles for choice in choices])
+        say_filled(sources, (choice.roles for choice in choices))
 
         def place(rows: NDArray[np.int64]) -> str:
             # A row of a wide table is many votes: its own number is found by looking again.
             return place_of_rows(sources, rows_without_task(sources, choices) if tables else rows.tolist())
 
-        with loaded(sources, choices) as database:
-            encoded, ready = _titled(sources, lambda: encode_rows(database, out_of_core=is_large(sources)))
-            unvoted = _titled(sources, lambda: tasks_without_votes(sources, choices)) if tables else []
+        with loaded(sources, choices) as database, naming(sources[0].title):
+            encoded, ready = encode_rows(database, out_of_core=is_large(sources))
+            unvoted = tasks_without_votes(sources, choices) if tables else []
         crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **options.policies)
         del encoded
         crowd = with_items(crowd, unvoted) if unvoted else crowd
@@ -94,14 +93,6 @@ def read_label_files(
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     models |= called_models(crowd)
     return Crowd(crowd, title_of(inputs), carried, dict(gold), models, tuple(notes), has_header=options.has_header)
-
-
-def _titled(sources: Sequence[FileTable], compute: Any) -> Any:
-    """Names the file in messages that are about its values."""
-    try:
-        return compute()
-    except InputError as error:
-        raise InputError(f"{sources[0].title}: {error}") from None
 
 
 def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice:
@@ -165,7 +156,5 @@ def read_truth_file(
     with open_sources(path, ReadOptions(has_header=has_header), wanted=None) as sources:
         table = read_table(sources, truth_columns(sources, columns))
         table.refuse_missing("task or no label", "task", "label")
-    try:
+    with naming(table.title):
         return truth_from_pairs(table.tasks, table.columns["label"])
-    except InputError as error:
-        raise InputError(f"{table.title}: {error}") from None

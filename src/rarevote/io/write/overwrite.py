@@ -10,7 +10,7 @@ import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,22 +86,11 @@ def _linked_in(output: Path, folder: Path) -> Path | None:
     """The file in an input folder that is the output under another name."""
     with suppress(OSError):
         linked = output.stat().st_nlink > 1
-        for entry in _entries(folder):
+        for path in folder.rglob("*"):
             # Of many files only those are asked for that can be the same.
-            if (linked or entry.is_symlink()) and _is_same(Path(entry.path), output):
-                return Path(entry.path)
+            if (path.is_symlink() or (linked and not path.is_dir())) and _is_same(path, output):
+                return path
     return None
-
-
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    if not folder.is_dir():
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _entries(Path(entry.path))
-            else:
-                yield entry
 
 
 def _would_match(output: Path, given: str) -> bool:
