@@ -62,6 +62,7 @@ class ReviewSession:
         who: the expert.
 
     Attributes:
+        choices: the classes as they are shown.
         tasks: what is asked now, in order.
         first: number of the first of them.
         said: for each the choice, :data:`UNSURE`, or None while it is open.
@@ -79,6 +80,7 @@ class ReviewSession:
     ) -> None:
         self.about, self.question, self.content = about, question, content
         self.labels = list(labels)
+        self.choices = list(map(str, labels))
         self.journal, self.who = journal, who
         self.tasks: list[Any] = []
         self.first = 1
@@ -95,15 +97,8 @@ class ReviewSession:
     #: Whether there is something to prove.
     proves = False
 
-    @property
-    def noun(self) -> str:
-        """What is asked now, in a word."""
-        return "list"
-
-    @property
-    def choices(self) -> list[str]:
-        """The classes as they are shown."""
-        return [str(label) for label in self.labels]
+    #: What is asked now, in a word.
+    noun = "list"
 
     @property
     def is_over(self) -> bool:
