@@ -16,6 +16,7 @@ from typing import Any
 
 from rarevote.audit.journal import Entry, Journal
 from rarevote.audit.opening import now
+from rarevote.crowd.names import name_key
 from rarevote.crowd.words import quoted
 from rarevote.errors import InputError
 from rarevote.workbench.content import ItemContent, ItemView
@@ -149,7 +150,7 @@ class ReviewSession:
             InputError: it is none.
         """
         for choice, own in enumerate(self.labels):
-            if own == label and isinstance(own, bool) == isinstance(label, bool):
+            if name_key(own) == name_key(label):
                 return choice
         raise InputError(f"{self.journal.path}: {label!r} is none of the classes ({', '.join(self.choices)})")
 
