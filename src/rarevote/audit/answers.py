@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rarevote.audit.plan_file import json_name
-from rarevote.crowd.names import as_name_array, in_kind, is_missing, plain_name, some_names
+from rarevote.crowd.names import as_name_array, in_kind, is_missing, name_key, plain_name, some_names
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.write_back import (
     argilla_record,
@@ -70,7 +70,7 @@ class ExpertWords:
 
     def is_positive(self, label: Any) -> bool:
         """Whether a label read by :meth:`label` is the class."""
-        return bool(label == self.name) and isinstance(label, bool) == isinstance(self.name, bool)
+        return bool(name_key(label) == name_key(self.name))
 
 
 def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

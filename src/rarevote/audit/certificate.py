@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from math import isinf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rarevote.audit.plan_file import fingerprint
+from rarevote.audit.plan_file import fingerprint, to_text
 from rarevote.audit.words import certified_words, n_contradicted, population_words, relative_to
+from rarevote.io.write.atomic import replacing
 
 if TYPE_CHECKING:
     from rarevote.audit.audit import Audit
@@ -56,6 +58,12 @@ def certificate(audit: Audit) -> dict[str, Any]:
         "strata_sha256": fingerprint(plan.frozen()["strata"]),
         "plan_sha256": audit.sha256,
     }
+
+
+def write_certificate(audit: Audit, path: Path) -> None:
+    """Write the certificate, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(to_text(certificate(audit)), encoding="utf-8")
 
 
 def _without_nan(record: Any) -> Any:

@@ -184,8 +184,7 @@ def choices(wealth: Wealth, rates: FloatArray, flag_cost: float, n_to_estimate: 
 
 def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:
     """Whether the gamma of every set is of the planner's grid and grows as fast as the best of it, (B - 1)."""
-    sets = np.arange(len(stakes.w) - 1)
-    draws = _next_draws(wealth, stakes.v, np.tile(np.array(stakes.w, dtype=np.float64), (len(sets), 1)), sets)
+    draws = _draws_of_all(wealth, stakes.v, stakes.w)
     best, terms = _best_growth(draws)[0], draws.terms(stakes.gamma)
     short = best - terms.sum(axis=(0, 2))
     reached = draws.won | (short <= TIE * np.abs(best) + _NOISE * np.abs(terms).sum(axis=(0, 2)))
@@ -194,10 +193,14 @@ def gamma_reaches(wealth: Wealth, stakes: Stakes) -> NDArray[np.bool_]:
 
 def stakes_for(wealth: Wealth, rates: FloatArray, weights: FloatArray) -> Stakes:
     """Stakes under given weights: for every set the ``gamma`` of the grid that grows fastest."""
-    w = whole_weights(weights)
-    sets = np.arange(len(rates) - 1)
-    draws = _next_draws(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
-    return Stakes(tuple(w), rates, _best_growth(draws)[1])
+    w = tuple(whole_weights(weights))
+    return Stakes(w, rates, _best_growth(_draws_of_all(wealth, rates, w))[1])
+
+
+def _draws_of_all(wealth: Wealth, rates: FloatArray, w: tuple[int, ...]) -> _Draws:
+    """What the next draw could bring to every set under the same weights."""
+    sets = np.arange(len(w) - 1)
+    return _next_draws(wealth, rates, np.tile(np.array(w, dtype=np.float64), (len(sets), 1)), sets)
 
 
 def _reviews_needed(wealth: Wealth, j: int, certified: int, growth: float, total: int) -> float:

@@ -237,11 +237,10 @@ def finish(
     as_json: bool,
 ) -> None:
     """Write the result, the certificate of what is proved now, and its page; the audit can still go on."""
+    from rarevote.audit.certificate import write_certificate
     from rarevote.audit.of_fit import result_columns, summary
-    from rarevote.audit.plan_file import to_text
     from rarevote.audit.source import read_again
     from rarevote.audit.words import certified_words, relative_to
-    from rarevote.io.write.atomic import replacing
     from rarevote.io.write.columns import check_output, check_place, write_columns
     from rarevote.page.proved import write_proved_page
     from rarevote.page.report import check_page_path
@@ -256,8 +255,7 @@ def finish(
     rows = result_columns(audit, crowd.annotations, crowd.shown)
     audit.save(plan)
     write_columns(rows, out, spreadsheet_safe=spreadsheet_safe)
-    with replacing(certificate) as temporary:
-        temporary.write_text(to_text(audit.certificate()), encoding="utf-8")
+    write_certificate(audit, certificate)
     write_proved_page(audit, page, source=Path(crowd.title).name)
     if as_json:
         tell_json({**summary(audit), "page": str(page)})

@@ -74,15 +74,14 @@ class DaskRunner(Runner):
             model, self._opened(model), model.start(), rule, callback=callback, checkpoint=checkpoint, **options
         )
         self.of_last_pass = True
-        posterior, *local = model.start_local(_no_tasks(gold))
+        posterior, *local = _of_no_tasks(model, gold)
         return Run(outcome, posterior, tuple(local))
 
     def start(self, model: Start, crowd: CrowdFacts, gold: NDArray[np.int32]) -> FloatArray:
         """The posterior that the tasks begin with stays with the hosts."""
         self._opened(cast("Passes[Any, Any, Any]", model))
         self.of_last_pass = False
-        posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
-        return posterior
+        return _of_no_tasks(model, gold)[0]
 
     def sums(self, model: Passes[Any, Any, Any], crowd: CrowdFacts, gold: NDArray[np.int32], shared: Any) -> Any:
         """The sums of a single pass."""
@@ -106,8 +105,7 @@ class DaskRunner(Runner):
         engine.advance()
         engine.run(second, refresh=True, damping=0.0)
         self.of_last_pass = True
-        posterior: FloatArray = model.start_local(_no_tasks(gold))[0]
-        return posterior
+        return _of_no_tasks(model, gold)[0]
 
     def worker_votes(self, crowd: CrowdFacts) -> NDArray[np.int64]:
         """How often each worker gave each label, (n_workers, n_classes); known after a run."""
@@ -120,6 +118,8 @@ class DaskRunner(Runner):
         return self._crowd.identity
 
 
-def _no_tasks(gold: NDArray[np.int32]) -> Shard:
+def _of_no_tasks(model: Any, gold: NDArray[np.int32]) -> tuple[FloatArray, ...]:
+    """The local arrays of a model without a row, the posterior first."""
     empty = np.empty(0, dtype=np.uint8)
-    return Shard(np.zeros(1, dtype=np.int64), empty, empty, gold)
+    arrays: tuple[FloatArray, ...] = model.start_local(Shard(np.zeros(1, dtype=np.int64), empty, empty, gold))
+    return arrays

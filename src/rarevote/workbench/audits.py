@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from rarevote.audit import Audit
+from rarevote.audit.certificate import write_certificate
 from rarevote.audit.journal import Journal, read_journal, standing
 from rarevote.audit.of_fit import result_columns
-from rarevote.audit.plan_file import Answer, read_text, to_text
+from rarevote.audit.plan_file import Answer, read_text
 from rarevote.audit.source import read_again
 from rarevote.audit.words import forecast_words, relative_to, status_sentences
 from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
-from rarevote.io.write.atomic import replacing
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.workbench.content import ItemContent, Pictures
@@ -36,22 +36,18 @@ class AuditSession(ReviewSession):
         journal: where answers go at once.
         who: the expert.
 
+    Attributes:
+        audit: as it stands.
+
     Raises:
         InputError: plan, journal or labels cannot be read or contradict each other.
     """
 
-    proves = True
+    proves, noun = True, "round"
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        pictures: Pictures,
-        journal: Journal,
-        who: str | None = None,
-    ) -> None:
+    def __init__(self, path: Path, *, pictures: Pictures, journal: Journal, who: str | None = None) -> None:
         self._path = path
-        audit = self._audit = Audit.from_json(read_text(path))
+        audit = self.audit = Audit.from_json(read_text(path))
         self._in_plan = self._answered()
         audit.take_journal(path)
         plan = audit.plan
@@ -60,44 +56,30 @@ class AuditSession(ReviewSession):
         content = ItemContent([], {}, pictures)
         if self._crowd is not None:
             content = ItemContent(self._crowd.population.tolist(), self._crowd.to_show, pictures)
-        # "No" is an answer too where the other classes are not known.
-        labels = plan.classes if len(plan.classes or []) > 1 else [plan.name, False]
+        named = plan.classes if plan.classes and len(plan.classes) > 1 else None
         super().__init__(
             about=f"{path.name} · recall of {quoted(plan.name)} at least {float(plan.target):.2f}, "
             f"{percent(float(plan.confidence))} confidence",
             question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
-            labels=labels or [],
+            # "No" is an answer too where the other classes are not known.
+            labels=named or [plan.name, False],
             content=content,
             journal=journal,
             who=who,
         )
+        if named is None:
+            self.choices = [str(plan.name), f"not {plan.name}"]
         self._unsaved = False
         self._ask_round()
 
     @property
-    def audit(self) -> Audit:
-        """The audit as it stands."""
-        return self._audit
-
-    @property
-    def noun(self) -> str:
-        """What is asked now."""
-        return "round"
-
-    @property
-    def choices(self) -> list[str]:
-        """The classes as they are shown; "no" where there is no other name for it."""
-        named = len(self._audit.plan.classes or []) > 1
-        return [str(one) if named or i == 0 else f"not {self.labels[0]}" for i, one in enumerate(self.labels)]
-
-    @property
     def is_over(self) -> bool:
         """Whether nothing more is asked."""
-        return not self._unsaved and self._audit.stopped is not None
+        return not self._unsaved and self.audit.stopped is not None
 
     def claims(self) -> list[str]:
         """CERTIFIED, SUPPORTED, prevalence, what more reviews would buy; nothing about any one item."""
-        audit = self._audit
+        audit = self.audit
         waiting = sum(said is not None and said != UNSURE for said in self.said) - self._n_counted()
         behind = [f"{counted(waiting, 'answer')} will count once the items before are answered."] if waiting > 0 else []
         ahead = forecast_words(audit) if audit.pending else []
@@ -114,11 +96,11 @@ class AuditSession(ReviewSession):
             InputError: the plan cannot be written; then nothing new is asked, and going on can be tried again.
         """
         if not self._unsaved:
-            if self.next_open() is not None or (self._audit.pending and not worst_case):
+            if self.next_open() is not None or (self.audit.pending and not worst_case):
                 raise OvertakenError("There are open items; answer them first.")
-            if self._audit.pending:
-                self._audit.worst_case(who=self.who)
-            self._audit.round()
+            if self.audit.pending:
+                self.audit.worst_case(who=self.who)
+            self.audit.round()
             # Whether or not the plan can be written: the round is drawn, and rests on these answers.
             self._fixed.update(range(len(self.tasks)))
         self._save()
@@ -145,19 +127,18 @@ class AuditSession(ReviewSession):
             refuse_overwriting(made.path, self._crowd.files)
         self._save()
         if name == "certificate":
-            with replacing(made.path) as temporary:
-                temporary.write_text(to_text(self._audit.certificate()), encoding="utf-8")
+            write_certificate(self.audit, made.path)
             return made
         if name == "page":
             from rarevote.page.proved import write_proved_page  # with the charts, which nothing else here needs
 
             source = self._path if self._crowd is None else Path(self._crowd.title)
-            write_proved_page(self._audit, made.path, source=source.name)
+            write_proved_page(self.audit, made.path, source=source.name)
             return made
         assert self._crowd is not None
-        rows = result_columns(self._audit, self._crowd.annotations, self._crowd.shown)
+        rows = result_columns(self.audit, self._crowd.annotations, self._crowd.shown)
         if name == "final-list":
-            final = set(self._audit.final_list())
+            final = set(self.audit.final_list())
             flagged = np.array([task in final for task in rows["task"].tolist()], dtype=bool)
             rows = {column: values[flagged] for column, values in rows.items()}
         write_columns(rows, made.path)
@@ -169,13 +150,13 @@ class AuditSession(ReviewSession):
     def _took(self, place: int, before: int | None) -> None:
         task, choice = self.tasks[place], self.said[place]
         if before is not None and before != UNSURE:
-            self._audit.withdraw(task)
+            self.audit.withdraw(task)
         if choice is not None and choice != UNSURE:
-            self._audit.answer({task: self.labels[choice]}, who=self.who)
+            self.audit.answer({task: self.labels[choice]}, who=self.who)
 
     def _save(self) -> None:
         self._unsaved = True
-        self._audit.save(self._path, journal=self.journal)
+        self.audit.save(self._path, journal=self.journal)
         self._unsaved = False
         self._in_plan = self._answered()
         self._fixed.update(i for i, task in enumerate(self.tasks) if task in self._in_plan)
@@ -183,7 +164,7 @@ class AuditSession(ReviewSession):
 
     def _round(self) -> list[tuple[Any, Answer | None]]:
         """The tasks of the last round and their answers."""
-        rounds = self._audit.plan.rounds
+        rounds = self.audit.plan.rounds
         return list(zip(rounds[-1].tasks, rounds[-1].answers, strict=True)) if rounds else []
 
     def _answered(self) -> set[Any]:
@@ -201,7 +182,7 @@ class AuditSession(ReviewSession):
         lines = standing(read_journal(self._path))
         unsure = {task for task, entry in lines.items() if entry.label is None}
         said = [self._choice_in_plan(one) if one else UNSURE if task in unsure else None for task, one in asked]
-        first = 1 + sum(len(one.tasks) for one in self._audit.plan.rounds[:-1])
+        first = 1 + sum(len(one.tasks) for one in self.audit.plan.rounds[:-1])
         fixed = [i for i, (task, _) in enumerate(asked) if task in self._in_plan]
         self.ask([task for task, _ in asked], said, first=first, fixed=fixed)
         self.answered_before(lines)

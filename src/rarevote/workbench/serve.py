@@ -121,6 +121,6 @@ def forwarding_page(address: str) -> Iterator[Path]:
     """
     with scratch_folder("workbench") as folder:
         page = folder / "open.html"
-        with os.fdopen(os.open(page, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as handle:
-            handle.write(_FORWARD.format(address=escape(address)))
+        page.touch(0o600, exist_ok=False)
+        page.write_text(_FORWARD.format(address=escape(address)), encoding="utf-8")
         yield page

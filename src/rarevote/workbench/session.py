@@ -16,6 +16,7 @@ from typing import Any
 
 from rarevote.audit.journal import Entry, Journal
 from rarevote.audit.opening import now
+from rarevote.crowd.names import name_key
 from rarevote.crowd.words import quoted
 from rarevote.errors import InputError
 from rarevote.workbench.content import ItemContent, ItemView
@@ -62,6 +63,7 @@ class ReviewSession:
         who: the expert.
 
     Attributes:
+        choices: the classes as they are shown.
         tasks: what is asked now, in order.
         first: number of the first of them.
         said: for each the choice, :data:`UNSURE`, or None while it is open.
@@ -79,6 +81,7 @@ class ReviewSession:
     ) -> None:
         self.about, self.question, self.content = about, question, content
         self.labels = list(labels)
+        self.choices = list(map(str, labels))
         self.journal, self.who = journal, who
         self.tasks: list[Any] = []
         self.first = 1
@@ -95,15 +98,8 @@ class ReviewSession:
     #: Whether there is something to prove.
     proves = False
 
-    @property
-    def noun(self) -> str:
-        """What is asked now, in a word."""
-        return "list"
-
-    @property
-    def choices(self) -> list[str]:
-        """The classes as they are shown."""
-        return [str(label) for label in self.labels]
+    #: What is asked now, in a word.
+    noun = "list"
 
     @property
     def is_over(self) -> bool:
@@ -154,7 +150,7 @@ class ReviewSession:
             InputError: it is none.
         """
         for choice, own in enumerate(self.labels):
-            if own == label and isinstance(own, bool) == isinstance(label, bool):
+            if name_key(own) == name_key(label):
                 return choice
         raise InputError(f"{self.journal.path}: {label!r} is none of the classes ({', '.join(self.choices)})")
 
