@@ -209,7 +209,7 @@ EXAMPLES: tuple[Example, ...] = (
             "Allow more iterations with `--set n_iter=...`."),
     # what is not an error of ours
     Example("", "aggregate votes.csv --ouput result.csv", "An option or a verb is misspelt.", "`--help` lists them.",
-            cut=r"(?<=\().*(?=\))"),
+            cut=r"(?<=No such option).*"),
     Example("", "aggregate votes.csv", "Ctrl-C was pressed, or a scheduler did. Nothing was written.", "Run it again.",
             within=_raising("rarevote.api.read", KeyboardInterrupt())),
     Example("", "aggregate votes.csv", "The machine or a limit (`ulimit -v`) has less memory than the data need.",
@@ -266,10 +266,8 @@ def provoked(example: Example, folder: Path) -> tuple[str, int, str]:
     ours = [kind for kind in kinds if issubclass(kind, (errors.RarevoteError, errors.RarevoteWarning))]
     # The class that users can name: one of another module stands for the one it refines.
     named = next((base.__name__ for kind in ours for base in kind.__mro__ if base.__module__ == errors.__name__), "")
-    lines = [line for line in done.stderr.splitlines() if line.startswith(("rarevote: ", "│", "Aborted"))]
-    said = (
-        "\n".join(line.strip("│ ") for line in lines).replace(f"{folder}/", "").replace(tempfile.gettempdir(), "/tmp")
-    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("rarevote: ", "Error: "))]
+    said = "\n".join(lines).replace(f"{folder}/", "").replace(tempfile.gettempdir(), "/tmp")
     return named, done.returncode, re.sub(example.cut, "…", said) if example.cut else said
 
 
