@@ -160,3 +160,22 @@ def test_no_class_bears_the_name_of_another() -> None:
                 places.setdefault(node.name, set()).add(name)
     # Models with the workers' part held are one idea, once for each model.
     assert {name: found for name, found in places.items() if len(found) > 1 and name != "HeldWorkers"} == {}
+
+
+def internal_imports(path: Path) -> set[str]:
+    """Modules and names of other packages that a file imports though their authors keep them for themselves."""
+    own_packages = ("rarevote", "tests", "benchmarks", "__future__")
+    foreign = {name for name in imports_of(path, for_types=True) if name.split(".")[0] not in own_packages}
+    internal = {f"{package}.{part}" for package in ("numba", "typer") for part in ("core", "main")}
+    return {
+        name
+        for name in foreign
+        if ".".join(name.split(".")[:2]) in internal or any(part.startswith("_") for part in name.split("."))
+    }
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+def test_no_internals_of_other_packages_are_imported(folder: str) -> None:
+    paths = sorted((Path(__file__).parents[1] / folder).rglob("*.py"))
+    assert paths
+    assert {path.name: found for path in paths if (found := internal_imports(path))} == {}
