@@ -2,9 +2,8 @@
 
 Which platforms there are, :data:`PLATFORMS` says; nothing else repeats the list, and reading it imports no reader. To
 add one: write a module of its name with a function ``recognises(beginning)``, which knows its files, and a function
-``read(files, options)``; where labels can go back to it also ``labelled``, with ``check`` where not every form takes
-them, and where it tells what is shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of
-``docs/howto/platforms.md``.
+``read(files, options)``; where labels can go back to it also ``check`` and ``labelled``, and where it tells what is
+shown ``items`` (:mod:`.write_back`). Add a line here, a fixture and a section of ``docs/howto/platforms.md``.
 """
 
 from __future__ import annotations

@@ -195,6 +195,10 @@ def _read_old(
 _OF_ANNOTATORS = ("annotations", "annotation_approver", "user", "Comments", *QUESTIONS)
 
 
+def check(_: Mapping[str, Any]) -> None:
+    """Every form of doccano's files holds documents that can be imported."""
+
+
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:

@@ -158,6 +158,10 @@ def _read_line(record: Mapping[str, Any], task: str, answer: StoredAnswer, where
 _OF_AN_ANSWER = ("_annotator_id", "_session_id", "_timestamp", "answer", "accept", "versions")
 
 
+def check(_: Mapping[str, Any]) -> None:
+    """Every form of Prodigy's lines takes answers."""
+
+
 def labelled(
     export: Export, files: ExportFiles, results: Mapping[str, ItemLabels], model_version: str
 ) -> Iterator[tuple[dict[str, Any], bool]]:

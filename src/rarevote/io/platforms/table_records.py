@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import IO, Any
 
 from rarevote.errors import ColumnsError, InputError
@@ -64,7 +63,8 @@ class PlatformTable:
                         where = f"{self.title}: line {line:,}"
                         if len(cells) < least or any(cells[width:]):
                             raise InputError(f"{where} has {len(cells)} cells, the header has {width}")
-                        yield where, dict(zip_longest(self.header, cells[:width], fillvalue=""))
+                        cells += [""] * (width - len(cells))
+                        yield where, dict(zip(self.header, cells, strict=False))
                     line = reader.line_num + 1
             except csv.Error as error:
                 raise InputError(
@@ -120,7 +120,10 @@ def _lines(part: Part, stream: IO[bytes]) -> Iterator[str]:
 
 def text_in(row: Mapping[str, str], *names: str) -> str:
     """The cell of the first of these columns that there is, without the spaces around it; "" if there is none."""
-    return next((row[name].strip() for name in names if name in row), "")
+    for name in names:  # not by next(): this is asked for several times a row
+        if name in row:
+            return row[name].strip()
+    return ""
 
 
 def task_in(row: Mapping[str, str], ids: Sequence[str], inputs: Sequence[str]) -> str:
@@ -131,7 +134,13 @@ def task_in(row: Mapping[str, str], ids: Sequence[str], inputs: Sequence[str]) -
 
 def finder(row: Mapping[str, str], *prefixes: str) -> Callable[[str], Any]:
     """Finds cells of a row by name, with or without one of the platform's prefixes; ABSENT if there is no column."""
-    return lambda name: next((row[prefix + name] for prefix in ("", *prefixes) if prefix + name in row), ABSENT)
+
+    def find(name: str) -> Any:
+        if name in row:
+            return row[name]
+        return next((row[prefix + name] for prefix in prefixes if prefix + name in row), ABSENT)
+
+    return find
 
 
 def json_in_cell(cell: str) -> Any:

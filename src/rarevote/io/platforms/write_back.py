@@ -54,9 +54,8 @@ def check_way_back(platform: str, path: Path, details: Mapping[str, Any] | None 
     if platform not in PLATFORMS or not PLATFORMS[platform].takes_labels:
         able = listed([name for name, one in PLATFORMS.items() if one.takes_labels])
         raise InputError(f"labels can go back to {able}, not to {platform}")
-    refuses = getattr(PLATFORMS[platform].module(), "check", None)
-    if details is not None and refuses is not None:
-        refuses(details)
+    if details is not None:
+        PLATFORMS[platform].module().check(details)
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: labels go back as JSON; use {', '.join(ENDINGS)}")
 

@@ -114,11 +114,9 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
     with scratch_folder("rows") as folder:
         path = folder / "rows.csv"
         try:
-            # Neither replaced by another nor to outlast the machine: not a file as `write_columns` writes one.
-            _write_by_duckdb(columns, path, ".csv", "", path, spreadsheet_safe=spreadsheet_safe)
-        except InputError as error:  # which names a file that nobody asked for
-            cause = next((cause for cause in OF_THE_DISK if cause in str(error)), None)
-            raise (temporary_folder_full(OSError(errno.ENOSPC, cause)) if cause else None) or error from None
+            _write_csv(columns, path, spreadsheet_safe=spreadsheet_safe)
+        except OSError as error:
+            raise temporary_folder_full(error) or error from None
         handle.flush()
         with path.open("rb") as rows:
             shutil.copyfileobj(rows, handle.buffer, 1 << 20)  # type: ignore[attr-defined]
@@ -127,16 +125,31 @@ def write_rows(columns: Columns, handle: IO[str], *, spreadsheet_safe: bool = Fa
 
 @contextmanager
 def appending_csv(path: Path) -> Iterator[Callable[[Columns], None]]:
-    """A function that appends rows to a new CSV file, whose size only the disk limits."""
-    with path.open("xb") as file, scratch_folder("rows") as folder:
-        rows = folder / "rows.csv"
+    """A function that appends rows to a new CSV file, whose size only the disk limits; only one call's are in memory.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    block = path.with_name(f"block of {path.name}")
+
+    with path.open("xb") as file:
 
         def append(columns: Columns) -> None:
-            _write_by_duckdb(columns, rows, ".csv", "", path, header=not file.tell())
-            with rows.open("rb") as block:
-                shutil.copyfileobj(block, file, 1 << 20)
+            _write_csv(columns, block, header=not file.tell())
+            with block.open("rb") as rows:
+                shutil.copyfileobj(rows, file, 1 << 20)
 
         yield append
+    block.unlink(missing_ok=True)
+
+
+def _write_csv(columns: Columns, path: Path, *, spreadsheet_safe: bool = False, header: bool = True) -> None:
+    """Write a file that nobody asked for, and so no message names: it is neither to replace another nor to last."""
+    try:
+        _write_by_duckdb(columns, path, ".csv", "", path, spreadsheet_safe=spreadsheet_safe, header=header)
+    except InputError as error:
+        cause = next((cause for cause in OF_THE_DISK if cause in str(error)), None)
+        raise OSError(errno.ENOSPC, cause) if cause else error from None
 
 
 def _write_by_duckdb(
