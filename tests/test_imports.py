@@ -164,7 +164,7 @@ def test_no_class_bears_the_name_of_another() -> None:
 
 def internal_imports(path: Path) -> set[str]:
     """Modules and names of other packages that a file imports though their authors keep them for themselves."""
-    own_packages = ("rarevote", "tests", "benchmarks", "__future__")
+    own_packages = ("rarevote", "tests", "benchmarks", "proofs", "docs", "__future__")
     foreign = {name for name in imports_of(path, for_types=True) if name.split(".")[0] not in own_packages}
     internal = {f"{package}.{part}" for package in ("numba", "typer") for part in ("core", "main")}
     return {
@@ -174,7 +174,7 @@ def internal_imports(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "proofs", "docs", "examples"])
 def test_no_internals_of_other_packages_are_imported(folder: str) -> None:
     paths = sorted((Path(__file__).parents[1] / folder).rglob("*.py"))
     assert paths
