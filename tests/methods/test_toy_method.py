@@ -83,7 +83,7 @@ class OddsModel(EMModel[Floats, Tasks, Sums]):
 
 @dataclass(eq=False, repr=False)
 class Toy(EMEstimator, PredictsNewTasks, WeighsVotes):
-    method_name: ClassVar[str] = "toy"
+    method_name = "toy"
     capabilities: ClassVar[Capabilities] = Capabilities(predict=True, explain=True, checkpoint=True, replicate=True)
     saved_arrays: ClassVar[Mapping[str, str]] = {"log_odds": "w"}
 

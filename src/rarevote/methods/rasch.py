@@ -62,9 +62,9 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "rasch"
+    method_name = "rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
-    takes_unseen_workers: ClassVar[bool] = True
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
     n_iter: int = 20

@@ -93,10 +93,10 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         [0.82, 0.51, 0.11, 0.03]
     """
 
-    method_name: ClassVar[str] = "anchored-rasch"
+    method_name = "anchored-rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
-    takes_unseen_workers: ClassVar[bool] = True
-    worker_table: ClassVar[str | None] = "abilities_"
+    takes_unseen_workers = True
+    worker_table = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "prior": "k:share",
         "mean_ability": "k",
@@ -197,27 +197,13 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         own = np.arange(len(kept))
         errors = np.exp(shared.log_errors)
         errors[:, own, own] = 0.0
-        if len(kept) == n_classes:
-            return {
-                "prior": np.exp(anchors.log_prior),
-                "mean_ability": anchors.ability,
-                "mean_errors": anchors.errors,
-                "ability": shared.ability,
-                "errors": errors,
-            }
         unmet = float(np.log(self.anchor_accuracy) - np.log1p(-self.anchor_accuracy))
-        uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
-        uniform[:, kept] = 0.0
-        mean_errors = uniform.copy()
-        mean_errors[np.ix_(kept, kept)] = anchors.errors
-        all_errors = np.broadcast_to(uniform, (len(errors), n_classes, n_classes)).copy()
-        all_errors[np.ix_(np.arange(len(errors)), kept, kept)] = errors
         return {
             "prior": _widened(np.exp(anchors.log_prior)[None], kept, n_classes)[0],
             "mean_ability": _widened(anchors.ability[None], kept, n_classes, unmet)[0],
-            "mean_errors": mean_errors,
+            "mean_errors": _widened_errors(anchors.errors[None], kept, n_classes)[0],
             "ability": _widened(shared.ability, kept, n_classes, unmet),
-            "errors": all_errors,
+            "errors": _widened_errors(errors, kept, n_classes),
         }
 
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
@@ -399,4 +385,15 @@ def _widened(values: NDArray[Any], kept: IntArray, n_classes: int, absent: float
         return values
     wide = np.full((len(values), n_classes), absent, dtype=values.dtype)
     wide[:, kept] = values
+    return wide
+
+
+def _widened_errors(errors: FloatArray, kept: IntArray, n_classes: int) -> FloatArray:
+    """Tables of errors, (m, K, K), for all classes; those of a class that nobody met are uniform over the others."""
+    if len(kept) == n_classes:
+        return errors
+    uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
+    uniform[:, kept] = 0.0
+    wide = np.tile(uniform, (len(errors), 1, 1))
+    wide[:, kept[:, None], kept] = errors
     return wide

@@ -72,10 +72,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         {0: 'sound', 1: 'sound'}
     """
 
-    method_name: ClassVar[str] = "cc-rasch"
+    method_name = "cc-rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
-    takes_unseen_workers: ClassVar[bool] = True
-    worker_table: ClassVar[str | None] = "abilities_"
+    takes_unseen_workers = True
+    worker_table = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "intercept": "c",
         "mu_alpha": "k",

@@ -33,7 +33,7 @@ _MANY_CLASSES = 5
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
 
-    takes_unseen_workers: ClassVar[bool] = True
+    takes_unseen_workers = True
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "log_confusion": "wkk:log",
@@ -176,8 +176,8 @@ class DawidSkene(ConfusionEstimator):
         {0: 'yes', 1: 'no'}
     """
 
-    method_name: ClassVar[str] = "dawid-skene"
-    worker_table: ClassVar[str | None] = "errors_"
+    method_name = "dawid-skene"
+    worker_table = "errors_"
 
     n_iter: int = 100
     tol: float = 1e-5
@@ -400,8 +400,8 @@ class OneCoinDawidSkene(ConfusionEstimator):
         {0: 'yes', 1: 'no'}
     """
 
-    method_name: ClassVar[str] = "one-coin"
-    worker_table: ClassVar[str | None] = "skills_"
+    method_name = "one-coin"
+    worker_table = "skills_"
 
     n_iter: int = 100
     tol: float = 1e-5

@@ -69,10 +69,10 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "glad"
+    method_name = "glad"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 2}
-    worker_table: ClassVar[str | None] = "alphas_"
-    takes_unseen_workers: ClassVar[bool] = True
+    worker_table = "alphas_"
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
 
     n_iter: int = 1000

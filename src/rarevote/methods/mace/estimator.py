@@ -77,7 +77,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "mace"
+    method_name = "mace"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
     saved_arrays: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 
