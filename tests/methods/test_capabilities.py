@@ -21,8 +21,9 @@ from rarevote import simulate_crowd
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.meaning.explain import explain
-from rarevote.methods.base import EMEstimator, Estimator
+from rarevote.methods.base import Estimator
 from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods

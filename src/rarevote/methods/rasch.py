@@ -12,8 +12,9 @@ from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts, Gold, impose_gold
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.gold import require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores

@@ -31,7 +31,8 @@ from rarevote.methods.anchored_rasch.model import (
     anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
+from rarevote.methods.base import Fit, Request, fitted_result
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import check_count, check_number, state_dtype

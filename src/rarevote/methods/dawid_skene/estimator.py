@@ -16,8 +16,9 @@ from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
+from rarevote.methods.base import Fit, Request, fitted_result
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
+from rarevote.methods.em_estimator import EMEstimator, saved_in
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_votes
 from rarevote.methods.parameters import check_choice, resolve_prior, state_dtype

@@ -14,7 +14,8 @@ from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.glad.model import GLADModel, GLADShared, HeldWorkers
 from rarevote.methods.new_tasks import PredictsNewTasks
