@@ -166,7 +166,9 @@ class Estimator(HasParameters):
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
 
+    # What a method without such a parameter computes with.
     n_jobs: int | None = None
+    dtype: str = "float64"
     _fitted: FitRecord
 
     # -- fitting -----------------------------------------------------------------------------------------------------

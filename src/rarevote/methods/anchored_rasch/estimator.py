@@ -207,6 +207,11 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             "errors": _widened_errors(errors, kept, n_classes),
         }
 
+    @property
+    def _kept(self) -> IntArray:
+        """Classes of the fit: all that votes and gold name."""
+        return np.flatnonzero(self._parameter("prior") > 0)
+
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
         """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
         anchors = Anchors(
@@ -226,7 +231,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
-        kept = np.flatnonzero(self._parameter("prior") > 0)
+        kept = self._kept
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
         votes[kept] = 0
         if votes.any():
@@ -273,7 +278,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         posterior of the fit, which knows neither discount nor lapses.
         """
         n_classes = self.annotations_.n_classes
-        kept = np.flatnonzero(self._parameter("prior") > 0)
+        kept = self._kept
         model, shared = self._held(kept, worker)
         log_odds = model.log_odds(shared.ability)  # (v, K, G)
         code = np.searchsorted(kept, label)
@@ -297,7 +302,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
-        model, _ = self._held(np.flatnonzero(self._parameter("prior") > 0), np.empty(0, dtype=np.int64))
+        model, _ = self._held(self._kept, np.empty(0, dtype=np.int64))
         ability, errors, nodes = self._parameter("ability"), self._parameter("errors"), model.nodes
         log_odds, is_right = ability[votes.worker], votes.label[:, None] == np.arange(votes.n_classes)
         joint = np.empty((len(votes.tasks), votes.n_classes, len(nodes)))

@@ -43,8 +43,6 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         "worker_votes": "wk:n",
     }
 
-    dtype: str
-
     def _model(self, request: Request) -> DawidSkeneModel:
         raise NotImplementedError
 
