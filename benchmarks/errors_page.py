@@ -174,7 +174,8 @@ EXAMPLES: tuple[Example, ...] = (
     Example("ParameterError", "aggregate votes.csv --decide balanced --min-recall defect=0.9",
             "Two ways to decide were asked for.", "Choose one."),
     Example("ParameterError", "aggregate votes.csv -m majority-vote --gold truth.csv",
-            "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out."),
+            "The method cannot learn from gold, and would ignore it.", "Choose one that can, or leave it out.",
+            cut=r"(?<=cc-rasch, ).*"),
     Example("ParameterError", "aggregate votes.csv --out votes.csv", "The result would replace the votes. No output of "
             "any verb replaces a file that it reads, by whatever name, and no option allows it; in Python this is an "
             "`InputError`.", "Name another file."),

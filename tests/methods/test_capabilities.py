@@ -23,6 +23,7 @@ from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
 from rarevote.methods.base import EMEstimator, Estimator
 from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods

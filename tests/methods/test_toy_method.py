@@ -16,8 +16,9 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import EMModel, Shard, soft_majority
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.capabilities import Capabilities
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
 from rarevote.methods.vote_model import SomeVotes, VoteModel
@@ -83,7 +84,7 @@ class OddsModel(EMModel[Floats, Tasks, Sums]):
 
 @dataclass(eq=False, repr=False)
 class Toy(EMEstimator, PredictsNewTasks, WeighsVotes):
-    method_name: ClassVar[str] = "toy"
+    method_name = "toy"
     capabilities: ClassVar[Capabilities] = Capabilities(predict=True, explain=True, checkpoint=True, replicate=True)
     saved_arrays: ClassVar[Mapping[str, str]] = {"log_odds": "w"}
 

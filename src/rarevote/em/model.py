@@ -114,6 +114,12 @@ class Start(Protocol):
         """Local state of a shard to begin with, the posterior first."""
 
 
+class Posterior(NamedTuple):
+    """Local state of tasks without parameters of their own."""
+
+    posterior: FloatArray  # (n, K)
+
+
 class Passes(ABC, Generic[Shared, Local, Stats]):
     """What runs over shards and adds up.
 

@@ -1,9 +1,9 @@
 """The face that every method shows: ``fit``, ``fit_predict``, ``labels_``, ``probas_``, parameters.
 
 The conventions are those of scikit-learn (parameters stored as given, fitted attributes end in an underscore,
-``get_params``, ``set_params``, ``clone``) and of crowd-kit (names and layouts of the results, ``n_iter`` first, gold as
-``true_labels``). A method subclasses :class:`Estimator`, or :class:`EMEstimator` if it is fitted by the EM loop, and
-says how to compute a :class:`Fit` from a :class:`Request`; everything else is here.
+``get_params``, ``set_params``, ``clone``) and of crowd-kit (names and layouts of the results, ``n_iter`` first, gold
+as ``true_labels``). A method subclasses :class:`Estimator`, or :class:`~rarevote.methods.em_estimator.EMEstimator` if
+it is fitted by the EM loop, and says how to compute a :class:`Fit` from a :class:`Request`; everything else is here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from rarevote.crowd.gold import with_gold
 from rarevote.crowd.numerics import Chooser, IntArray, first_of_best
 from rarevote.crowd.words import facts_html
 from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
-from rarevote.em.checkpoint import Checkpoint, identity_of
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
-from rarevote.em.loop import Callback, Status, StoppingRule
-from rarevote.em.model import CrowdFacts, EMModel, Gold, HeldShared
-from rarevote.errors import ConvergenceWarning, NotFittedError, ParameterError, warn_user
+from rarevote.em.loop import Callback, Status
+from rarevote.em.model import CrowdFacts, Gold
+from rarevote.errors import NotFittedError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from rarevote.methods.vote_model import SomeVotes, VoteModel
 
 FloatArray = NDArray[Any]
-
-# With the workers held, tasks settle on their own and quickly: this is close to rounding.
-_NEW_CHANGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +167,9 @@ class Estimator(HasParameters):
     #: the result that says what such a method found out about workers
     worker_table: ClassVar[str | None] = None
 
+    # What a method without such a parameter computes with.
     n_jobs: int | None = None
+    dtype: str = "float64"
     _fitted: FitRecord
 
     # -- fitting -----------------------------------------------------------------------------------------------------
@@ -464,64 +462,3 @@ class Estimator(HasParameters):
         crowd = self.annotations_
         facts |= {"tasks": crowd.n_tasks, "workers": crowd.n_workers, "votes": crowd.n_annotations}
         return facts_html(f"{type(self).__name__}, {self.status_} in {self.n_iter_} iterations", facts)
-
-
-def saved_in(checkpoint: str | Path | None, every: int) -> tuple[str | Path, int] | None:
-    """The checkpoint of a request from the arguments of a fit."""
-    return None if checkpoint is None else (checkpoint, every)
-
-
-class EMEstimator(Estimator):
-    """Base of the methods that the EM loop fits."""
-
-    memory_model: ClassVar[Mapping[str, float]] = {"tk": 4}
-
-    n_iter: int
-    tol: float
-
-    def fit(
-        self,
-        data: Any,
-        true_labels: Any = None,
-        *,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 10,
-        callback: Callback | None = None,
-        **options: Any,
-    ) -> Self:
-        """Aggregate the annotations.
-
-        Arguments that are not named here are as in :meth:`Estimator.fit`.
-
-        Args:
-            checkpoint: a folder that saves the fit now and then; after a crash the same call resumes it.
-            checkpoint_every: iterations between two checkpoints.
-        """
-        kept = saved_in(checkpoint, checkpoint_every)
-        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept)
-
-    def _em(self, request: Request, model: EMModel[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
-        """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""
-        if not (isinstance(rule.n_iter, (int, np.integer)) and rule.n_iter >= 0):
-            raise ParameterError(f"n_iter must be a whole number of at least 0, got {rule.n_iter!r}")
-        crowd, gold, runner = request.crowd, request.gold, request.runner
-        checkpoint = None
-        if request.checkpoint is not None:
-            identity = identity_of(self.method_name, self.get_params(), runner.digest(crowd, gold))
-            checkpoint = Checkpoint(*request.checkpoint, identity)
-        return runner.run(model, crowd, gold, rule, checkpoint=checkpoint, callback=request.callback, **options)
-
-    def _ended(self, run: Run, parameters: dict[str, Any]) -> Fit:
-        """The result of a run; a warning if it did not end by its stopping rule."""
-        fit = Fit.of(run, parameters)
-        if not fit.converged and self.tol > 0 and fit.n_iter > 0:  # a fit of no iteration is asked for its start
-            warn_user(
-                f"{type(self).__name__} {fit.status} ({fit.n_iter} iterations); raise n_iter for a settled result",
-                ConvergenceWarning,
-            )
-        return fit
-
-    def _new_posterior(self, held: HeldShared[Any, Any, Any], annotations: Annotations) -> FloatArray:
-        """Posterior of new tasks, (n_tasks, n_classes), from a model that holds everything else."""
-        rule = StoppingRule(self.n_iter, _NEW_CHANGE, np.inf)
-        return LocalRunner(self.n_jobs).run(held, annotations, np.empty(0, dtype=np.int32), rule).posterior

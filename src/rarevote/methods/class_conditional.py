@@ -45,7 +45,7 @@ class ClassConditional(CCRasch):
         (3,)
     """
 
-    method_name: ClassVar[str] = "class-conditional"
+    method_name = "class-conditional"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 8}
 
     # No parameters here; the spreads of difficulties are read by the parent, but have no effect without any.

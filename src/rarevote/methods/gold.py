@@ -62,8 +62,8 @@ class GoldMajorityVote(WeightedVote):
         {0: 'yes', 1: 'yes'}
     """
 
-    method_name: ClassVar[str] = "gold-majority-vote"
-    takes_unseen_workers: ClassVar[bool] = True
+    method_name = "gold-majority-vote"
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w:n", "default_skill": ":n"}
 
     _: KW_ONLY
@@ -126,9 +126,9 @@ class GoldDawidSkene(PredictsNewTasks, WeighsVotes):
         {0: 'yes', 1: 'no', 2: 'yes'}
     """
 
-    method_name: ClassVar[str] = "gold-dawid-skene"
+    method_name = "gold-dawid-skene"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 3, "wkk": 3}
-    takes_unseen_workers: ClassVar[bool] = True
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"errors": "wkk:p", "prior_mean": "kk", "priors": "k:p"}
 
     _: KW_ONLY

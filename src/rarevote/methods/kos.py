@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -42,8 +41,8 @@ class KOS(Estimator):
         {0: 'y', 1: 'n', 2: 'y', 3: 'n', 4: 'y'}
     """
 
-    method_name: ClassVar[str] = "kos"
-    has_posterior: ClassVar[bool] = False
+    method_name = "kos"
+    has_posterior = False
 
     n_iter: int = 100
     random_state: int | None = 0

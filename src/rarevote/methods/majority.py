@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,8 @@ class MajorityVote(Estimator):
         {0: 'yes'}
     """
 
-    method_name: ClassVar[str] = "majority-vote"
-    has_posterior: ClassVar[bool] = False
+    method_name = "majority-vote"
+    has_posterior = False
 
     default_skill: float | None = None
     on_missing_skill: OnMissingSkill = "error"

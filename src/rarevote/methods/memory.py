@@ -54,7 +54,7 @@ def needed_memory(estimator: Estimator, sizes: Sizes) -> int:
     in_arrays = sizes.n_annotations if is_small(sizes.n_annotations) else 0
     size = {"t": sizes.n_tasks, "w": sizes.n_workers, "k": sizes.n_classes, "v": in_arrays}
     # What there is of every task may be stored in single precision.
-    of_task = np.dtype(getattr(estimator, "dtype", "float64")).itemsize / _BYTES
+    of_task = np.dtype(estimator.dtype).itemsize / _BYTES
     return int(
         sum(
             tables * _BYTES * prod(size[letter] for letter in shape) * (of_task if shape.startswith("t") else 1)

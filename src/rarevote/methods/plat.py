@@ -7,7 +7,7 @@ two humps and lets the positive side grow a little, instead of cutting at one ha
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,8 +108,8 @@ class PLAT(Estimator):
         'nnnnyy'
     """
 
-    method_name: ClassVar[str] = "plat"
-    has_posterior: ClassVar[bool] = False
+    method_name = "plat"
+    has_posterior = False
 
     def _fit(self, request: Request) -> Fit:
         annotations = request.annotations

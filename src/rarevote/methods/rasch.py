@@ -13,8 +13,9 @@ from rarevote.crowd.arguments import check_number
 from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts, Gold, impose_gold
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
 from rarevote.methods.cc_rasch.model import CCRaschModel
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.gold import require_gold
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
@@ -62,9 +63,9 @@ class Rasch(PredictsNewTasks, EMEstimator, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "rasch"
+    method_name = "rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2}
-    takes_unseen_workers: ClassVar[bool] = True
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"abilities": "w", "mu_theta": "", "mu_beta": ""}
 
     n_iter: int = 20

@@ -24,8 +24,8 @@ _DECIMALS_OF_TIES = 10
 class WeightedVote(PredictsNewTasks):
     """A vote in which every worker has a weight, their skill."""
 
-    has_posterior: ClassVar[bool] = False
-    takes_new_labels: ClassVar[bool] = True
+    has_posterior = False
+    takes_new_labels = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w"}
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
@@ -64,7 +64,7 @@ class Wawa(WeightedVote):
         {7: 'yes'}
     """
 
-    method_name: ClassVar[str] = "wawa"
+    method_name = "wawa"
     saved_arrays: ClassVar[Mapping[str, str]] = {"skills": "w:p"}
 
     def _fit(self, request: Request) -> Fit:
@@ -102,7 +102,7 @@ class ZeroBasedSkill(WeightedVote):
         {'ann': 1.0, 'bob': 0.5, 'cy': 1.0}
     """
 
-    method_name: ClassVar[str] = "zero-based-skill"
+    method_name = "zero-based-skill"
 
     n_iter: int = 100
     lr_init: float = 1.0

@@ -33,7 +33,8 @@ from rarevote.methods.anchored_rasch.model import (
     anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
+from rarevote.methods.base import Fit, Request, fitted_result
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import state_dtype
@@ -95,10 +96,10 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         [0.82, 0.51, 0.11, 0.03]
     """
 
-    method_name: ClassVar[str] = "anchored-rasch"
+    method_name = "anchored-rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
-    takes_unseen_workers: ClassVar[bool] = True
-    worker_table: ClassVar[str | None] = "abilities_"
+    takes_unseen_workers = True
+    worker_table = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "prior": "k:share",
         "mean_ability": "k",
@@ -199,28 +200,19 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         own = np.arange(len(kept))
         errors = np.exp(shared.log_errors)
         errors[:, own, own] = 0.0
-        if len(kept) == n_classes:
-            return {
-                "prior": np.exp(anchors.log_prior),
-                "mean_ability": anchors.ability,
-                "mean_errors": anchors.errors,
-                "ability": shared.ability,
-                "errors": errors,
-            }
         unmet = float(np.log(self.anchor_accuracy) - np.log1p(-self.anchor_accuracy))
-        uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
-        uniform[:, kept] = 0.0
-        mean_errors = uniform.copy()
-        mean_errors[np.ix_(kept, kept)] = anchors.errors
-        all_errors = np.broadcast_to(uniform, (len(errors), n_classes, n_classes)).copy()
-        all_errors[np.ix_(np.arange(len(errors)), kept, kept)] = errors
         return {
             "prior": _widened(np.exp(anchors.log_prior)[None], kept, n_classes)[0],
             "mean_ability": _widened(anchors.ability[None], kept, n_classes, unmet)[0],
-            "mean_errors": mean_errors,
+            "mean_errors": _widened_errors(anchors.errors[None], kept, n_classes)[0],
             "ability": _widened(shared.ability, kept, n_classes, unmet),
-            "errors": all_errors,
+            "errors": _widened_errors(errors, kept, n_classes),
         }
+
+    @property
+    def _kept(self) -> IntArray:
+        """Classes of the fit: all that votes and gold name."""
+        return np.flatnonzero(self._parameter("prior") > 0)
 
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
         """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
@@ -241,7 +233,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
         """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
-        kept = np.flatnonzero(self._parameter("prior") > 0)
+        kept = self._kept
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
         votes[kept] = 0
         if votes.any():
@@ -288,7 +280,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         posterior of the fit, which knows neither discount nor lapses.
         """
         n_classes = self.annotations_.n_classes
-        kept = np.flatnonzero(self._parameter("prior") > 0)
+        kept = self._kept
         model, shared = self._held(kept, worker)
         log_odds = model.log_odds(shared.ability)  # (v, K, G)
         code = np.searchsorted(kept, label)
@@ -312,7 +304,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
-        model, _ = self._held(np.flatnonzero(self._parameter("prior") > 0), np.empty(0, dtype=np.int64))
+        model, _ = self._held(self._kept, np.empty(0, dtype=np.int64))
         ability, errors, nodes = self._parameter("ability"), self._parameter("errors"), model.nodes
         log_odds, is_right = ability[votes.worker], votes.label[:, None] == np.arange(votes.n_classes)
         joint = np.empty((len(votes.tasks), votes.n_classes, len(nodes)))
@@ -401,4 +393,15 @@ def _widened(values: NDArray[Any], kept: IntArray, n_classes: int, absent: float
         return values
     wide = np.full((len(values), n_classes), absent, dtype=values.dtype)
     wide[:, kept] = values
+    return wide
+
+
+def _widened_errors(errors: FloatArray, kept: IntArray, n_classes: int) -> FloatArray:
+    """Tables of errors, (m, K, K), for all classes; those of a class that nobody met are uniform over the others."""
+    if len(kept) == n_classes:
+        return errors
+    uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
+    uniform[:, kept] = 0.0
+    wide = np.tile(uniform, (len(errors), 1, 1))
+    wide[:, kept[:, None], kept] = errors
     return wide

@@ -51,10 +51,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, sigmoid
-from rarevote.em.model import DOUBLE, EMModel, Passes, Shard, far_point, once_a_pass, soft_majority
+from rarevote.em.model import DOUBLE, EMModel, Passes, Posterior, Shard, far_point, once_a_pass, soft_majority
 from rarevote.methods.anchored_rasch import plain
 
 _SMALLEST_SHARE = 1e-6
@@ -129,23 +128,17 @@ def anchors_from(sums: AnchorSums, smoothing: AnchorSmoothing) -> Anchors:
     return Anchors(np.log(share / share.sum()), np.log(accuracy) - np.log1p(-accuracy), errors)
 
 
-class NoTasks(NamedTuple):
-    """Local state of a pass that needs none."""
-
-    nothing: FloatArray  # (n, 0)
-
-
 @dataclass(frozen=True)
-class AnchorCount(Passes[tuple[()], NoTasks, AnchorSums]):
+class AnchorCount(Passes[tuple[()], Posterior, AnchorSums]):
     """The counting pass as an engine sees it: no parameters, no local state, sums that are :class:`AnchorSums`."""
 
     n_workers: int
     n_classes: int
     discount: float
 
-    def start_local(self, shard: Shard) -> NoTasks:
-        """Nothing per task."""
-        return NoTasks(np.empty((shard.task_ptr.size - 1, 0)))
+    def start_local(self, shard: Shard) -> Posterior:
+        """Nothing per task: of no class."""
+        return Posterior(np.empty((shard.task_ptr.size - 1, 0)))
 
     def empty_stats(self, shared: tuple[()]) -> AnchorSums:
         """Zeros to add to."""
@@ -155,8 +148,8 @@ class AnchorCount(Passes[tuple[()], NoTasks, AnchorSums]):
         self,
         shared: tuple[()],
         shard: Shard,
-        local: NoTasks,
-        out: NoTasks,
+        local: Posterior,
+        out: Posterior,
         stats: AnchorSums,
         refresh: bool,
         damping: float,
@@ -177,12 +170,6 @@ class AnchoredShared(NamedTuple):
     log_errors: FloatArray  # (m, K, K): worker, label, class; 0 where label and class are the same
 
 
-class AnchoredLocal(NamedTuple):
-    """State of each task."""
-
-    posterior: NDArray[Any]  # (n, K)
-
-
 class AnchoredStats(NamedTuple):
     """Sums over tasks."""
 
@@ -199,7 +186,7 @@ class VoteTables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
+class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
     """The model with its anchors.
 
     Attributes:
@@ -263,9 +250,9 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
         log_errors = np.broadcast_to(log_off_diagonal(self.anchors.errors), (*shape, self.n_classes)).copy()
         return AnchoredShared(ability, log_errors)
 
-    def start_local(self, shard: Shard) -> AnchoredLocal:
+    def start_local(self, shard: Shard) -> Posterior:
         """Shares of the votes, gold imposed."""
-        return AnchoredLocal(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
+        return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
         """Zeros to add to."""
@@ -280,8 +267,8 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
         self,
         shared: AnchoredShared,
         shard: Shard,
-        local: AnchoredLocal,
-        out: AnchoredLocal,
+        local: Posterior,
+        out: Posterior,
         stats: AnchoredStats,
         refresh: bool,
         damping: float,
@@ -379,7 +366,7 @@ class ReportShared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AnchoredReport(Passes[ReportShared, AnchoredLocal, ReportSums]):
+class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
     """The two passes of the report as an engine sees them; the local state is the reported probability.
 
     The first weighs the votes, and its sums tell the shares of the classes. The second, with these shares, allows for a
@@ -395,9 +382,9 @@ class AnchoredReport(Passes[ReportShared, AnchoredLocal, ReportSums]):
     discount: float
     lapse: float
 
-    def start_local(self, shard: Shard) -> AnchoredLocal:
+    def start_local(self, shard: Shard) -> Posterior:
         """Room for the probabilities."""
-        return AnchoredLocal(np.empty((shard.task_ptr.size - 1, self.model.n_classes), dtype=self.model.dtype))
+        return Posterior(np.empty((shard.task_ptr.size - 1, self.model.n_classes), dtype=self.model.dtype))
 
     def empty_stats(self, shared: ReportShared) -> ReportSums:
         """Zeros to add to."""
@@ -407,8 +394,8 @@ class AnchoredReport(Passes[ReportShared, AnchoredLocal, ReportSums]):
         self,
         shared: ReportShared,
         shard: Shard,
-        local: AnchoredLocal,
-        out: AnchoredLocal,
+        local: Posterior,
+        out: Posterior,
         stats: ReportSums,
         refresh: bool,
         damping: float,

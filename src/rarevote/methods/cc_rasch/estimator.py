@@ -13,8 +13,9 @@ from rarevote.crowd.numerics import ByVotes, FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
+from rarevote.methods.base import Fit, Request, fitted_result
 from rarevote.methods.cc_rasch.model import Ability, CCRaschModel, CCRaschShared, Difficulty, HeldWorkers
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import check_choice, per_class, resolve_prior, state_dtype
@@ -72,10 +73,10 @@ class CCRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         {0: 'sound', 1: 'sound'}
     """
 
-    method_name: ClassVar[str] = "cc-rasch"
+    method_name = "cc-rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 10}
-    takes_unseen_workers: ClassVar[bool] = True
-    worker_table: ClassVar[str | None] = "abilities_"
+    takes_unseen_workers = True
+    worker_table = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "intercept": "c",
         "mu_alpha": "k",

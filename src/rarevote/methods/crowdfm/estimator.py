@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class CrowdFM(Estimator):
     Reference: Liu et al., CrowdFM, ICLR 2026.
     """
 
-    method_name: ClassVar[str] = "crowdfm"
+    method_name = "crowdfm"
 
     n_seeds: int = 4
     _: KW_ONLY

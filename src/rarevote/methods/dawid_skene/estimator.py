@@ -16,8 +16,9 @@ from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.tables import Table
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
+from rarevote.methods.base import Fit, Request, fitted_result
 from rarevote.methods.dawid_skene.model import Bound, DawidSkeneModel, InitialError, OneCoinModel
+from rarevote.methods.em_estimator import EMEstimator, saved_in
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_votes
 from rarevote.methods.parameters import check_choice, resolve_prior, state_dtype
@@ -33,7 +34,7 @@ _MANY_CLASSES = 5
 class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
     """What the methods with a confusion matrix per annotator have in common."""
 
-    takes_unseen_workers: ClassVar[bool] = True
+    takes_unseen_workers = True
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 2, "wkk": 4, "vk": 3}
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "log_confusion": "wkk:log",
@@ -41,8 +42,6 @@ class ConfusionEstimator(EMEstimator, PredictsNewTasks, WeighsVotes):
         "log_prior": "k:log",
         "worker_votes": "wk:n",
     }
-
-    dtype: str
 
     def _model(self, request: Request) -> DawidSkeneModel:
         raise NotImplementedError
@@ -176,8 +175,8 @@ class DawidSkene(ConfusionEstimator):
         {0: 'yes', 1: 'no'}
     """
 
-    method_name: ClassVar[str] = "dawid-skene"
-    worker_table: ClassVar[str | None] = "errors_"
+    method_name = "dawid-skene"
+    worker_table = "errors_"
 
     n_iter: int = 100
     tol: float = 1e-5
@@ -400,8 +399,8 @@ class OneCoinDawidSkene(ConfusionEstimator):
         {0: 'yes', 1: 'no'}
     """
 
-    method_name: ClassVar[str] = "one-coin"
-    worker_table: ClassVar[str | None] = "skills_"
+    method_name = "one-coin"
+    worker_table = "skills_"
 
     n_iter: int = 100
     tol: float = 1e-5

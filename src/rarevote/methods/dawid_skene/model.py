@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import TINY, FloatArray, IntArray, dot, log_prior_from_mass
-from rarevote.em.model import DOUBLE, EMModel, Shard, soft_majority
+from rarevote.em.model import DOUBLE, EMModel, Posterior, Shard, soft_majority
 from rarevote.kernels.plain import is_small
 from rarevote.methods.dawid_skene import plain
 
@@ -45,12 +45,6 @@ class DawidSkeneShared(NamedTuple):
     is_start: bool  # whether no maximisation step was taken yet
 
 
-class DawidSkeneLocal(NamedTuple):
-    """State of each task."""
-
-    posterior: NDArray[Any]  # (n, K)
-
-
 class DawidSkeneStats(NamedTuple):
     """Sums over tasks."""
 
@@ -68,7 +62,7 @@ class InitialError(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats]):
+class DawidSkeneModel(EMModel[DawidSkeneShared, Posterior, DawidSkeneStats]):
     """Full confusion matrices.
 
     Attributes:
@@ -99,9 +93,9 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
         cells = (self.n_workers, self.n_classes, self.n_classes)
         return DawidSkeneShared(np.full(cells, _LOG_IMPOSSIBLE), self.log_prior, True)
 
-    def start_local(self, shard: Shard) -> DawidSkeneLocal:
+    def start_local(self, shard: Shard) -> Posterior:
         """Soft majority vote, gold imposed."""
-        return DawidSkeneLocal(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
+        return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
     def empty_stats(self, shared: DawidSkeneShared) -> DawidSkeneStats:
         """Zeros to add to."""
@@ -111,8 +105,8 @@ class DawidSkeneModel(EMModel[DawidSkeneShared, DawidSkeneLocal, DawidSkeneStats
         self,
         shared: DawidSkeneShared,
         shard: Shard,
-        local: DawidSkeneLocal,
-        out: DawidSkeneLocal,
+        local: Posterior,
+        out: Posterior,
         stats: DawidSkeneStats,
         refresh: bool,
         damping: float,

@@ -14,7 +14,8 @@ from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts
 from rarevote.errors import ParameterError
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes, right_or_uniform
 from rarevote.methods.glad.model import GLADModel, GLADShared, HeldWorkers
 from rarevote.methods.new_tasks import PredictsNewTasks
@@ -69,10 +70,10 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "glad"
+    method_name = "glad"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "vk": 2}
-    worker_table: ClassVar[str | None] = "alphas_"
-    takes_unseen_workers: ClassVar[bool] = True
+    worker_table = "alphas_"
+    takes_unseen_workers = True
     saved_arrays: ClassVar[Mapping[str, str]] = {"alpha": "w", "log_prior": "k:log"}
 
     n_iter: int = 1000

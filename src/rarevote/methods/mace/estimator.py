@@ -17,7 +17,8 @@ from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.engine import Run
 from rarevote.em.loop import Callback, Progress, StoppingRule
 from rarevote.em.model import CrowdFacts
-from rarevote.methods.base import EMEstimator, Fit, Request
+from rarevote.methods.base import Fit, Request
+from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.mace.model import COPIES, SPAMS, MaceMethod, MaceModel, log_weights
 from rarevote.methods.new_tasks import PredictsNewTasks, posterior_from_log_scores
@@ -78,7 +79,7 @@ class MACE(PredictsNewTasks, EMEstimator, WeighsVotes):
         True
     """
 
-    method_name: ClassVar[str] = "mace"
+    method_name = "mace"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wk": 10, "vk": 2}
     saved_arrays: ClassVar[Mapping[str, str]] = {"spams": "w", "copies": "w", "thetas": "wk:n", "bonus": "wk"}
 

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rarevote.crowd.numerics import FloatArray, dot, normalise_rows
-from rarevote.em.model import EMModel, Shard, soft_majority
+from rarevote.em.model import EMModel, Posterior, Shard, soft_majority
 from rarevote.kernels.special import digamma, log_gamma
 from rarevote.methods.mace import plain
 
@@ -48,12 +48,6 @@ class MaceShared(NamedTuple):
     log_strategy: FloatArray  # (m, K)
 
 
-class MaceLocal(NamedTuple):
-    """State of each task."""
-
-    posterior: FloatArray  # (n, K)
-
-
 class MaceStats(NamedTuple):
     """Sums over tasks."""
 
@@ -62,7 +56,7 @@ class MaceStats(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MaceModel(EMModel[MaceShared, MaceLocal, MaceStats]):
+class MaceModel(EMModel[MaceShared, Posterior, MaceStats]):
     """The model with its priors.
 
     Attributes:
@@ -111,9 +105,9 @@ class MaceModel(EMModel[MaceShared, MaceLocal, MaceStats]):
         state = self.votes.sum(axis=1, keepdims=True) * normalise_rows(noise[:, :2])
         return self._shared(state, state[:, [SPAMS]] * normalise_rows(noise[:, 2:]))
 
-    def start_local(self, shard: Shard) -> MaceLocal:
+    def start_local(self, shard: Shard) -> Posterior:
         """Soft majority vote; with noise or given parameters, the posterior that these give."""
-        local = MaceLocal(soft_majority(shard, self.n_classes))
+        local = Posterior(soft_majority(shard, self.n_classes))
         if self.noise is not None or self.parameters is not None:
             self.step(self._start, shard, local, local, self.empty_stats(self._start), True, 0.0)
         return local
@@ -126,8 +120,8 @@ class MaceModel(EMModel[MaceShared, MaceLocal, MaceStats]):
         self,
         shared: MaceShared,
         shard: Shard,
-        local: MaceLocal,
-        out: MaceLocal,
+        local: Posterior,
+        out: Posterior,
         stats: MaceStats,
         refresh: bool,
         damping: float,
