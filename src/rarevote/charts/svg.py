@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import isfinite, log
+from math import log
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -69,16 +69,14 @@ def light(name: str) -> str:
 
 def style_variables() -> str:
     """CSS: the variables for light, dark and print, and the classes that give an SVG element its colours."""
-    schemes = {
-        "": [f"--{name}: {colour.light};" for name, colour in COLOURS.items()],
-        "@media screen and (prefers-color-scheme: dark)": [
-            f"--{name}: {colour.dark};" for name, colour in COLOURS.items()
-        ],
-    }
-    parts = []
-    for condition, lines in schemes.items():
-        block = ":root { " + " ".join(lines) + " }"
-        parts.append(f"{condition} {{ {block} }}" if condition else block)
+    light_ones, dark_ones = (
+        " ".join(f"--{name}: {getattr(colour, ground)};" for name, colour in COLOURS.items())
+        for ground in ("light", "dark")
+    )
+    parts = [
+        f":root {{ {light_ones} }}",
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark_ones} }} }}",
+    ]
     for name in COLOURS:
         parts.append(f".fill-{name} {{ fill: var(--{name}); }} .stroke-{name} {{ stroke: var(--{name}); }}")
     return "\n".join(parts)
@@ -160,19 +158,25 @@ class Chart:
     spec: Any
 
 
-def or_none(value: float) -> float | None:
-    """A value for a chart, in which nothing stands for nan."""
-    return float(value) if isfinite(value) else None
-
-
 def short(name: str, limit: int = 24) -> str:
     """The name, cut where it would not fit an axis."""
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
-def percent_axis() -> alt.Axis:
-    """An axis from 0 to 100 percent."""
-    return alt.Axis(format=".0%", tickCount=5)
+def drawn_from(rows: list[dict[str, Any]], **encoding: Any) -> alt.Chart:
+    """A chart of rows, before its marks."""
+    return alt.Chart(alt.InlineData(values=rows)).encode(**encoding)
+
+
+def described_by_words(rows: list[dict[str, Any]], **encoding: Any) -> alt.Chart:
+    """The same where the ``words`` of a row describe its mark."""
+    return drawn_from(rows, description=alt.Description("words:N"), **encoding)
+
+
+def share_axis(channel: Any, field: str, title: str, **options: Any) -> Any:
+    """A share along an axis from 0 to 100 percent."""
+    axis = alt.Axis(format=".0%", tickCount=5)
+    return channel(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis, **options)
 
 
 def ability_scale(ends: list[float]) -> dict[str, Any]:
@@ -206,11 +210,11 @@ def row_axis() -> alt.Axis:
     return alt.Axis(ticks=False, domain=False, labelLimit=130, labelFontSize=13, labelPadding=8)
 
 
-def dressed(chart: Any) -> Any:
+def dressed(chart: Any, height: Any) -> Any:
     """The chart as the page shows it."""
     # The same outer width for all, so that the page scales their words alike.
     size = alt.AutoSizeParams(type="fit-x", contains="padding")
-    return themed(chart.properties(width=WIDTH, autosize=size, background="transparent", padding=2))
+    return themed(chart.properties(width=WIDTH, height=height, autosize=size, background="transparent", padding=2))
 
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -80,6 +80,11 @@ def positions_of(names: NDArray[Any] | StoredNames, values: Sequence[Any]) -> ND
     return np.fromiter((position.get(key(value), -1) for value in values), dtype=np.int64, count=len(values))
 
 
+def numbered(names: Iterable[Any]) -> dict[Any, int]:
+    """The number of each name, in the order given."""
+    return {name: number for number, name in enumerate(names)}
+
+
 def name_key(name: Any) -> Any:
     """What two names have in common if they are one: True == 1 in Python, but they are not the same name."""
     return isinstance(name, bool), name

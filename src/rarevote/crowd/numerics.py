@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,11 @@ TINY = 1e-10
 def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
     """``1 / (1 + exp(-log_odds))``, through tanh because that never overflows."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * log_odds))
+
+
+def finite_or_none(value: float) -> float | None:
+    """The value for JSON and charts, which know no NaN and no infinity."""
+    return float(value) if isfinite(value) else None
 
 
 def dot(one: NDArray[Any], other: NDArray[Any]) -> float:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
-from rarevote.crowd.words import Described
+from rarevote.crowd.words import Described, percent
 from rarevote.decide.probabilities import Probabilities
 
 BoolArray = NDArray[np.bool_]
@@ -123,6 +123,11 @@ class Expected(Described):
         if self.value != self.value:
             return "-"
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})" if self.is_told else UNKNOWN
+
+    @property
+    def percent_range(self) -> str:
+        """Both ends of the interval for a person."""
+        return f"{percent(self.low)} to {percent(self.high)}"
 
     @property
     def rest(self) -> Expected:

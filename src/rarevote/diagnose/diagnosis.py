@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import IntArray
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decision import Decision
@@ -106,6 +107,17 @@ class Diagnosis:
     status: str
     agreement: AnnotatorAgreement
     alike: ErrorsAlike
+
+    @property
+    def rare_name(self) -> str:
+        """Name of the class that matters."""
+        return str(self.classes.names[self.rare])
+
+    @property
+    def classes_by_weight(self) -> list[int]:
+        """Numbers of the classes: the one that leads first, then those with the most labels."""
+        largest_first = np.argsort(-self.classes.n_labelled, kind="stable").tolist()
+        return sorted(largest_first, key=lambda k: k != self.leading)
 
 
 def diagnose(
@@ -204,7 +216,7 @@ def _true_trade_offs(
 ) -> tuple[TradeOff, ...]:
     if check is None:
         return ()
-    place = {name: code for code, name in enumerate(check.classes)}
+    place = numbered(check.classes)
     codes = [place[name] for name in crowd.classes[list(drawn)].tolist()]
     return tuple(
         trade_off(items, k, (check.truth == code).astype(np.float64), check.items, int((check.unvoted == code).sum()))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import sort_labels
+from rarevote.crowd.names import numbered, sort_labels
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.rules import ABSTAINED
 from rarevote.diagnose.items import Items
@@ -88,6 +88,11 @@ class TruthCheck:
         """Items of every class, (n_classes)."""
         return np.bincount(np.concatenate([self.truth, self.unvoted]), minlength=len(self.classes))
 
+    @property
+    def n_true_by_name(self) -> dict[Hashable, int]:
+        """The same by name of the class."""
+        return dict(zip(self.classes, self.n_true.tolist(), strict=True))
+
     def confusion(self) -> list[tuple[int, int, int]]:
         """Triples (true class, label, items), the largest count first; numbers of ``classes``, -1 for no answer."""
         silent = np.full(len(self.unvoted), ABSTAINED)
@@ -132,7 +137,7 @@ def check_truth(
     label_names = [by_code[code] for code in items.label[numbers].tolist()]
     missed = [truth[name] for name in unvoted if truth.get(name) is not None]
     classes = sort_labels({*true_names, *missed, *names.tolist()})
-    place = {name: code for code, name in enumerate(classes)}
+    place = numbered(classes)
 
     def codes(values: list[Any]) -> IntArray:
         return np.array([place[value] for value in values], dtype=np.int64)

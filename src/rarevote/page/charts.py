@@ -18,15 +18,17 @@ from rarevote.charts.svg import (
     Key,
     ability_scale,
     colours,
+    described_by_words,
+    drawn_from,
     dressed,
     light,
-    or_none,
-    percent_axis,
     row_axis,
     scaled,
     shapes,
+    share_axis,
     short,
 )
+from rarevote.crowd.numerics import finite_or_none
 from rarevote.crowd.words import count, percent, short_names
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.trade_off import TradeOff
@@ -39,11 +41,11 @@ _MAX_INTERVALS = 80
 _MAX_WORKERS = 2_000
 _TENFOLD_FROM = 8
 
-_PROFILE_KEYS = {
-    Profile.BOTH: Key(PROFILE_WORDS[Profile.BOTH], "good", "circle"),
-    Profile.MAJORITY_ONLY: Key(PROFILE_WORDS[Profile.MAJORITY_ONLY], "common", "triangle-down"),
-    Profile.MINORITY_ONLY: Key(PROFILE_WORDS[Profile.MINORITY_ONLY], "rare", "triangle-up"),
-    Profile.NEITHER: Key(PROFILE_WORDS[Profile.NEITHER], "odd", "cross"),
+_PROFILE_LOOKS = {
+    Profile.BOTH: ("good", "circle"),
+    Profile.MAJORITY_ONLY: ("common", "triangle-down"),
+    Profile.MINORITY_ONLY: ("rare", "triangle-up"),
+    Profile.NEITHER: ("odd", "cross"),
 }
 _RESULT, _VOTE = Key("this result", "rare", "circle"), Key("majority vote", "vote", "square")
 _EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("truth", "common", "triangle-up")
@@ -52,22 +54,19 @@ _EXPECTED, _TRUE = Key("expected", "good", "diamond"), Key("truth", "common", "t
 def class_counts(found: Diagnosis) -> Chart:
     """Items per class: decided, by majority vote, expected, and true where all answers are known."""
     classes = found.classes
-    first = [] if found.leading is None else [found.leading]
-    others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k not in first]
-    shown = [*first, *others][:_MAX_CLASSES]
+    shown = found.classes_by_weight[:_MAX_CLASSES]
     keys = [_VOTE, _RESULT, _EXPECTED]
     columns: list[Any] = [classes.n_majority, classes.n_labelled, classes.n_expected]
     if found.truth is not None and found.truth.n_checked == found.n_items:
         # Only where every answer is known do the counts compare.
         keys.append(_TRUE)
-        numbers = found.truth.n_true
-        columns.append({k: numbers[found.truth.classes.index(classes.names[k])] for k in shown})
+        columns.append({k: found.truth.n_true_by_name[classes.names[k]] for k in shown})
     rows = [
         {
             "class": str(classes.names[k]), "source": key.description,
             "items": float(column[k]), "words": count(column[k]),
-            "low": or_none(classes.expected_low[k]) if key is _EXPECTED else None,
-            "high": or_none(classes.expected_high[k]) if key is _EXPECTED else None,
+            "low": finite_or_none(classes.expected_low[k]) if key is _EXPECTED else None,
+            "high": finite_or_none(classes.expected_high[k]) if key is _EXPECTED else None,
             "end": float(max(column[k], classes.expected_high[k] if key is _EXPECTED else 0)),
         }
         for k in shown
@@ -75,23 +74,25 @@ def class_counts(found: Diagnosis) -> Chart:
         if isfinite(column[k])  # not every class has an expectation
     ]  # fmt: skip
     counts = [float(column[k]) for column in columns for k in shown if isfinite(column[k])]
-    x = _count_axis("items", counts)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+    base = drawn_from(
+        rows,
         y=alt.Y("class:N", sort=[str(classes.names[k]) for k in shown], title=None, axis=row_axis()),
         yOffset=alt.YOffset("source:N", sort=[key.description for key in keys]),
     )
     colour, shape = colours("source", keys), shapes("source", keys)
     layers = alt.layer(
         base.mark_rule(strokeWidth=2).encode(x=_count_axis("low", counts), x2="high:Q", color=colour),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=colour, shape=shape),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            x=_count_axis("items", counts), color=colour, shape=shape
+        ),
         base.mark_text(align="left", dx=9, fontSize=12).encode(
             x=_count_axis("end", counts), text="words:N", color=alt.value(light("ink"))
         ),
-    ).properties(height=alt.Step(17))
+    )
     notes = ["Expected: how many items truly have the class; its line is the 90% interval."]
     if len(shown) < len(classes.names):
         notes.append(f"Of {len(classes.names):,} classes, {_MAX_CLASSES} are shown.")
-    return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers))
+    return Chart("class-counts", "Items per class", " ".join(notes), tuple(keys), dressed(layers, alt.Step(17)))
 
 
 def _count_axis(field: str, counts: list[float]) -> alt.X:
@@ -117,7 +118,7 @@ def rescued(found: Diagnosis) -> Chart | None:
         return None
     share = items.votes[mine, found.rare] / np.maximum(items.votes[mine].sum(axis=1), 1)
     lost = items.majority[mine] != found.rare
-    name = str(found.classes.names[found.rare])
+    name = found.rare_name
     keys = (
         Key(f"majority vote loses them ({lost.sum():,})", "rare", "square"),
         Key(f"majority vote agrees ({(~lost).sum():,})", "vote", "square"),
@@ -131,27 +132,20 @@ def rescued(found: Diagnosis) -> Chart | None:
         for start, number in enumerate(np.bincount(step[of_kind], minlength=10).tolist())
         if number
     ]  # fmt: skip
-    x = alt.X(
-        "from:Q",
-        bin=alt.BinParams(binned=True),
-        title=f"share of an item's votes that said {short(name)}",
-        scale=alt.Scale(domain=[0, 1]),
-        axis=percent_axis(),
-    )
-    chart = alt.Chart(alt.InlineData(values=rows)).mark_bar(binSpacing=2)
-    chart = chart.encode(
-        x=x,
+    across = f"share of an item's votes that said {short(name)}"
+    chart = described_by_words(
+        rows,
+        x=share_axis(alt.X, "from", across, bin=alt.BinParams(binned=True)),
         x2="to:Q",
         y=alt.Y("items:Q", title="items", stack="zero", axis=alt.Axis(tickMinStep=1)),
         color=colours("kind", keys),
-        description=alt.Description("words:N"),
     )
     return Chart(
         "rescued",
         f"Items labelled {name}, by their votes",
         f"Each bar counts items labelled {name}, by the share of their votes that said so.",
         keys,
-        dressed(chart.properties(height=190)),
+        dressed(chart.mark_bar(binSpacing=2), 190),
     )
 
 
@@ -164,32 +158,32 @@ def ability_map(found: Diagnosis) -> Chart:
     workers, rare, common = found.workers, found.rare, found.common
     # The busiest, who are known best and matter most.
     chosen = np.argsort(-workers.n_votes, kind="stable")[:_MAX_WORKERS]
-    rare_name, common_name = str(found.classes.names[rare]), str(found.classes.names[common])
+    rare_name, common_name = found.rare_name, str(found.classes.names[common])
     with_intervals = len(chosen) <= _MAX_INTERVALS
-    rows, ends = [], {}
-    for axis, k in (("x", common), ("y", rare)):
-        ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
-        reach = (low, high) if with_intervals else (ability, ability)
-        # Both halves of the map are always to be seen.
-        ends[axis] = [min(-1.0, float(reach[0].min()) - 0.2), max(1.0, float(reach[1].max()) + 0.2)]
-        rows.append((ability.tolist(), low.tolist(), high.tolist()))
-    values = [
+    values: list[dict[str, Any]] = [
         {
-            "x": rows[0][0][i], "x_low": rows[0][1][i], "x_high": rows[0][2][i],
-            "y": rows[1][0][i], "y_low": rows[1][1][i], "y_high": rows[1][2][i],
             "profile": PROFILE_WORDS[Profile(int(workers.profile[r]))],
             "words": f"{workers.names[r]}: recognises {percent(workers.accuracy[r, common])} of {common_name}, "
             f"{percent(workers.accuracy[r, rare])} of {rare_name}; {workers.n_votes[r]:,} votes",
         }
-        for i, r in enumerate(chosen.tolist())
-    ]  # fmt: skip
-    keys = tuple(key for profile, key in _PROFILE_KEYS.items() if workers.count(profile))
+        for r in chosen.tolist()
+    ]
     of_x, of_y = short_names([common_name, rare_name])
-    x = alt.X("x:Q", title=f"recognises {of_x}", **ability_scale(ends["x"]))
-    y = alt.Y("y:Q", title=f"recognises {of_y}", **ability_scale(ends["y"]))
-    base = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=y, description=alt.Description("words:N"))
-    middle = alt.Chart(alt.InlineData(values=[{"half": 0.0}])).mark_rule(strokeDash=[4, 3], color=light("soft"))
-    layers: list[Any] = [middle.encode(x=alt.X("half:Q")), middle.encode(y=alt.Y("half:Q"))]
+    axes = []
+    for field, channel, k, name in (("x", alt.X, common, of_x), ("y", alt.Y, rare, of_y)):
+        ability, low, high = (logit(part[chosen, k]) for part in (workers.accuracy, workers.low, workers.high))
+        for row, middle, lower, upper in zip(values, ability.tolist(), low.tolist(), high.tolist(), strict=True):
+            row |= {field: middle, f"{field}_low": lower, f"{field}_high": upper}
+        lowest, highest = (low, high) if with_intervals else (ability, ability)
+        # Both halves of the map are always to be seen.
+        ends = [min(-1.0, float(lowest.min()) - 0.2), max(1.0, float(highest.max()) + 0.2)]
+        axes.append(channel(f"{field}:Q", title=f"recognises {name}", **ability_scale(ends)))
+    keys = tuple(
+        Key(PROFILE_WORDS[profile], *look) for profile, look in _PROFILE_LOOKS.items() if workers.count(profile)
+    )
+    base = described_by_words(values, x=axes[0], y=axes[1])
+    half = drawn_from([{"half": 0.0}]).mark_rule(strokeDash=[4, 3], color=light("soft"))
+    layers: list[Any] = [half.encode(x=alt.X("half:Q")), half.encode(y=alt.Y("half:Q"))]
     colour = colours("profile", keys)
     if with_intervals:
         faint = base.mark_rule(strokeWidth=1, opacity=0.35)
@@ -207,7 +201,7 @@ def ability_map(found: Diagnosis) -> Chart:
         "Ability map of the annotators",
         " ".join(notes),
         keys,
-        dressed(alt.layer(*layers).properties(height=330)),
+        dressed(alt.layer(*layers), 330),
     )
 
 
@@ -236,30 +230,23 @@ def trade_off_chart(found: Diagnosis, expected: TradeOff, true: TradeOff | None)
         for key, point in ((_RESULT, leading.chosen), (_VOTE, leading.majority))
         if isfinite(point.recall) and isfinite(point.precision)
     ]  # fmt: skip
-    scale, axis = alt.Scale(domain=[0, 1]), percent_axis()
-    x = alt.X("recall:Q", title="recall: share of the class that is found", scale=scale, axis=axis)
-    y = alt.Y("precision:Q", title="precision: share that is right", scale=scale, axis=axis)
+    x = share_axis(alt.X, "recall", "recall: share of the class that is found")
+    y = share_axis(alt.Y, "precision", "precision: share that is right")
     line_keys = [key for key, _ in curves]
     dashes = [[1, 0] if key.shape == "line" else [5, 3] for key in line_keys]
-    line = alt.Chart(alt.InlineData(values=lines)).mark_line(color=light("common"), strokeWidth=2)
-    line = line.encode(
-        x=x, y=y, strokeDash=scaled("curve", line_keys, dashes, alt.StrokeDash), order=alt.Order("recall:Q")
-    )
+    dashed = scaled("curve", line_keys, dashes, alt.StrokeDash)
+    line = drawn_from(lines, x=x, y=y, strokeDash=dashed, order=alt.Order("recall:Q"))
     point_keys = [_RESULT, _VOTE]
-    marks = alt.Chart(alt.InlineData(values=points)).mark_point(filled=True, opacity=1, size=95)
-    marks = marks.encode(
-        x=x,
-        y=y,
-        color=colours("who", point_keys),
-        shape=shapes("who", point_keys),
-        description=alt.Description("words:N"),
+    marks = described_by_words(points, x=x, y=y, color=colours("who", point_keys), shape=shapes("who", point_keys))
+    layers = alt.layer(
+        line.mark_line(color=light("common"), strokeWidth=2), marks.mark_point(filled=True, opacity=1, size=95)
     )
     return Chart(
         f"trade-off-{expected.class_code + 1}",
         f"Finding {name}",
         f"From left to right more items are labelled {name}, the most probable ones first.",
         (*line_keys, *point_keys),
-        dressed(alt.layer(line, marks).properties(height=220)),
+        dressed(layers, 220),
     )
 
 
@@ -274,18 +261,18 @@ def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterio
         for key, groups in zip(keys, (by_probability, by_posterior), strict=True)
         for g in range(len(groups.count))
     ]  # fmt: skip
-    name = str(found.classes.names[found.rare])
-    scale, axis = alt.Scale(domain=[0, 1]), percent_axis()
-    x = alt.X("predicted:Q", title=f"probability of {short(name)}", scale=scale, axis=axis)
-    y = alt.Y("observed:Q", title=f"share that is {short(name)}", scale=scale, axis=axis)
+    name = short(found.rare_name)
+    x, y = (
+        share_axis(alt.X, "predicted", f"probability of {name}"),
+        share_axis(alt.Y, "observed", f"share that is {name}"),
+    )
     ends = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
-    diagonal = alt.Chart(alt.InlineData(values=ends)).mark_line(color=light("soft"), strokeDash=[4, 3], strokeWidth=1)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, description=alt.Description("words:N"))
-    colour = colours("kind", keys)
+    base = described_by_words(rows, x=x, color=colours("kind", keys))
+    low = alt.Y("low:Q", scale=alt.Scale(domain=[0, 1]))
     layers = alt.layer(
-        diagonal.encode(x=x, y=y),
-        base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=70, opacity=1).encode(y=y, color=colour, shape=shapes("kind", keys)),
+        drawn_from(ends, x=x, y=y).mark_line(color=light("soft"), strokeDash=[4, 3], strokeWidth=1),
+        base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(y=low, y2="high:Q"),
+        base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shapes("kind", keys)),
     )
     return Chart(
         "calibration",
@@ -293,7 +280,7 @@ def calibration_chart(found: Diagnosis, by_probability: Calibration, by_posterio
         "Items in groups of like probability; on the dashed line as many have the class as was said. Lines: 95% "
         "intervals.",
         keys,
-        dressed(layers.properties(height=240)),
+        dressed(layers, 240),
     )
 
 
@@ -306,10 +293,10 @@ def convergence(found: Diagnosis) -> Chart | None:
     ]
     if len(rows) < 2:
         return None
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+    base = described_by_words(
+        rows,
         x=alt.X("iteration:Q", title="iteration", axis=alt.Axis(tickMinStep=1, format="d")),
         y=alt.Y("objective:Q", title="objective", scale=alt.Scale(zero=False)),
-        description=alt.Description("words:N"),
     )
     layers = [base.mark_line(color=light("common"), strokeWidth=2)]
     if len(rows) <= 60:
@@ -319,5 +306,5 @@ def convergence(found: Diagnosis) -> Chart | None:
         "How the fit got on",
         "The objective after each iteration, higher is better; a curve that has gone flat has settled.",
         (),
-        dressed(alt.layer(*layers).properties(height=170)),
+        dressed(alt.layer(*layers), 170),
     )

@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 
-from rarevote import __version__
 from rarevote.audit import Audit
 from rarevote.audit.estimates import Estimate, Interval
 from rarevote.audit.planning import Step
@@ -26,7 +25,7 @@ from rarevote.audit.words import (
     population_words,
     relative_to,
 )
-from rarevote.charts.svg import Chart, Key, dressed, light, scaled
+from rarevote.charts.svg import Chart, Key, colours, described_by_words, dressed, light, scaled
 from rarevote.crowd.words import capital, count, counted, percent, quoted
 from rarevote.page.report import Section, check_page_path, plain_page, write_page
 from rarevote.page.sentences import About
@@ -53,15 +52,7 @@ def write_proved_page(audit: Audit, path: str | Path, *, source: str = "your dat
         InputError: the file cannot be written.
     """
     made = check_page_path(Path(path))
-    about = About(
-        source=source,
-        method=f"audit of {quoted(audit.plan.name)}",
-        parameters="",
-        decision="",
-        n_gold=len(audit.plan.gold),
-        date=datetime.now(UTC).date().isoformat(),
-        version=__version__,
-    )
+    about = About(source, method=f"audit of {quoted(audit.plan.name)}", n_gold=len(audit.plan.gold))
     return write_page(made, plain_page(about, _headline(audit), [proved_section(audit)]))
 
 
@@ -162,40 +153,28 @@ def _curve(audit: Audit) -> Chart:
     steps, ahead = audit.bought, audit.to_be_bought
     keys = (_SO_FAR, _AHEAD, _HERE) if len(ahead) > 1 else (_SO_FAR, _HERE)
     series = [(_SO_FAR, [*steps, ahead[0]]), (_AHEAD, ahead)]
-    rows = [
-        {"reviews": step.reviews, "flagged": step.flagged, "series": key.description, "words": _point_words(key, step)}
-        for key, points in series
-        if len(points) > 1
-        for step in points
-    ]
+    rows = [_point(key, step) for key, points in series if len(points) > 1 for step in points]
     x = alt.X("reviews:Q", title="reviews", axis=alt.Axis(tickMinStep=1, format=",d"))
     y = alt.Y("flagged:Q", title="flagged items not looked at", axis=alt.Axis(format=",d"))
-    lines = alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, description=alt.Description("words:N"))
-    colour = scaled("series", keys, [light(key.colour) for key in keys], alt.Color)
     dashes = scaled("series", keys, [[5, 3] if key is _AHEAD else [1, 0] for key in keys], alt.StrokeDash)
-    here = {
-        "reviews": ahead[0].reviews,
-        "flagged": ahead[0].flagged,
-        "series": _HERE.description,
-        "words": _point_words(_HERE, ahead[0]),
-    }
-    mark = alt.Chart(alt.InlineData(values=[here])).encode(x=x, y=y, description=alt.Description("words:N"))
+    lines = described_by_words(
+        rows, x=x, y=y, color=colours("series", keys), strokeDash=dashes, order=alt.Order("reviews:Q")
+    )
+    so_far, forecast = (lines.transform_filter(f"datum.series == '{key.description}'") for key in (_SO_FAR, _AHEAD))
     layers = alt.layer(
-        lines.mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
-        .transform_filter(f"datum.series == '{_SO_FAR.description}'"),
-        lines.mark_line(strokeWidth=2)
-        .encode(color=colour, strokeDash=dashes, order=alt.Order("reviews:Q"))
-        .transform_filter(f"datum.series == '{_AHEAD.description}'"),
-        mark.mark_point(filled=True, size=95, opacity=1, color=light("rare")),
+        so_far.mark_line(interpolate="step-after", strokeWidth=2),
+        forecast.mark_line(strokeWidth=2),
+        described_by_words([_point(_HERE, ahead[0])], x=x, y=y).mark_point(
+            filled=True, size=95, opacity=1, color=light("rare")
+        ),
     )
     words = "What the reviews bought: how many flagged items of the certified set nobody has looked at."
     if len(ahead) > 1:
         words += " Dashed: what more reviews are expected to buy, which can be off by a factor of two."
-    return Chart("proved", "What more reviews would buy", words, keys, dressed(layers.properties(height=240)))
+    return Chart("proved", "What more reviews would buy", words, keys, dressed(layers, 240))
 
 
-def _point_words(key: Key, step: Step) -> str:
-    return (
-        f"{key.description}: {counted(step.reviews, 'review')}, {counted(step.flagged, 'flagged item')} not looked at"
-    )
+def _point(key: Key, step: Step) -> dict[str, Any]:
+    reviews, flagged = counted(step.reviews, "review"), counted(step.flagged, "flagged item")
+    words = f"{key.description}: {reviews}, {flagged} not looked at"
+    return {"reviews": step.reviews, "flagged": step.flagged, "series": key.description, "words": words}

@@ -25,7 +25,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -34,7 +33,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rarevote import __version__
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
 from rarevote.crowd.words import percent
 from rarevote.diagnose.diagnosis import Diagnosis
@@ -46,7 +44,7 @@ from rarevote.io.write.atomic import replacing
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page import charts, sentences, tables
-from rarevote.page.sentences import About, headline
+from rarevote.page.sentences import About
 from rarevote.page.tables import ListTable, Matrix, Shown, class_list, item_list, worker_list
 
 
@@ -79,11 +77,16 @@ def page_sections(
     """
     return [
         *_piles(found),
-        _lost(found),
+        Section(
+            "lost",
+            "Majority vote",
+            {"losses": sentences.losses(found), "moves": tables.moves_table(found)},
+            _drawn(charts.rescued(found)),
+        ),
         _annotators(found),
-        _agreement(found),
+        Section("agreement", "Agreement", tables.agreement_values(found)),
         _trade_off(found),
-        _look(found, shown or {}),
+        Section("look", "Items to look at", lists=[item_list(found, shown or {})]),
         _classes(found),
         *_truth(found),
         *extra,
@@ -100,14 +103,13 @@ def _piles(found: Diagnosis) -> list[Section]:
     """What to take as it is and what to look at, of the class that leads."""
     if found.leading is None or len(found.classes.names) < 2:
         return []
-    name = str(found.classes.names[found.rare])
-    values = {"name": name, "piles": sentences.piles(found), "sure": percent(SURE), "missed": percent(MISSED)}
+    values = {
+        "name": found.rare_name,
+        "piles": sentences.piles(found),
+        "sure": percent(SURE),
+        "missed": percent(MISSED),
+    }
     return [Section("piles", "Three piles", values)]
-
-
-def _lost(found: Diagnosis) -> Section:
-    values = {"losses": sentences.losses(found), "moves": tables.moves_table(found)}
-    return Section("lost", "Majority vote", values, _drawn(charts.rescued(found)))
 
 
 def _annotators(found: Diagnosis) -> Section:
@@ -115,11 +117,7 @@ def _annotators(found: Diagnosis) -> Section:
         "profiles": tables.profile_table(found),
         "jury": jury_sentences(found.classes.jury, found.classes.names),
     }
-    return Section("annotators", "Annotators", values, _drawn(charts.ability_map(found)), [worker_list(found)])
-
-
-def _agreement(found: Diagnosis) -> Section:
-    return Section("agreement", "Agreement", tables.agreement_values(found))
+    return Section("annotators", "Annotators", values, [charts.ability_map(found)], [worker_list(found)])
 
 
 def _trade_off(found: Diagnosis) -> Section:
@@ -129,29 +127,25 @@ def _trade_off(found: Diagnosis) -> Section:
     return Section("trade-off", "Finding more", values, _drawn(*curves))
 
 
-def _look(found: Diagnosis, shown: Shown) -> Section:
-    return Section("look", "Items to look at", lists=[item_list(found, shown)])
-
-
 def _classes(found: Diagnosis) -> Section:
     proportions = tables.proportion_table(found)
     lists = [class_list(found)] if proportions is None else []
-    return Section("classes", "Classes", {"proportions": proportions}, _drawn(charts.class_counts(found)), lists)
+    return Section("classes", "Classes", {"proportions": proportions}, [charts.class_counts(found)], lists)
 
 
 def _truth(found: Diagnosis) -> list[Section]:
     """What the truth says, where there is any."""
-    if found.truth is None:
+    check = found.truth
+    if check is None:
         return []
     confusion = tables.confusion(found)
     values = {
-        "scores": tables.score_table(found),
+        "scores": tables.score_table(check),
         "matrix": confusion if isinstance(confusion, Matrix) else None,
         "mistakes": None if isinstance(confusion, Matrix) else confusion,
     }
-    check = found.truth
-    drawn = _drawn(charts.calibration_chart(found, check.calibration, check.posterior_calibration))
-    return [Section("truth", "Truth", values, drawn)]
+    drawn = charts.calibration_chart(found, check.calibration, check.posterior_calibration)
+    return [Section("truth", "Truth", values, [drawn])]
 
 
 # The marks of a legend, drawn around the origin; lines are stroked, shapes are filled.
@@ -189,13 +183,12 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
     Args:
         sections: what the page consists of; without lists of items or annotators.
     """
-    cautions = list(about.cautions)
-    return _assembled(
-        about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=cautions, classes=[], rare=0
-    )
+    return _assembled(about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=about.cautions)
 
 
-def _assembled(about: About, sections: Sequence[Section], *, classes: list[str], rare: int, **head: Any) -> str:
+def _assembled(
+    about: About, sections: Sequence[Section], *, classes: Sequence[str] = (), rare: int = 0, **head: Any
+) -> str:
     style = f"\n{page_style()}"
     script = f"\n{asset('rarevote.page', 'report.js')}"
     return template("rarevote.page", "report.html.j2").render(
@@ -269,7 +262,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _as_script_data(classes: list[str], rare: int, sections: Sequence[Section]) -> str:
+def _as_script_data(classes: Sequence[str], rare: int, sections: Sequence[Section]) -> str:
     """The lists as JSON that no parser can take for the end of its element, or for markup."""
     data = {
         "classes": classes,
@@ -360,15 +353,13 @@ def write_report(
         parameters=repr(estimator).partition("(")[2].removesuffix(")"),
         decision=decision,
         n_gold=n_gold,
-        date=datetime.now(UTC).date().isoformat(),
-        version=__version__,
         cautions=tuple(cautions),
     )
     sections = page_sections(found, about, shown=shown, extra=extra)
     page = build_page(found, about, sections)
     files = [] if charts is None else export_charts(Path(charts), sections)
     write_page(page_path, page)
-    return Report(page_path, len(page.encode()), headline(found), files)
+    return Report(page_path, len(page.encode()), sentences.headline(found), files)
 
 
 def check_page_path(path: Path) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from math import isfinite
 
 import numpy as np
 
+from rarevote import __version__
 from rarevote.crowd.words import count, counted, percent, quoted
 from rarevote.decide.expectations import UNKNOWN, Expected
 from rarevote.decide.rules import ABSTAINED
@@ -34,11 +36,11 @@ class About:
 
     source: str
     method: str
-    parameters: str
-    decision: str
-    n_gold: int
-    date: str
-    version: str
+    parameters: str = ""
+    decision: str = ""
+    n_gold: int = 0
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    version: str = __version__
     cautions: tuple[str, ...] = ()
 
 
@@ -62,9 +64,9 @@ def headline(found: Diagnosis) -> str:
     """The answer in one sentence; a recall below that of a majority vote is left to the cautions."""
     if found.leading is None:
         return _of_all_classes(found)
-    rare, total = quoted(found.classes.names[found.rare]), found.n_items
     labelled = int(found.classes.n_labelled[found.rare])
-    start = f"{count(labelled)} of {counted(total, 'item')} {'is' if labelled == 1 else 'are'} labelled {rare}"
+    of_all = f"{count(labelled)} of {counted(found.n_items, 'item')}"
+    start = f"{of_all} {'is' if labelled == 1 else 'are'} labelled {quoted(found.rare_name)}"
     best, expected = leading_trade_off(found), found.expected[found.rare].recall
     if len(found.classes.names) < 2 or not isfinite(best.chosen.recall) or recall_warning(found):
         return f"{start}."
@@ -93,7 +95,7 @@ def _of_all_classes(found: Diagnosis) -> str:
 
 def recall_warning(found: Diagnosis) -> str | None:
     """That a majority vote finds more of the class that matters, if it does."""
-    best, rare = leading_trade_off(found), quoted(found.classes.names[found.rare])
+    best, rare = leading_trade_off(found), quoted(found.rare_name)
     ours, theirs = percent(best.chosen.recall), percent(best.majority.recall)
     if not best.chosen.recall < best.majority.recall or ours == theirs:
         return None
@@ -116,53 +118,41 @@ def lead(found: Diagnosis) -> str:
     if not best.from_truth:
         return (
             f"About {count(right)} of these labels are expected to be right and {alarms} (precision {precision}, "
-            f"{_ends(expected)})."
+            f"{expected.percent_range})."
         )
     assert found.truth is not None
     checked = counted(found.truth.n_checked, "item")
     return f"By the truth of {checked}, {count(right)} of these labels are right and {alarms} (precision {precision})."
 
 
-def _ends(expected: Expected) -> str:
-    return f"{percent(expected.low)} to {percent(expected.high)}"
-
-
 def in_words(expected: Expected) -> str:
     """A share that is expected, with its 90% interval; or who alone could know."""
     if not isfinite(expected.value):
         return "none"
-    return f"{percent(expected.value)} ({_ends(expected)})" if expected.is_told else UNKNOWN
+    return f"{percent(expected.value)} ({expected.percent_range})" if expected.is_told else UNKNOWN
 
 
 def tiles(found: Diagnosis) -> list[Tile]:
     """The classes with their counts, the one that leads first, then the largest."""
     classes, total = found.classes, found.n_items
-    first = [] if found.leading is None else [found.leading]
-    others = [int(k) for k in np.argsort(-classes.n_labelled, kind="stable") if k not in first]
     made = []
-    for k in [*first, *others][:_MAX_TILES]:
-        expected = found.expected.get(k)
-        details = [f"{count(classes.n_majority[k])} by majority vote"]
+    for k in found.classes_by_weight[:_MAX_TILES]:
+        expected, n_labelled = found.expected.get(k), classes.n_labelled[k]
+        details = []
         if expected and not expected.prevalence.is_told:
-            details.insert(0, f"how many truly are is {UNKNOWN}")
+            details.append(f"how many truly are is {UNKNOWN}")
         elif expected:
             ends = f"{count(classes.expected_low[k])} to {count(classes.expected_high[k])}"
-            details.insert(0, f"about {count(classes.n_expected[k])} expected ({ends})")
-        made.append(
-            Tile(
-                name=str(classes.names[k]),
-                labelled=count(classes.n_labelled[k]),
-                share=percent(classes.n_labelled[k] / total),
-                details=details,
-                is_rare=k == found.leading,
-            )
-        )
+            details.append(f"about {count(classes.n_expected[k])} expected ({ends})")
+        details.append(f"{count(classes.n_majority[k])} by majority vote")
+        name, is_rare = str(classes.names[k]), k == found.leading
+        made.append(Tile(name, count(n_labelled), percent(n_labelled / total), details, is_rare))
     return made
 
 
 def piles(found: Diagnosis) -> list[Tile]:
     """The three piles of the rare class, with how many of it are in each."""
-    name, total = str(found.classes.names[found.rare]), len(found.items.label)
+    name, total = found.rare_name, len(found.items.label)
     words = {Pile.SURELY: f"surely {name}", Pile.LOOK: "look at these", Pile.SURELY_NOT: f"surely not {name}"}
     is_rare = np.zeros(total)
     known = np.zeros(total, dtype=bool)
@@ -172,8 +162,8 @@ def piles(found: Diagnosis) -> list[Tile]:
     made = []
     for pile, title in words.items():
         inside = found.piles.pile == pile
-        n_items, expected = int(found.piles.n_items[pile]), float(found.piles.expected[pile])
-        details = [f"about {count(expected)} expected to be {name}"]
+        n_items = found.piles.n_items[pile]
+        details = [f"about {count(found.piles.expected[pile])} expected to be {name}"]
         if found.truth is not None:
             details.append(f"{count(is_rare[inside].sum())} of {count((inside & known).sum())} are, by the truth")
         made.append(Tile(title, count(n_items), percent(n_items / total), details, is_rare=pile == Pile.SURELY))
@@ -187,8 +177,7 @@ def cautions(found: Diagnosis) -> list[str]:
     n_classes = len(found.classes.names)
     if not found.converged:
         said.append(f"The fit did not settle ({found.status}): allow more iterations with --set n_iter=1000.")
-    warning = recall_warning(found) if n_classes > 1 else None
-    if warning is not None:
+    if n_classes > 1 and (warning := recall_warning(found)):
         said.append(warning)
     if n_classes >= 5 and votes < 3:
         said.append(
@@ -200,7 +189,7 @@ def cautions(found: Diagnosis) -> list[str]:
         how = "By the truth" if best.from_truth else "As expected"
         said.append(
             f"{how}, {percent(1 - best.chosen.precision)} of the items labelled "
-            f"{quoted(found.classes.names[found.rare])} are false alarms: this decision would rather look twice than "
+            f"{quoted(found.rare_name)} are false alarms: this decision would rather look twice than "
             "miss one. Have these items reviewed, or choose another point under “What finding more would cost”."
         )
     if n_classes > 1 and found.workers.accuracy.mean() < 1 / n_classes:
@@ -216,7 +205,7 @@ def losses(found: Diagnosis) -> list[str]:
     moved = found.overruled
     if not moved.items.size:
         return ["A majority vote gives every item the same label."]
-    rare = quoted(found.classes.names[found.rare])
+    rare = quoted(found.rare_name)
     to_rare = moved.label == found.rare
     gained, expected = int(moved.count[to_rare].sum()), float(moved.expected[to_rare].sum())
     share = percent(moved.items.size / len(found.items.label))
@@ -229,8 +218,7 @@ def losses(found: Diagnosis) -> list[str]:
         )
     if found.truth is not None:
         best = leading_trade_off(found)
-        name = found.classes.names[found.rare]
-        true_items = int(found.truth.n_true[found.truth.classes.index(name)])
+        true_items = found.truth.n_true_by_name[found.classes.names[found.rare]]
         if true_items:
             theirs, ours = (count(point.recall * true_items) for point in (best.majority, best.chosen))
             said.append(

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.names import numbered
 from rarevote.crowd.words import NO_ANSWER, count, counted, percent, quoted
 from rarevote.decide.rules import ABSTAINED
 from rarevote.diagnose.agreement import COEFFICIENTS
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.piles import Pile
+from rarevote.diagnose.truth import TruthCheck
 from rarevote.diagnose.workers import PROFILE_WORDS, Profile, profile_meanings
 from rarevote.page.sentences import in_words, leading_trade_off
 
@@ -74,125 +77,129 @@ class ListTable:
         return {"columns": self.columns, "rows": self.rows, "choices": self.choices, "groups": self.groups}
 
 
+class _Columns:
+    """The columns of a list while it is made, for the rows ``chosen`` of what it is about."""
+
+    def __init__(self, chosen: NDArray[np.int64]) -> None:
+        self.chosen = chosen
+        self.heads: list[dict[str, str]] = []
+        self.cells: list[list[Any]] = []
+
+    def add(self, title: str, kind: str, help_text: str, cells: list[Any]) -> None:
+        self.heads.append({"title": title, "kind": kind, "help": help_text})
+        self.cells.append(cells)
+
+    def text(self, title: str, help_text: str, values: Sequence[Any] | NDArray[Any]) -> None:
+        self.add(title, "text", help_text, [_text(values[row]) for row in self.chosen])
+
+    def numbers(self, title: str, kind: str, help_text: str, values: NDArray[Any], digits: int = 4) -> None:
+        self.add(title, kind, help_text, values[self.chosen].round(digits).tolist())
+
+    def listed(
+        self, name: str, choices: list[tuple[str, int]], groups: int | None, n_all: int, flags: NDArray[Any]
+    ) -> ListTable:
+        rows = [list(row) for row in zip(*self.cells, flags[self.chosen].tolist(), strict=True)]
+        return ListTable(name, self.heads, rows, choices, groups, n_all)
+
+
 def item_list(found: Diagnosis, shown: Shown, limit: int = MAX_ITEMS) -> ListTable:
     """The items to look at first."""
-    items, rare = found.items, str(found.classes.names[found.rare])
+    items, rare = found.items, found.rare_name
     chosen = items.most_telling(limit)
-    columns = [_column("Item", "text", "its id")]
-    cells: list[list[Any]] = [[_text(items.names[i]) for i in chosen]]
-
-    def add(column: dict[str, str], values: list[Any]) -> None:
-        columns.append(column)
-        cells.append(values)
-
+    columns = _Columns(chosen)
+    columns.text("Item", "its id", items.names)
     for title, values in shown.items():
-        add(_column(title, "text", "carried along from your file"), [_text(values[i]) for i in chosen])
-    add(
-        _column("Label", "class", "what was decided"),
-        [k if k != ABSTAINED else NO_ANSWER for k in items.label[chosen].tolist()],
-    )
+        columns.text(title, "carried along from your file", values)
+    labels = [k if k != ABSTAINED else NO_ANSWER for k in items.label[chosen].tolist()]
+    columns.add("Label", "class", "what was decided", labels)
     if len(found.classes.names) > 2:
-        add(_column("P(label)", "share", "probability that the label is right"), _rounded(items.confidence[chosen]))
-    probability = items.probabilities[chosen, found.rare]
-    add(_column(f"P({rare})", "share", f"probability that the item is {rare}"), _rounded(probability))
-    add(_column("Majority", "class", "what a majority vote says"), items.majority[chosen].tolist())
-    add(_column("Votes", "votes", "how the votes fell"), [_votes(items.votes[i]) for i in chosen])
-    add(_column("Dispute", "share", "0% unanimous, 100% evenly split"), _rounded(items.disputed[chosen]))
+        columns.numbers("P(label)", "share", "probability that the label is right", items.confidence)
+    of_rare = items.probabilities[:, found.rare]
+    columns.numbers(f"P({rare})", "share", f"probability that the item is {rare}", of_rare)
+    columns.numbers("Majority", "class", "what a majority vote says", items.majority)
+    columns.add("Votes", "votes", "how the votes fell", [_votes(items.votes[i]) for i in chosen])
+    columns.numbers("Dispute", "share", "0% unanimous, 100% evenly split", items.disputed)
     if items.typical_accuracy is not None:
         help_text = "chance that an average annotator gets this item right, if its label is right"
-        add(_column("Ease", "share", help_text), _rounded(items.typical_accuracy[chosen]))
-    flags = _flags(found)
+        columns.numbers("Ease", "share", help_text, items.typical_accuracy)
+    choices = [("All items", 0), ("Majority vote overruled", Flag.OVERRULED), ("Votes split", Flag.SPLIT)]
+    choices.append((f"Label less than {percent(_UNSURE_BELOW)} sure", Flag.UNSURE))
     if found.truth is not None:
-        names = {name: code for code, name in enumerate(found.classes.names.tolist())}
+        names = numbered(found.classes.names.tolist())
         # A true class that nobody voted for has no number among the classes: its name is shown as it is.
         answers = [found.truth.classes[code] for code in found.truth.truth.tolist()]
         known = dict(zip(found.truth.items.tolist(), answers, strict=True))
         told = [names.get(known[i], _text(known[i])) if i in known else None for i in chosen.tolist()]
-        add(_column("Truth", "class", "the true label"), told)
-    choices = [("All items", 0), ("Majority vote overruled", Flag.OVERRULED), ("Votes split", Flag.SPLIT)]
-    choices.append((f"Label less than {percent(_UNSURE_BELOW)} sure", Flag.UNSURE))
-    if found.truth is not None:
+        columns.add("Truth", "class", "the true label", told)
         choices.append(("Label wrong", Flag.WRONG))
     if items.is_known.any():
         choices.append(("Gold, given to the fit", Flag.KNOWN))
     if found.leading is not None:
         choices += [(f"Pile: surely {rare}", Flag.SURELY), ("Pile: look at these", Flag.LOOK)]
         choices.append((f"Pile: surely not {rare}", Flag.SURELY_NOT))
-    rows = [[*row, int(flags[i])] for *row, i in zip(*cells, chosen.tolist(), strict=True)]
-    label_column = 1 + len(shown)
-    return ListTable("items", columns, rows, [(w, int(f)) for w, f in choices], label_column, len(items.label))
+    return columns.listed("items", choices, 1 + len(shown), len(items.label), _flags(found))
 
 
 def worker_list(found: Diagnosis, limit: int = MAX_WORKERS) -> ListTable:
     """The annotators, the busiest first."""
-    workers, names = found.workers, found.classes.names
-    chosen = np.argsort(-workers.n_votes, kind="stable")[:limit]
-    columns = [_column("Annotator", "text", "as named in your file"), _column("Votes", "count", "answers given")]
-    cells: list[list[Any]] = [[_text(workers.names[r]) for r in chosen], workers.n_votes[chosen].tolist()]
+    workers, n_workers = found.workers, len(found.workers.names)
+    columns = _Columns(np.argsort(-workers.n_votes, kind="stable")[:limit])
+    columns.text("Annotator", "as named in your file", workers.names)
+    columns.numbers("Votes", "count", "answers given", workers.n_votes)
     if workers.n_abstentions.any():
-        columns.append(_column("Abstained", "count", "answers that were no votes"))
-        cells.append(workers.n_abstentions[chosen].tolist())
+        columns.numbers("Abstained", "count", "answers that were no votes", workers.n_abstentions)
     for k in dict.fromkeys((found.common, found.rare)):
-        columns.append(_column(f"Recognises {names[k]}", "interval", "share of the class, with its 95% interval"))
-        triple = np.column_stack([workers.accuracy[chosen, k], workers.low[chosen, k], workers.high[chosen, k]])
-        cells.append(triple.round(3).tolist())
-    columns.append(_column("Agrees", "share", "share of the votes that equal the item's label"))
-    cells.append(_rounded(workers.agreement[chosen]))
-    columns.append(_column("Profile", "text", "what is recognised more often than not"))
-    cells.append([PROFILE_WORDS[Profile(int(workers.profile[r]))] for r in chosen])
-    rows = [[*row, 0] for row in zip(*cells, strict=True)]
-    return ListTable("workers", columns, rows, [("All annotators", 0)], len(columns) - 1, len(workers.names))
+        title, help_text = f"Recognises {found.classes.names[k]}", "share of the class, with its 95% interval"
+        triple = np.column_stack([workers.accuracy[:, k], workers.low[:, k], workers.high[:, k]])
+        columns.numbers(title, "interval", help_text, triple, digits=3)
+    columns.numbers("Agrees", "share", "share of the votes that equal the item's label", workers.agreement)
+    profiles = [PROFILE_WORDS[Profile(code)] for code in workers.profile.tolist()]
+    columns.text("Profile", "what is recognised more often than not", profiles)
+    no_flags = np.zeros(n_workers, dtype=np.int64)
+    return columns.listed("workers", [("All annotators", 0)], len(columns.heads) - 1, n_workers, no_flags)
 
 
 def class_list(found: Diagnosis) -> ListTable:
     """All classes, the rarest first: votes, labels, and how they did where there is truth."""
-    classes, items = found.classes, found.items
-    order = np.argsort(classes.n_votes, kind="stable")
-    size = len(classes.names)
+    classes, items, size = found.classes, found.items, len(found.classes.names)
+    columns = _Columns(np.argsort(classes.n_votes, kind="stable"))
     moved = items.overruled
     into, away = (np.bincount(codes[moved], minlength=size) for codes in (items.label, items.majority))
-    counts = {
-        "Votes": (classes.n_votes, "votes for the class"),
-        "Labelled": (classes.n_labelled, "items that got the class"),
-        "Majority": (classes.n_majority, "items that a majority vote gives it"),
-        "Moved here": (into, "items that got the class against the majority of their votes"),
-        "Moved away": (away, "items that a majority vote gives the class, and that got another"),
-    }
-    columns = [_column("Class", "text", "as named in your file")]
-    columns += [_column(title, "count", help_text) for title, (_, help_text) in counts.items()]
-    cells: list[list[Any]] = [[_text(classes.names[k]) for k in order]]
-    cells += [column[order].tolist() for column, _ in counts.values()]
+    columns.text("Class", "as named in your file", classes.names)
+    for title, values, help_text in (
+        ("Votes", classes.n_votes, "votes for the class"),
+        ("Labelled", classes.n_labelled, "items that got the class"),
+        ("Majority", classes.n_majority, "items that a majority vote gives it"),
+        ("Moved here", into, "items that got the class against the majority of their votes"),
+        ("Moved away", away, "items that a majority vote gives the class, and that got another"),
+    ):
+        columns.numbers(title, "count", help_text, values)
     if found.truth is not None:
-        check, names = found.truth, classes.names[order].tolist()
-        n_true = dict(zip(check.classes, check.n_true.tolist(), strict=True))
-        columns.append(_column("Truth", "count", "items that have the class, by the truth"))
-        cells.append([n_true[name] for name in names])
+        check, names = found.truth, classes.names[columns.chosen].tolist()
+        n_true = check.n_true_by_name
+        columns.add("Truth", "count", "items that have the class, by the truth", [n_true[name] for name in names])
         for title, shares in (("Recall", check.scores.recall), ("Precision", check.scores.precision)):
-            columns.append(_column(title, "share", f"{title.lower()} of the class, by the truth"))
-            cells.append([round(shares[name], 4) if name in shares else None for name in names])
-    rows = [[*row, 0] for row in zip(*cells, strict=True)]
-    return ListTable("per-class", columns, rows, [("All classes", 0)], None, size)
+            rounded = [round(shares[name], 4) if name in shares else None for name in names]
+            columns.add(title, "share", f"{title.lower()} of the class, by the truth", rounded)
+    no_flags = np.zeros(size, dtype=np.int64)
+    return columns.listed("per-class", [("All classes", 0)], None, size, no_flags)
 
 
 def _flags(found: Diagnosis) -> NDArray[np.int64]:
     items = found.items
-    flags = items.overruled * int(Flag.OVERRULED) + (items.disputed > 0) * int(Flag.SPLIT)
-    flags = flags + (items.confidence < _UNSURE_BELOW) * int(Flag.UNSURE) + items.is_known * int(Flag.KNOWN)
+    flagged: dict[Flag, NDArray[Any]] = {
+        Flag.OVERRULED: items.overruled,
+        Flag.SPLIT: items.disputed > 0,
+        Flag.UNSURE: items.confidence < _UNSURE_BELOW,
+        Flag.KNOWN: items.is_known,
+    }
+    flagged |= {flag: found.piles.pile == pile for pile, flag in _PILE_FLAGS.items()}
     if found.truth is not None:
-        wrong = found.truth.items[found.truth.truth != found.truth.label]
-        flags[wrong] += int(Flag.WRONG)
-    for pile, flag in _PILE_FLAGS.items():
-        flags = flags + (found.piles.pile == pile) * int(flag)
-    return np.asarray(flags)
-
-
-def _column(title: str, kind: str, help_text: str) -> dict[str, str]:
-    return {"title": title, "kind": kind, "help": help_text}
-
-
-def _rounded(values: NDArray[np.float64]) -> list[float]:
-    rounded: list[float] = values.round(4).tolist()
-    return rounded
+        flagged[Flag.WRONG] = found.truth.items[found.truth.truth != found.truth.label]
+    flags = np.zeros(len(items.label), dtype=np.int64)
+    for flag, rows in flagged.items():
+        flags[rows] |= flag
+    return flags
 
 
 def _text(value: Any) -> str:
@@ -253,11 +260,10 @@ def moves_table(found: Diagnosis) -> SmallTable | None:
     if not moved.items.size:
         return None
     names = found.classes.names
+    moves = zip(moved.majority, moved.label, moved.count, moved.expected, strict=True)
     rows = [
         [f"{names[a]} → {names[b]}", count(number), _expected(expected)]
-        for a, b, number, expected in zip(
-            moved.majority[:_MAX_MOVES], moved.label[:_MAX_MOVES], moved.count, moved.expected, strict=False
-        )
+        for a, b, number, expected in islice(moves, _MAX_MOVES)
     ]
     left = int(moved.count[_MAX_MOVES:].sum())
     if left:
@@ -275,12 +281,10 @@ def _expected(number: float) -> str:
 def profile_table(found: Diagnosis) -> SmallTable:
     """How many annotators recognise what."""
     n_workers = len(found.workers.names)
-    meaning = profile_meanings(found.classes.names[found.rare], found.classes.names[found.common])
-    rows = [
-        [f"{words}: {meaning[profile]}", count(people), percent(people / n_workers)]
-        for profile, words in PROFILE_WORDS.items()
-        for people in [found.workers.count(profile)]
-    ]
+    rows = []
+    for profile, meaning in profile_meanings(found.rare_name, found.classes.names[found.common]).items():
+        people = found.workers.count(profile)
+        rows.append([f"{PROFILE_WORDS[profile]}: {meaning}", count(people), percent(people / n_workers)])
     return SmallTable("What annotators recognise more often than not", ["profile", "people", "share"], rows)
 
 
@@ -314,12 +318,11 @@ def steps_table(found: Diagnosis, recalls: Sequence[float] = (0.5, 0.8, 0.9, 0.9
     for wanted in recalls:
         reached = np.flatnonzero(curve.recall >= wanted - 1e-9)
         if reached.size:
-            first = int(reached[0])
-            flagged = int(curve.n_flagged[first])
-            rows.append([percent(wanted), count(flagged), percent(curve.precision[first])])
-    rare = quoted(found.classes.names[found.rare])
+            first = reached[0]
+            rows.append([percent(wanted), count(curve.n_flagged[first]), percent(curve.precision[first])])
     how = "by the truth" if curve.from_truth else "expected"
-    return SmallTable(f"To find this share of {rare} ({how})", ["recall", "items to label", "precision"], rows)
+    caption = f"To find this share of {quoted(found.rare_name)} ({how})"
+    return SmallTable(caption, ["recall", "items to label", "precision"], rows)
 
 
 def proportion_table(found: Diagnosis) -> SmallTable | None:
@@ -329,36 +332,34 @@ def proportion_table(found: Diagnosis) -> SmallTable | None:
         return None
     votes = max(int(classes.n_votes.sum()), 1)
     header = ["class", "this result", "majority vote", "expected", "share of votes"]
-    counts: dict[Any, int] = {}
     if found.truth is not None:
         header.append("truth")
-        counts = dict(zip(found.truth.classes, found.truth.n_true.tolist(), strict=True))
     rows = []
     for k in np.argsort(classes.n_votes, kind="stable").tolist():
         expected = found.expected.get(k)
         row = [str(classes.names[k]), percent(classes.n_labelled[k] / total), percent(classes.n_majority[k] / total)]
         row += [in_words(expected.prevalence) if expected else _UNKNOWN, percent(classes.n_votes[k] / votes)]
         if found.truth is not None:
-            row.append(percent(counts[classes.names[k]] / found.truth.n_checked))
+            row.append(percent(found.truth.n_true_by_name[classes.names[k]] / found.truth.n_checked))
         rows.append(row)
     return SmallTable("Share of each class", header, rows)
 
 
-def score_table(found: Diagnosis) -> SmallTable | None:
+def score_table(truth: TruthCheck) -> SmallTable:
     """The usual figures of result and majority vote against the truth."""
-    if found.truth is None:
-        return None
-    ours, theirs = found.truth.scores, found.truth.majority_scores
+    ours = truth.scores
+    figures = {
+        "minority_recall": f"recall of {ours.minority_class} (rarest true class)",
+        "balanced_accuracy": "balanced accuracy",
+        "macro_f1": "macro-F1",
+        "accuracy": "accuracy",
+    }
     rows = [
-        [f"recall of {ours.minority_class} (rarest true class)", ours.minority_recall, theirs.minority_recall],
-        ["balanced accuracy", ours.balanced_accuracy, theirs.balanced_accuracy],
-        ["macro-F1", ours.macro_f1, theirs.macro_f1],
-        ["accuracy", ours.accuracy, theirs.accuracy],
+        [words, *(f"{getattr(scores, name):.3f}" for scores in (ours, truth.majority_scores))]
+        for name, words in figures.items()
     ]
-    words = [[str(name), f"{one:.3f}", f"{two:.3f}"] for name, one, two in rows]
-    return SmallTable(
-        f"Against {counted(ours.n_items, 'true label')}", ["figure", "this result", "majority vote"], words
-    )
+    caption = f"Against {counted(ours.n_items, 'true label')}"
+    return SmallTable(caption, ["figure", "this result", "majority vote"], rows)
 
 
 def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
@@ -369,9 +370,8 @@ def confusion(found: Diagnosis) -> Matrix | SmallTable | None:
     # Last, where an index of -1 finds it.
     across = [*names, NO_ANSWER] if any(b == ABSTAINED for _, b, _ in cells) else names
     if len(names) > _MAX_MATRIX:
-        wrong = [(names[a], across[b], number) for a, b, number in cells if a != b][:MAX_ROWS]
-        rows = [[f"{a}, labelled {b}", count(number)] for a, b, number in wrong]
-        return SmallTable("The commonest mistakes", ["mistake", "items"], rows)
+        rows = [[f"{names[a]}, labelled {across[b]}", count(number)] for a, b, number in cells if a != b]
+        return SmallTable("The commonest mistakes", ["mistake", "items"], rows[:MAX_ROWS])
     table = np.zeros((len(names), len(across)), dtype=np.int64)
     for a, b, number in cells:
         table[a, b] = number
