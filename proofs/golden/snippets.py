@@ -173,7 +173,7 @@ def duckdb_relation(inputs: Path) -> None:
 
 
 def _decided(result: Any) -> None:
-    show(result.labels, result.confidence, result.codes, result.words, result.warnings, result.n_guarded)
+    show(result.labels, result.confidence, result.codes, result.description, result.warnings, result.n_guarded)
     show(result.probabilities.p, result.probabilities.mean, result.is_own, result.cannot_answer)
 
 
@@ -223,8 +223,8 @@ def expectations(inputs: Path) -> None:
         for name in ("sound", "scratch", "defect"):
             one = result.expect(name)
             for figure in (one.recall, one.precision, one.prevalence):
-                show(figure.value, figure.low, figure.high, figure.words)
-        show(result.decision.accuracy.words)
+                show(figure.value, figure.low, figure.high, figure.description)
+        show(result.decision.accuracy.description)
 
 
 @snippet
@@ -315,7 +315,7 @@ def check(inputs: Path) -> None:
         found = rarevote.fit(inputs / name, rare="defect").check()
         show(found.verdict, found.cannot_answer, found.converged, found.figures())
         for finding in found.findings:
-            print(finding.weight, finding.words)
+            print(finding.weight, finding.description)
 
 
 @snippet
@@ -487,7 +487,13 @@ def simulated(inputs: Path) -> None:
 def estimator_of_ones_own(inputs: Path) -> None:
     model = rarevote.DawidSkene().fit(inputs / "labels.csv")
     result = rarevote.Fitted.of(model, rare="defect").decide(costs="sound:defect=1,defect:sound=20")
-    show(result.labels, result.expect("defect").precision.words, model.n_iter_, model.converged_, model.loss_history_)
+    show(
+        result.labels,
+        result.expect("defect").precision.description,
+        model.n_iter_,
+        model.converged_,
+        model.loss_history_,
+    )
 
 
 @snippet

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import capital, facts_html
+from rarevote.crowd.words import Described, capital, facts_html
 from rarevote.decide.decider import Decider, Note
 from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
 from rarevote.decide.expectations import Expectations
@@ -38,7 +38,7 @@ _NO_ANSWER: Any = object()  # in place of a class of any type
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Described):
     """One answer per item, and what to expect of it.
 
     Items with votes come first, in the order of the fit's ``annotations``, then those without votes.

@@ -21,7 +21,7 @@ from rarevote import simulate_crowd
 from rarevote.diagnose.explain import explain
 from rarevote.em.loop import Progress
 from rarevote.errors import InputError, ParameterError
-from rarevote.methods.base import EMEstimator, Estimator
+from rarevote.methods.base import Estimator
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import WeighsVotes

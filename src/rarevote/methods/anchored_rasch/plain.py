@@ -11,7 +11,8 @@ from rarevote.em.model import Shard
 from rarevote.kernels.plain import posterior_of_rows
 
 if TYPE_CHECKING:
-    from rarevote.methods.anchored_rasch.model import AnchoredLocal, AnchoredStats, AnchorSums, ReportSums, VoteTables
+    from rarevote.em.model import Posterior
+    from rarevote.methods.anchored_rasch.model import AnchoredStats, AnchorSums, ReportSums, VoteTables
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +59,8 @@ def em_pass(
     weights: Floats,  # (G), of the nodes, sum to one
     nodes: Floats,  # (G), s times the nodes
     refresh: bool,  # whether to recompute the posterior
-    local: AnchoredLocal,
-    out: AnchoredLocal,  # written
+    local: Posterior,
+    out: Posterior,  # written
     stats: AnchoredStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior of classes and nodes, and what each worker met of it; returns the largest change of the former."""
@@ -99,7 +100,7 @@ def report_pass(
     weights: Floats,
     nodes: Floats,
     discount: float,  # rho
-    out: AnchoredLocal,  # written
+    out: Posterior,  # written
     sums: ReportSums,  # added to
 ) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""

@@ -11,7 +11,8 @@ from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows
 
 if TYPE_CHECKING:
-    from rarevote.methods.dawid_skene.model import DawidSkeneLocal, DawidSkeneStats
+    from rarevote.em.model import Posterior
+    from rarevote.methods.dawid_skene.model import DawidSkeneStats
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +22,8 @@ def confusion_pass(
     log_confusion: Floats,  # (m, K, K): worker, label, truth
     log_prior: Floats,  # (K)
     refresh: bool,  # whether to recompute the posterior
-    local: DawidSkeneLocal,
-    out: DawidSkeneLocal,  # written
+    local: Posterior,
+    out: Posterior,  # written
     stats: DawidSkeneStats,  # added to; the log likelihood is its bound where the posterior is held
 ) -> float:
     """Posterior, and what each worker's labels met of it; returns the largest change of a posterior probability."""

@@ -18,7 +18,8 @@ from rarevote.em.model import Shard
 from rarevote.kernels.compile import kernel
 
 if TYPE_CHECKING:
-    from rarevote.methods.mace.model import MaceLocal, MaceStats
+    from rarevote.em.model import Posterior
+    from rarevote.methods.mace.model import MaceStats
 
 
 def mace_pass(shard: Shard, *rest: Any) -> float:
@@ -32,8 +33,8 @@ def _pass_over_tasks(
     spam: NDArray[np.float64],
     bonus: NDArray[np.float64],
     refresh: bool,
-    local: MaceLocal,
-    out: MaceLocal,
+    local: Posterior,
+    out: Posterior,
     stats: MaceStats,
 ) -> float:
     """Posterior of every task, and its share of the sums.

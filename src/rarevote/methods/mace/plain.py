@@ -11,7 +11,8 @@ from rarevote.em.model import Shard
 from rarevote.kernels.plain import bound_at, posterior_of_rows, sum_by
 
 if TYPE_CHECKING:
-    from rarevote.methods.mace.model import MaceLocal, MaceStats
+    from rarevote.em.model import Posterior
+    from rarevote.methods.mace.model import MaceStats
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +22,8 @@ def mace_pass(
     spam: Floats,  # (m, K), log probability that worker ``r`` spams and then says ``y``
     bonus: Floats,  # (m, K), log of (spam or copy) over spam alone, for a vote that names the class
     refresh: bool,
-    local: MaceLocal,
-    out: MaceLocal,  # written
+    local: Posterior,
+    out: Posterior,  # written
     stats: MaceStats,  # added to
 ) -> float:
     """As :func:`rarevote.methods.mace.kernel.mace_pass`."""
