@@ -96,6 +96,29 @@ def test_a_damaged_cache_is_a_miss(damage: str, kept: Path) -> None:
     assert use(5.0) == (10.0, 1)
 
 
+def test_a_record_that_was_renamed_since_is_a_miss(tmp_path: Path) -> None:
+    # As after an upgrade: the file of the kernel is the same, that of the record it takes is not.
+    (tmp_path / "doubling.py").write_text(
+        "from rarevote.kernels.compile import kernel\n\n\n@kernel\ndef double(pair):\n    return 2 * pair.x\n"
+    )
+    for name in ("Before", "After"):
+        (tmp_path / "records.py").write_text(
+            f"from collections import namedtuple\n{name} = namedtuple('{name}', 'x')\n"
+        )
+        code = (
+            f"from records import {name}; from doubling import double; print(double({name}(21)), len(double.compiled))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code],
+            cwd=tmp_path,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.split() == ["42", "1"], done.stderr
+        assert list((tmp_path / "kept").glob("*.kernel"))
+
+
 def test_no_byte_of_a_cache_may_change(kept: Path) -> None:
     """Machine code with a wrong byte ended the process from within LLVM, for every later command."""
     whole = kept.read_bytes()

@@ -84,17 +84,28 @@ def _loaded(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     chosen = config.CACHE_DIR
     try:
         kept = _folder(chosen) / f"{function.__module__}.{function.__qualname__}.kernel".replace("<locals>.", "")
-        with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as private:
-            _unpack(kept, private)
-            config.CACHE_DIR = private
-            compiled = njit(types, cache=True, **_OPTIONS)(function)
-            if not compiled.stats.cache_hits:
-                _pack(Path(private), kept)
-            return compiled
+        try:
+            return _through(kept, function, types)
+        except (OSError, RuntimeError, KeyError):
+            raise
+        except Exception:  # the file names records that are gone: another version of the package wrote it
+            kept.unlink(missing_ok=True)
+            return _through(kept, function, types)
     except (OSError, RuntimeError, KeyError):  # no folder, no room, no user, or a function that numba cannot keep
         return njit(types, **_OPTIONS)(function)
     finally:
         config.CACHE_DIR = chosen
+
+
+def _through(kept: Path, function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
+    """The function compiled for these types by numba, which reads and writes a private copy of what was kept."""
+    with tempfile.TemporaryDirectory(prefix="rarevote-", ignore_cleanup_errors=True) as private:
+        _unpack(kept, private)
+        config.CACHE_DIR = private
+        compiled = njit(types, cache=True, **_OPTIONS)(function)
+        if not compiled.stats.cache_hits:
+            _pack(Path(private), kept)
+        return compiled
 
 
 def _unpack(file: Path, folder: str) -> None:
