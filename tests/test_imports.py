@@ -166,7 +166,7 @@ def internal_imports(path: Path) -> set[str]:
     """Modules and names of other packages that a file imports though their authors keep them for themselves."""
     own_packages = ("rarevote", "tests", "benchmarks", "proofs", "docs", "__future__")
     foreign = {name for name in imports_of(path, for_types=True) if name.split(".")[0] not in own_packages}
-    internal = {f"{package}.{part}" for package in ("numba", "typer") for part in ("core", "main")}
+    internal = {"numba.core", "numba.misc", "click.core"}
     return {
         name
         for name in foreign
