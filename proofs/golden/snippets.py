@@ -356,48 +356,6 @@ def audit_by_old_names(inputs: Path) -> None:
             show(str(audits.verify_files(plan, certificate)))
 
 
-@snippet
-def names_of_the_docs(inputs: Path) -> None:
-    """Every import path of the reference pages of 0.3; a moved name has to forward."""
-    del inputs
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        for path in _DOCUMENTED.split():
-            module, _, name = path.rpartition(".")
-            print(path, type(getattr(import_module(module), name)).__name__)
-
-
-_DOCUMENTED = """
-rarevote.api.compare rarevote.api.make_method rarevote.api.ReadOptions rarevote.calibrate.calibrated
-rarevote.cluster.Dask rarevote.cluster.DaskResult rarevote.crowd.rare.RareClass
-rarevote.decide.costs.cost_matrix rarevote.decide.decide rarevote.decide.decider.Note
-rarevote.decide.decision.Decision rarevote.decide.expectations.Expectations rarevote.decide.expectations.Expected
-rarevote.decide.probabilities.Probabilities rarevote.decide.recall_target.RecallTarget
-rarevote.decide.rules.AbstainBelow rarevote.decide.rules.Argmax rarevote.decide.balanced.Balanced
-rarevote.decide.rules.LeastCost rarevote.decide.rules.MinRecall rarevote.decide.rules.OwnLabels
-rarevote.decide.selection.parse_rule rarevote.errors.InputError rarevote.errors.ParameterError
-rarevote.example.ExampleFiles rarevote.example.example_files rarevote.explain.explain
-rarevote.io.platforms.PLATFORMS rarevote.io.platforms.Export rarevote.io.platforms.Platform
-rarevote.io.platforms.detect rarevote.io.platforms.export_annotations rarevote.io.platforms.read_export
-rarevote.io.platforms.recognise rarevote.io.platforms.write_back.write_back
-rarevote.diagnose.agreement.AnnotatorAgreement rarevote.audit.Aim rarevote.audit.Audit
-rarevote.audit.Share rarevote.audit.Verdict rarevote.audit.journal.Entry
-rarevote.audit.journal.writing rarevote.audit.verify rarevote.audit.verify_files
-rarevote.audit.words.start_words rarevote.audit.words.status_words rarevote.diagnose.check.Check
-rarevote.diagnose.diagnosis.Calibration rarevote.diagnose.diagnosis.Classes rarevote.diagnose.diagnosis.Diagnosis
-rarevote.diagnose.diagnosis.Items rarevote.diagnose.diagnosis.Overruled rarevote.diagnose.diagnosis.Point
-rarevote.diagnose.diagnosis.Profile rarevote.diagnose.diagnosis.TradeOff rarevote.diagnose.diagnosis.TruthCheck
-rarevote.diagnose.diagnosis.Workers rarevote.diagnose.diagnosis.diagnose rarevote.diagnose.shared_errors.Cluster
-rarevote.diagnose.shared_errors.ErrorsAlike rarevote.diagnose.shared_errors.errors_alike
-rarevote.diagnose.explain.Explanation rarevote.diagnose.explain.Weighed rarevote.decide.review.ReviewItem
-rarevote.decide.review.ReviewPlan rarevote.methods.registry.METHODS rarevote.metrics.data.alpha_krippendorff
-rarevote.metrics.data.consistency rarevote.metrics.data.uncertainty rarevote.metrics.workers.accuracy_on_aggregates
-rarevote.page.proved.proved_section rarevote.page.proved.write_proved_page rarevote.page.report.Report
-rarevote.postprocessing.entropy_threshold rarevote.report.write_report rarevote.review.plan_review
-rarevote.simulate.SimulatedCrowd rarevote.simulate.SimulatedJury rarevote.simulate.simulate_chunks
-"""
-
-
 # -- crowd-kit's names -----------------------------------------------------------------------------------------------
 
 

@@ -129,12 +129,12 @@ def test_completion_of_another_shell_is_an_error() -> None:
 
 
 def test_the_wheel_is_tried_with_every_verb() -> None:
-    """In an environment without extras; only what downloads is left out."""
+    """In an environment without extras, and those of the study with its extra; what downloads is only refused."""
     ends = {path for path, command in COMMANDS.items() if not getattr(command, "commands", {})}
     tried: set[tuple[str, ...]] = {("demo",)}
-    for line in [*wheel_check.VERBS.split("\n"), *wheel_check.EXTRAS]:
+    for line in [*wheel_check.VERBS.split("\n"), *wheel_check.EXTRAS, *wheel_check.STUDY.split("\n")]:
         tried |= {tuple(line.split()[:n]) for n in (1, 2)}
-    assert ends - tried == {("datasets", "fetch")}
+    assert ends - tried == set()
 
 
 @pytest.mark.parametrize("verb", [[], ["aggregate"], ["audit"], ["audit", "start"], ["study", "paper"]], ids=" ".join)

@@ -67,21 +67,6 @@ def test_warnings_are_shown_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rarevote("methods").stderr == "rarevote: warning: divide by zero encountered in scalar divide\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "advice"),
-    [
-        ("from numpy import no_such_name", "its version may not be one that rarevote works with"),
-        ("import numpy.no_such_module", "its version may not be one that rarevote works with"),
-        ("raise ImportError('failed to map segment from shared object')", "allow at least 2 GB"),
-    ],
-)
-def test_a_library_that_cannot_be_loaded(code: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarevote.cli._run", lambda _words: exec(code))
-    said = rarevote("methods", code=1).stderr
-    assert said.startswith("rarevote: error: a library cannot be loaded (")
-    assert advice in said
-
-
 def test_it_leaves_no_trace(tmp_path: Path) -> None:
     def state() -> tuple[object, ...]:
         streams = sys.stdin, sys.stdout, sys.stderr, sys.excepthook

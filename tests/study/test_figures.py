@@ -112,7 +112,7 @@ def test_marks_with_intervals_group_and_stay_between_0_and_1() -> None:
 
 def test_series_differ_in_colour_mark_and_dashes() -> None:
     keys = figures.keys_for([*figures.METHOD_KEYS, "another", "one more"])
-    for part in ("words", "colour", "shape", "dash"):
+    for part in ("description", "colour", "shape", "dash"):
         assert len({getattr(key, part) for key in keys}) == len(keys)
     assert len({light(key.colour) for key in keys}) == len(keys)
 
