@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.numerics import IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, counted, listed, percent
 from rarevote.decide.decider import Note
@@ -182,21 +182,17 @@ class Check:
             },
             "expected": {
                 "class": str(self.rare),
-                **{
-                    what: _expected_figures(getattr(self.expected, what))
-                    for what in ("recall", "precision", "prevalence")
-                },
+                "recall": _expected_figures(self.expected.recall),
+                "precision": _expected_figures(self.expected.precision),
+                "prevalence": _expected_figures(self.expected.prevalence),
                 "accuracy": _expected_figures(self.accuracy),
             },
         }
 
 
 def _expected_figures(found: Expected) -> dict[str, Any]:
-    def number(value: float) -> float | None:
-        return float(value) if np.isfinite(value) else None
-
-    told = bool(np.isfinite(found.value) and found.is_told)
-    return {"value": number(found.value), "interval": [number(found.low), number(found.high)], "is_told": told}
+    # Of a figure that there is not, the interval is NaN wide: it is not told either.
+    return {"value": finite_or_none(found.value), "interval": found.interval, "is_told": found.is_told}
 
 
 def check_fit(
@@ -436,16 +432,12 @@ def _meaning(fit: ModelFit) -> str:
 def _of_accuracy(accuracy: Expected) -> list[Finding]:
     if not np.isfinite(accuracy.value):
         return []
-    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({_range(accuracy)}); no promise."
+    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({accuracy.percent_range}); no promise."
     if accuracy.value < _ACCURATE:
         return [
             Finding("trust", "care", words, f"only {percent(accuracy.value)} of the labels are expected to be right")
         ]
     return [Finding("trust", "note", words)]
-
-
-def _range(found: Expected) -> str:
-    return f"{percent(found.low)} to {percent(found.high)}"
 
 
 def _of_trust(
@@ -484,10 +476,8 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
 
 def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> list[Finding]:
     figures = {"recall": expected.recall, "precision": expected.precision}
-    unknown = [what for what, one in figures.items() if np.isfinite(one.value) and not one.is_told]
-    told = ", ".join(
-        f"{what} {one.description}" for what, one in figures.items() if np.isfinite(one.value) and one.is_told
-    )
+    unknown = [what for what, one in figures.items() if one.is_unknown]
+    told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
