@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, facts_html
 from rarevote.decide.decider import Decider, Note
@@ -91,9 +91,7 @@ class Result(Described):
         classes = self.fitted.annotations.classes
         if not (self.codes == ABSTAINED).any():
             return np.asarray(classes[self.codes])
-        names = np.empty(len(classes) + 1, dtype=object)
-        names[:-1] = classes
-        names[-1] = ""  # what -1 picks
+        names = object_array([*classes.tolist(), ""])  # the last is what -1 picks
         return np.asarray(names[self.codes])
 
     @property
@@ -190,20 +188,19 @@ class Result(Described):
             path: where to write the list.
             form: "table", "label-studio" or "argilla".
         """
+        self._refuse_overwriting(path)
+        return self._planned(self.decision.costs, path, form, max_review=max_review)
+
+    def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: int) -> ReviewPlan:
+        """The tasks most worth looking at, written to a file where one is named."""
         from rarevote.decide.review import plan_review, write_review
 
-        self._refuse_overwriting(path)
+        fitted = self.fitted
         plan = plan_review(
-            self.probabilities,
-            self.codes,
-            self.decision.costs,
-            self.fitted.annotations,
-            self.tasks,
-            max_review=max_review,
-            abilities=self._abilities,
+            self.probabilities, self.codes, costs, fitted.annotations, self.tasks, abilities=self._abilities, **limits
         )
         if path is not None:
-            write_review(plan, Path(path), form, self.fitted.crowd.to_show)
+            write_review(plan, Path(path), form, fitted.crowd.to_show)
         return plan
 
     @cached_property
@@ -235,26 +232,20 @@ class Result(Described):
         Raises:
             ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
         """
-        from rarevote.decide.review import check_budget, plan_review, shared_load, write_review
+        from rarevote.decide.review import check_budget, shared_load
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
         crowd = self.fitted.annotations
         n_tasks = min(budget // votes_per_item, len(self.codes))
-        plan = plan_review(
-            self.probabilities,
-            self.codes,
+        return self._planned(
             self.rule.stakes(crowd.classes, self.probabilities.mean),
-            crowd,
-            self.tasks,
+            path,
+            form,
             max_review=n_tasks,
-            abilities=self._abilities,
             n_annotators=votes_per_item,
             max_each=shared_load(n_tasks * votes_per_item, crowd.n_workers),
         )
-        if path is not None:
-            write_review(plan, Path(path), form, self.fitted.crowd.to_show)
-        return plan
 
     def explain(self, task: Any) -> Explanation:
         """Why a task got its label, vote by vote."""

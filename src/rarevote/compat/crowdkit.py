@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import InputError, ParameterError, warn_user
 from rarevote.io.read.crowd import Crowd, read, read_or_empty
@@ -75,7 +77,7 @@ def consistency(answers: Any, workers_skills: Any = None, aggregator: Any = None
     votes = crowd.annotations
     products = np.ones((votes.n_tasks, votes.n_classes))
     np.multiply.at(products, votes.task_of_annotation(), _label_shares(votes, workers_skills))
-    code = {name: k for k, name in enumerate(votes.classes.tolist())}
+    code = numbered(votes.classes.tolist())
     chosen = np.array([code[labels[task]] for task in votes.task_names().tolist()], dtype=np.int64)
     total = products.sum(axis=1)
     values = products[np.arange(votes.n_tasks), chosen] / np.where(total > 0, total, 1.0)
@@ -135,7 +137,7 @@ def accuracy_on_aggregates(answers: Any, aggregator: Any = None, aggregates: Any
     crowd = read_or_empty(answers)
     votes = crowd.annotations
     found = Answers.of(votes)
-    code = {name: k for k, name in enumerate(votes.classes.tolist())}
+    code = numbered(votes.classes.tolist())
     known = [task in labels for task in votes.task_names().tolist()]
     wanted = np.array([code.get(labels.get(task), -1) for task in votes.task_names().tolist()], dtype=np.int64)
     counted = np.array(known, dtype=bool)[found.task]
@@ -166,9 +168,7 @@ def entropy_threshold(answers: Any, workers_skills: Any = None, percentile: int 
 
     frame = nw.from_native(answers, eager_only=True)
     worker = frame[find_columns(frame.columns, None, where="the frame")["worker"]].to_list()
-    n_votes: dict[Any, int] = {}
-    for name in worker:
-        n_votes[name] = n_votes.get(name, 0) + 1
+    n_votes = Counter(worker)
     enough = frame.filter([n_votes[name] >= min_answers for name in worker])
     found = _as_mapping(uncertainty(enough.to_native(), workers_skills, compute_by="worker", aggregate=False))
     if not found:

@@ -251,38 +251,12 @@ class Annotations:
                     codes[chosen] for codes in (task_codes, worker_codes, label_codes)
                 )
         n_dropped = n_given - n_present + n_voted - task_codes.size
-        return cls._compress(
-            task_codes,
-            worker_codes,
-            label_codes,
-            tasks,
-            workers,
-            class_names,
-            abstentions,
-            unanswered,
-            n_dropped,
-        )
-
-    @classmethod
-    def _compress(
-        cls,
-        task_codes: Codes,
-        worker_codes: Codes,
-        label_codes: Codes,
-        tasks: Names,
-        workers: NDArray[Any],
-        classes: NDArray[Any],
-        abstentions: dict[Any, int],
-        unanswered: NDArray[Any],
-        n_dropped: int,
-    ) -> Annotations:
-        n = task_codes.size
         task_ptr = np.zeros(len(tasks) + 1, dtype=np.int64)
-        worker = np.empty(n, dtype=smallest_unsigned(len(workers)))
-        label = np.empty(n, dtype=smallest_unsigned(len(classes)))
-        if n:
+        worker = np.empty(task_codes.size, dtype=smallest_unsigned(len(workers)))
+        label = np.empty(task_codes.size, dtype=smallest_unsigned(len(class_names)))
+        if task_codes.size:
             plain.group_by_code(task_codes, task_ptr, worker_codes, label_codes, worker, label)
-        return cls(task_ptr, worker, label, tasks, workers, classes, abstentions, unanswered, n_dropped)
+        return cls(task_ptr, worker, label, tasks, workers, class_names, abstentions, unanswered, n_dropped)
 
 
 def smallest_unsigned(count: int) -> type[np.unsignedinteger[Any]]:

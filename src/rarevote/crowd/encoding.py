@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import StoredNames, as_name_array, is_missing
+from rarevote.crowd.names import StoredNames, as_name_array, is_missing, numbered
 from rarevote.errors import InputError, shown
 
 Codes = NDArray[Any]
@@ -289,7 +289,7 @@ def sort_codes(
         ordered = sorter(given)
         if ordered == given:
             return codes, values
-        position = {name: code for code, name in enumerate(given)}
+        position = numbered(given)
         order = np.fromiter(map(position.__getitem__, ordered), dtype=np.int64, count=len(ordered))
     # One such number per annotation follows: as narrow as it can be.
     rank = np.empty(len(order), dtype=np.int32 if len(order) < 2**31 else np.int64)

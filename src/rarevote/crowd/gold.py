@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import as_name_array, positions_of, sort_labels
+from rarevote.crowd.names import as_name_array, numbered, positions_of, sort_labels
 from rarevote.errors import InputError, warn_user
 
 
@@ -28,7 +29,7 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
             f"gold names classes that nobody voted for: {', '.join(map(repr, extra[:5]))}; they are kept as classes"
         )
         annotations = add_classes(annotations, extra)
-    code = {name: k for k, name in enumerate(annotations.classes.tolist())}
+    code = numbered(annotations.classes.tolist())
     gold = np.full(annotations.n_tasks, -1, dtype=np.int32)
     place = positions_of(annotations.tasks, list(truth))
     absent = [task for task, number in zip(truth, place.tolist(), strict=True) if number < 0]
@@ -44,32 +45,11 @@ def with_gold(annotations: Annotations, truth: Mapping[Any, Any]) -> tuple[Annot
     return annotations, gold
 
 
-def gold_codes(annotations: Annotations, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
-    """Known class of each task or -1, (n); tasks that are not in the crowd are passed over."""
-    known = np.full(annotations.n_tasks, -1, dtype=np.int64)
-    if gold:
-        place = positions_of(annotations.tasks, list(gold))
-        code = {name: k for k, name in enumerate(annotations.classes.tolist())}
-        labels = np.array([code[label] for label in gold.values()], dtype=np.int64)
-        known[place[place >= 0]] = labels[place >= 0]
-    return known
-
-
 def add_classes(annotations: Annotations, names: Iterable[Any]) -> Annotations:
     """The same crowd with further classes, in sorted order."""
     old = annotations.classes.tolist()
     classes = sort_labels([*old, *names])
-    rank = {name: k for k, name in enumerate(classes)}
+    rank = numbered(classes)
     renumber = np.array([rank[name] for name in old], dtype=np.uint16)
     label = renumber[annotations.label].astype(annotations.label.dtype if len(classes) <= 256 else np.uint16)
-    return Annotations(
-        annotations.task_ptr,
-        annotations.worker,
-        label,
-        annotations.tasks,
-        annotations.workers,
-        as_name_array(classes),
-        annotations.abstentions,
-        annotations.unanswered,
-        annotations.n_dropped,
-    )
+    return replace(annotations, label=label, classes=as_name_array(classes))

@@ -164,6 +164,11 @@ def as_name_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
             return np.array(values, dtype=np.int64)
         except OverflowError:
             pass
+    return object_array(values)
+
+
+def object_array(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """A one-dimensional array of Python objects, whatever these are."""
     names = np.empty(len(values), dtype=object)
     names[:] = values
     return names

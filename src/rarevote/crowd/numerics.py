@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Sums = TypeVar("Sums", bound=tuple[Any, ...])
 
 # Probabilities are kept this far from zero where a logarithm follows.
 TINY = 1e-10
@@ -25,6 +26,12 @@ def sigmoid(log_odds: NDArray[Any]) -> FloatArray:
 def finite_or_none(value: float) -> float | None:
     """The value for JSON and charts, which know no NaN and no infinity."""
     return float(value) if isfinite(value) else None
+
+
+def added(one: Sums, other: Sums) -> Sums:
+    """The sums of two records (named tuples), entry by entry; of records within them likewise."""
+    entries = (added(a, b) if isinstance(a, tuple) else a + b for a, b in zip(one, other, strict=True))
+    return type(one)(*entries)
 
 
 def dot(one: NDArray[Any], other: NDArray[Any]) -> float:

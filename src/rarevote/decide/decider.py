@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
@@ -87,7 +87,7 @@ class CrowdSums(NamedTuple):
 
     def plus(self, other: CrowdSums) -> CrowdSums:
         """The sums over the items of both."""
-        return CrowdSums(self.survey.plus(other.survey), self.of_target + other.of_target)
+        return added(self, other)
 
 
 class Labelled(NamedTuple):
@@ -112,14 +112,7 @@ class Labelled(NamedTuple):
 
     def plus(self, other: Labelled) -> Labelled:
         """The sums over the items of both."""
-        return Labelled(
-            self.labels + other.labels,
-            self.n_guarded + other.n_guarded,
-            self.n_rare + other.n_rare,
-            self.n_unvoted + other.n_unvoted,
-            self.open + other.open,
-            self.known + other.known,
-        )
+        return added(self, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +128,6 @@ class Decider:
     rule: Rule
     shares: FloatArray
     only_voted: bool = True
-
-    @property
-    def _promises(self) -> bool:
-        return isinstance(self.rule, FlagAbove) and self.rule.promised
 
     def codes(self, part: ItemBatch) -> tuple[IntArray, int]:
         """Class number of each item, -1 for no answer; and of how many the first choice had no vote."""
@@ -156,9 +145,8 @@ class Decider:
         known, voted = part.gold >= 0, part.votes > 0
         codes = self.rule.choose(part, self.shares)
         refused = (codes >= 0) & ~picked(voted, codes) & ~known & voted.any(axis=1)
-        if self._promises:
+        if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
-            assert isinstance(self.rule, FlagAbove)
             refused &= codes != self.rule.number
         n_guarded = 0
         if self.only_voted and refused.any():
@@ -239,9 +227,9 @@ class Deciding:
             kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
                 not known.
         """
-        if self.reason(sums.survey) is not None:
-            return Decider(TheVotes(), self.shares, self.only_voted)
-        return Decider(self._ready(sums, kth_largest), self.shares, self.only_voted)
+        unanswerable = self.reason(sums.survey) is not None
+        rule = TheVotes() if unanswerable else self._ready(sums, kth_largest)
+        return Decider(rule, self.shares, self.only_voted)
 
     def _ready(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Rule:
         if self.wanted is None or not isinstance(self.rule, MinRecall):

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.names import object_array
+from rarevote.crowd.numerics import FloatArray, IntArray, added, finite_or_none, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.expectations import (
     Belief,
@@ -58,9 +59,7 @@ class Decision:
     @property
     def labels(self) -> NDArray[Any]:
         """Name of the decided class per item; None where there is no answer."""
-        names = np.empty(len(self.classes) + 1, dtype=object)
-        names[:-1] = self.classes
-        names[-1] = None  # what -1 picks
+        names = object_array([*self.classes.tolist(), None])  # the last is what -1 picks
         return np.asarray(names[self.codes])
 
 
@@ -105,16 +104,7 @@ class DecisionCounts(NamedTuple):
 
     def plus(self, other: DecisionCounts) -> DecisionCounts:
         """The counts of the items of both."""
-        return DecisionCounts(
-            self.n_items + other.n_items,
-            self.n_labels + other.n_labels,
-            self.flagged + other.flagged,
-            self.open + other.open,
-            self.known + other.known,
-            self.labels_open + other.labels_open,
-            self.labels_known + other.labels_known,
-            self.cost + other.cost,
-        )
+        return added(self, other)
 
 
 def expected_decision(
@@ -228,25 +218,18 @@ def class_figures(
 def decision_figures(decision: Decision) -> dict[str, Any]:
     """What a decision expects, in figures; a figure that there is not is None."""
 
-    def number(value: float) -> float | None:
-        return None if value != value else float(value)
-
     def figure(name: str, found: Expected) -> dict[str, Any]:
-        return {name: number(found.value), f"{name}_interval": [number(found.low), number(found.high)]}
+        return {name: finite_or_none(found.value), f"{name}_interval": found.interval}
 
-    per_class = {
-        str(one.name): {
+    per_class = {}
+    for one in decision.expected:
+        shares = {"share": one.prevalence, "recall": one.recall, "precision": one.precision}
+        per_class[str(one.name)] = {
             **figure("share", one.prevalence),
             **figure("expected_recall", one.recall),
             **figure("expected_precision", one.precision),
-            "unknown_without_an_audit": [
-                what
-                for what, found in (("share", one.prevalence), ("recall", one.recall), ("precision", one.precision))
-                if found.value == found.value and not found.is_told
-            ],
+            "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
-        for one in decision.expected
-    }
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
@@ -256,13 +239,9 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
         "expected_cost": decision.expected_cost,
     }
     if decision.target is not None:
-        target = decision.target
-        # JSON has no infinity, which is the threshold where nothing needs a flag.
-        threshold = target.threshold if target.threshold < float("inf") else None
-        figures["recall_target"] = {
-            **{name: value for name, value in vars(target).items() if name != "description"},
-            "name": str(target.name),
-            "threshold": threshold,
-            "words": target.description,
-        }
+        target = dict(vars(decision.target))
+        # The threshold is infinite where nothing needs a flag.
+        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
+        target["words"] = target.pop("description")
+        figures["recall_target"] = target
     return figures

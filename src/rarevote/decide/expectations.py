@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.numerics import FloatArray, IntArray, first_of_best, sigmoid
+from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none, first_of_best, sigmoid
 from rarevote.crowd.words import Described, percent
 from rarevote.decide.probabilities import Probabilities
 
@@ -123,6 +123,16 @@ class Expected(Described):
         if self.value != self.value:
             return "-"
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})" if self.is_told else UNKNOWN
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether there is a figure, but one that the votes do not tell."""
+        return self.value == self.value and not self.is_told
+
+    @property
+    def interval(self) -> list[float | None]:
+        """Both ends for JSON."""
+        return [finite_or_none(self.low), finite_or_none(self.high)]
 
     @property
     def percent_range(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import some_names
-from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import percent
 from rarevote.decide.rules import ItemBatch
@@ -82,14 +82,7 @@ class VoteSurvey(NamedTuple):
 
     def plus(self, other: VoteSurvey) -> VoteSurvey:
         """The sums over the items of both."""
-        return VoteSurvey(
-            self.n_voted + other.n_voted,
-            self.n_several + other.n_several,
-            self.n_single + other.n_single,
-            self.own_labels + other.own_labels,
-            self.n_own_unvoted + other.n_own_unvoted,
-            self.pairs + other.pairs,
-        )
+        return added(self, other)
 
 
 def n_tasks_of_several(task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> int:

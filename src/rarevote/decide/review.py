@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count
-from rarevote.crowd.names import plain_name
+from rarevote.crowd.names import object_array, plain_name
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
@@ -244,14 +244,14 @@ def review_columns(plan: ReviewPlan, shown: Shown | None = None) -> dict[str, ND
         shown: what people were shown, one text per task of the crowd, by name of the column.
     """
     items = plan.items
-    columns: dict[str, NDArray[Any]] = {"task": _objects([item.task for item in items])}
+    columns: dict[str, NDArray[Any]] = {"task": object_array([item.task for item in items])}
     taken = ("task", "decided", "doubt", "reason", "expected_gain", "ask")
     columns |= shown_columns(shown or {}, (item.row for item in items), taken)
-    columns["decided"] = _objects(["" if item.decided is None else item.decided for item in items])
-    columns["doubt"] = _objects([item.doubt for item in items])
-    columns["reason"] = _objects([item.reason for item in items])
+    columns["decided"] = object_array(["" if item.decided is None else item.decided for item in items])
+    columns["doubt"] = object_array([item.doubt for item in items])
+    columns["reason"] = object_array([item.reason for item in items])
     columns["expected_gain"] = np.array([item.gain for item in items], dtype=np.float64)
-    columns["ask"] = _objects([", ".join(map(str, item.annotators)) for item in items])
+    columns["ask"] = object_array([", ".join(map(str, item.annotators)) for item in items])
     return columns
 
 
@@ -275,10 +275,6 @@ def argilla_records(plan: ReviewPlan, shown: Shown | None = None) -> list[dict[s
     ]
 
 
-#: the forms that a list can have
-FORMS = ("table", "label-studio", "argilla")
-
-
 def write_review(plan: ReviewPlan, path: Path, form: str = "table", shown: Shown | None = None) -> None:
     """Write the list, whole or not at all: a table by the ending of its name, or tasks that a platform imports."""
     if form == "table":
@@ -296,9 +292,3 @@ def _about(item: ReviewItem) -> dict[str, Any]:
         "expected_gain": round(item.gain, 6),
         "ask": [str(name) for name in item.annotators],
     }
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column

@@ -105,8 +105,9 @@ class Rule(ABC):
         del part
         return codes
 
-    def check(self, classes: NDArray[Any]) -> None:  # noqa: B027
+    def check(self, classes: NDArray[Any]) -> None:
         """Refuse, before anything is computed, names that are not classes."""
+        self.ready(classes)
 
     def ready(self, classes: NDArray[Any]) -> Rule:
         """The rule with all that names say turned into numbers."""
@@ -129,10 +130,7 @@ class OwnLabels(Rule):
 
     name: ClassVar[str] = "method"
 
-    @property
-    def description(self) -> str:
-        """How it decides."""
-        return "the method's own labels"
+    description = "the method's own labels"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The method's label; where that is not allowed, the most probable class that is."""
@@ -148,10 +146,7 @@ class Argmax(Rule):
 
     name: ClassVar[str] = "argmax"
 
-    @property
-    def description(self) -> str:
-        """How it decides."""
-        return "the most probable class"
+    description = "the most probable class"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the largest probability."""
@@ -165,14 +160,7 @@ class LeastCost(Rule):
     name: ClassVar[str] = "cost"
     given: Any
 
-    @property
-    def description(self) -> str:
-        """What it trades."""
-        return "least expected cost"
-
-    def check(self, classes: NDArray[Any]) -> None:
-        """Refuse costs that do not fit the classes."""
-        cost_matrix(self.given, classes)
+    description = "least expected cost"
 
     def costs(self, classes: NDArray[Any]) -> FloatArray:
         """The costs given."""
@@ -272,10 +260,6 @@ class AbstainBelow(Rule):
         """That of the rule behind it."""
         return self.rule.name
 
-    def check(self, classes: NDArray[Any]) -> None:
-        """Refuse what the rule behind it refuses."""
-        self.rule.check(classes)
-
     def ready(self, classes: NDArray[Any]) -> AbstainBelow:
         """The rule behind it with all that names say turned into numbers."""
         return AbstainBelow(self.below, self.rule.ready(classes))
@@ -303,10 +287,7 @@ class TheVotes(Rule):
 
     name: ClassVar[str] = "votes"
 
-    @property
-    def description(self) -> str:
-        """How it decides."""
-        return "the votes themselves"
+    description = "the votes themselves"
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class with the most votes."""

@@ -8,14 +8,14 @@ Nothing here needs a truth; where only a truth can tell, that is said, and how t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import IntArray
+from rarevote.crowd.numerics import IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, counted, listed, percent
 from rarevote.decide.decider import Note
@@ -182,21 +182,17 @@ class Check:
             },
             "expected": {
                 "class": str(self.rare),
-                **{
-                    what: _expected_figures(getattr(self.expected, what))
-                    for what in ("recall", "precision", "prevalence")
-                },
+                "recall": _expected_figures(self.expected.recall),
+                "precision": _expected_figures(self.expected.precision),
+                "prevalence": _expected_figures(self.expected.prevalence),
                 "accuracy": _expected_figures(self.accuracy),
             },
         }
 
 
 def _expected_figures(found: Expected) -> dict[str, Any]:
-    def number(value: float) -> float | None:
-        return float(value) if np.isfinite(value) else None
-
-    told = bool(np.isfinite(found.value) and found.is_told)
-    return {"value": number(found.value), "interval": [number(found.low), number(found.high)], "is_told": told}
+    # Of a figure that there is not, the interval is NaN wide: it is not told either.
+    return {"value": finite_or_none(found.value), "interval": found.interval, "is_told": found.is_told}
 
 
 def check_fit(
@@ -239,7 +235,7 @@ def check_fit(
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
     expected, accuracy = decision.expected[rare.code], decision.accuracy
-    findings = _of_crowd(crowd, agreement, said, len(probabilities))
+    findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
@@ -285,42 +281,46 @@ def reliability(alpha: float, n_votes: float) -> float:
 
 def _of_crowd(
     crowd: Annotations, agreement: AnnotatorAgreement, said: Mapping[str, list[str]], n_items: int
-) -> list[Finding]:
-    def found(weight: Weight, words: str, short: str = "") -> None:
-        findings.append(Finding("crowd", weight, words, short))
-
-    findings: list[Finding] = []
+) -> Iterator[Finding]:
     per_item = crowd.n_annotations / crowd.n_tasks
     for words in said.get("no answer", ()):
-        found("stop", f"{capital(words)}.", words.partition(", so no method")[0])
-    found(
+        yield Finding("crowd", "stop", f"{capital(words)}.", words.partition(", so no method")[0])
+    yield Finding(
+        "crowd",
         "note",
         f"{counted(crowd.n_annotations, 'vote')} by {counted(crowd.n_workers, 'annotator')} on "
         f"{counted(crowd.n_tasks, 'item')}: {per_item:.1f} per item; "
         f"{percent(_n_single(crowd) / crowd.n_tasks)} of the items have a single vote.",
     )
     if n_items > crowd.n_tasks:
-        found("note", f"{counted(n_items - crowd.n_tasks, 'item has', 'items have')} no votes and no label.")
+        yield Finding(
+            "crowd", "note", f"{counted(n_items - crowd.n_tasks, 'item has', 'items have')} no votes and no label."
+        )
     for words in said.get("single", ()):
-        found("care", f"{capital(words)}.", "most items have one vote")
+        yield Finding("crowd", "care", f"{capital(words)}.", "most items have one vote")
     if "no answer" not in said:
-        _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()), found)
-        _of_people(crowd, found)
+        yield from _of_agreement(agreement, per_item, int((np.diff(crowd.task_ptr) > 1).sum()))
+        yield from _of_people(crowd)
     for words in said.get("silence", ()):
-        found("care", f"{words}.", f"{listed(silences(crowd.classes))} counts as a class")
+        yield Finding("crowd", "care", f"{words}.", f"{listed(silences(crowd.classes))} counts as a class")
     votes = crowd.class_votes
     few = [k for k in np.argsort(votes, kind="stable").tolist() if votes[k] < _FEW_OF_CLASS]
     if few and crowd.n_annotations >= 10 * _FEW_OF_CLASS:
         named = listed([f"{crowd.classes[k]} ({votes[k]})" for k in few], _MAX_NAMED)
         word = "Classes" if len(few) > 1 else "A class"
-        found("note", f"{word} that hardly anybody voted for, with votes: {named}. Nothing can be said about them.")
-    return findings
+        yield Finding(
+            "crowd",
+            "note",
+            f"{word} that hardly anybody voted for, with votes: {named}. Nothing can be said about them.",
+        )
 
 
-def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int, found: Callable[..., None]) -> None:
+def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int) -> Iterator[Finding]:
     alpha, (low, high) = agreement.alpha, agreement.intervals["alpha"]
     if not np.isfinite(alpha):
-        found("note", "All votes are for one class: there is nothing that annotators could disagree about.")
+        yield Finding(
+            "crowd", "note", "All votes are for one class: there is nothing that annotators could disagree about."
+        )
         return
     together = reliability(alpha, per_item)
     if agreement.raw == 1.0 and n_several >= _MANY_AGREED:
@@ -328,41 +328,45 @@ def _of_agreement(agreement: AnnotatorAgreement, per_item: float, n_several: int
             f"Not one vote differs on {counted(n_several, 'item')} with several: people who judge on their own differ "
             "somewhere. Were answers filled in beforehand, copied, or left out where they differed?"
         )
-        found("care", words, "annotators never disagree")
+        yield Finding("crowd", "care", words, "annotators never disagree")
         return
     interval = f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else ""
     said = f"Krippendorff's alpha is {alpha:.2f}{interval}, where 0 is chance and 1 is perfect"
     if alpha < _NO_AGREEMENT and not high > _NO_AGREEMENT:
-        found(
+        yield Finding(
+            "crowd",
             "stop",
             f"Annotators agree hardly more than by chance: {said}.",
             "annotators agree hardly more than by chance",
         )
     elif together < _LITTLE_RELIABILITY:
-        found(
+        yield Finding(
+            "crowd",
             "care",
             f"{said}. {per_item:.1f} votes on an item together have a reliability of {together:.2f}: more votes per "
             "item, or clearer instructions, would help.",
             "annotators agree little",
         )
     else:
-        found("note", f"{said}; {per_item:.1f} votes on an item together have a reliability of {together:.2f}.")
+        yield Finding(
+            "crowd", "note", f"{said}; {per_item:.1f} votes on an item together have a reliability of {together:.2f}."
+        )
 
 
-def _of_people(crowd: Annotations, found: Callable[..., None]) -> None:
+def _of_people(crowd: Annotations) -> Iterator[Finding]:
     n_votes = np.bincount(crowd.worker, minlength=crowd.n_workers)
     names = crowd.workers.tolist()
     first = int(n_votes.argmax())
     share = n_votes[first] / crowd.n_annotations
     if share >= _MUCH_BY_ONE and crowd.n_workers > 2:
         words = f"{names[first]} cast {percent(share)} of the votes: the labels are mostly the opinion of one."
-        found("care", words, f"{names[first]} cast {percent(share)} of the votes")
+        yield Finding("crowd", "care", words, f"{names[first]} cast {percent(share)} of the votes")
     nameless = [r for r, name in enumerate(names) if str(name).strip().casefold() in _NOBODY]
     if nameless:
         named = listed([str(names[r]) for r in nameless])
         share = n_votes[nameless].sum() / crowd.n_annotations
         words = f"{named} looks like no name: if several people voted under it, they count as one of mixed skill."
-        found("care" if share > 0.1 else "note", words, "annotators without a name")
+        yield Finding("crowd", "care" if share > 0.1 else "note", words, "annotators without a name")
     seldom = n_votes[n_votes < _FEW_VOTES]
     share = seldom.sum() / crowd.n_annotations
     if share >= _MANY_BY_SELDOM:
@@ -370,34 +374,34 @@ def _of_people(crowd: Annotations, found: Callable[..., None]) -> None:
             f"{percent(share)} of the votes are by {counted(len(seldom), 'annotator')} with fewer than {_FEW_VOTES} "
             "each: little can be learned about who is good at what, and a vote counts about as any other."
         )
-        found("care", words, "most votes are by people who voted seldom")
+        yield Finding("crowd", "care", words, "most votes are by people who voted seldom")
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # does the model fit?
 
 
-def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: Any) -> list[Finding]:
-    findings: list[Finding] = []
+def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: Any) -> Iterator[Finding]:
     method = estimator.method_name
     if not estimator.converged_:
         words = f"The fit did not settle: {estimator.status_}. Raise n_iter ({how('n_iter=', '--set n_iter=')}1000)."
-        findings.append(Finding("fit", "care", words, "the fit did not converge"))
+        yield Finding("fit", "care", words, "the fit did not converge")
     if fit is None:
         words = (
             f"{method} cannot {Capabilities.verb('replicate')}, so this cannot be checked; methods that can: "
             f"{', '.join(methods_that('replicate'))}."
         )
-        return [*findings, Finding("fit", "note", words)]
+        yield Finding("fit", "note", words)
+        return
     agreed = next((one.observed for one in fit.statistics if one.name == "agreement"), 0.0)
     sentences = fit_sentences(fit, method)
     if fit.off:
         harmless = agreed >= _AGREED or together >= _RELIABLE or _of_few_votes(fit, rare)
         weight: Weight = "note" if harmless else "care"
         sentences.append(_meaning(fit))
-        findings.append(Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts"))
+        yield Finding("fit", weight, " ".join(sentences), f"the votes are not as {method} predicts")
     else:
-        findings.append(Finding("fit", "note", " ".join(sentences)))
+        yield Finding("fit", "note", " ".join(sentences))
     if fit.pairs:
         weight = "care" if fit.share_in_pairs >= _MANY_IN_PAIRS else "note"
         more = "" if len(fit.pairs) == 1 else f" ({counted(len(fit.pairs) - 1, 'more pair')} as well)"
@@ -405,8 +409,7 @@ def _of_fit(estimator: Estimator, fit: ModelFit | None, together: float, rare: A
             f"Annotators {fit.pairs[0].description}{more}. They copy, talk or "
             "share a view that the model misses, or it follows others who do."
         )
-        findings.append(Finding("fit", weight, words, "some annotators agree more than independent ones would"))
-    return findings
+        yield Finding("fit", weight, words, "some annotators agree more than independent ones would")
 
 
 def _of_few_votes(fit: ModelFit, rare: Any) -> bool:
@@ -433,19 +436,13 @@ def _meaning(fit: ModelFit) -> str:
 # when not to trust it
 
 
-def _of_accuracy(accuracy: Expected) -> list[Finding]:
-    if not np.isfinite(accuracy.value):
-        return []
-    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({_range(accuracy)}); no promise."
+def _of_accuracy(accuracy: Expected) -> Iterator[Finding]:
+    right = f"{percent(accuracy.value)} of the labels are expected to be right"
+    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({accuracy.percent_range}); no promise."
     if accuracy.value < _ACCURATE:
-        return [
-            Finding("trust", "care", words, f"only {percent(accuracy.value)} of the labels are expected to be right")
-        ]
-    return [Finding("trust", "note", words)]
-
-
-def _range(found: Expected) -> str:
-    return f"{percent(found.low)} to {percent(found.high)}"
+        yield Finding("trust", "care", words, f"only {right}")
+    elif np.isfinite(accuracy.value):
+        yield Finding("trust", "note", words)
 
 
 def _of_trust(
@@ -456,22 +453,20 @@ def _of_trust(
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
-) -> list[Finding]:
-    findings = [
-        Finding("trust", "care", f"{capital(one)}.", "a few who err alike outvote the rest") for one in alike.warnings
-    ]
+) -> Iterator[Finding]:
+    for words in alike.warnings:
+        yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
     for words in said.get("doubt", ()):
-        findings.append(Finding("trust", "care", capital(words), "labels far from the votes"))
+        yield Finding("trust", "care", capital(words), "labels far from the votes")
     for words in said.get("rare", ()):
-        findings.append(Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}"))
-    findings += _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
+        yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
+    yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
         asked = "" if jury.holds.all() else "Would a majority vote of ever more people like these find every class? "
-        findings.append(Finding("trust", "note", asked + " ".join(sentences)))
-    return findings
+        yield Finding("trust", "note", asked + " ".join(sentences))
 
 
 def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
@@ -482,12 +477,10 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> list[Finding]:
+def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> Finding:
     figures = {"recall": expected.recall, "precision": expected.precision}
-    unknown = [what for what, one in figures.items() if np.isfinite(one.value) and not one.is_told]
-    told = ", ".join(
-        f"{what} {one.description}" for what, one in figures.items() if np.isfinite(one.value) and one.is_told
-    )
+    unknown = [what for what, one in figures.items() if one.is_unknown]
+    told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
@@ -495,9 +488,9 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
-        return [Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")]
+        return Finding("trust", "care", words, f"the {what} of {name} is unknown without an audit")
     prove = f" To prove a recall with few reviews: {audit}"
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
     if low:
-        return [Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")]
-    return [Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")]
+        return Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")
+    return Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")

@@ -69,17 +69,16 @@ class Statistic:
     @property
     def description(self) -> str:
         """The figure in a sentence."""
-        seen, told = percent(self.observed), percent(self.predicted)
-        if self.name == "unanimous":
-            return f"votes are unanimous on {seen} of the items with several; the model predicts {told}"
-        if self.name == "top_share":
-            return f"the leading label has {seen} of the votes on an item; the model predicts {told}"
-        if self.name == "agreement":
-            return f"two votes on an item agree in {seen} of the cases; the model predicts {told}"
-        if self.name == "share":
-            seen, told = percent(self.observed, fine=True), percent(self.predicted, fine=True)
-            return f"{seen} of the votes are for {self.label}; the model predicts {told}"
-        return f"where one votes {self.label}, {seen} of the others on the item do so too; the model predicts {told}"
+        fine = self.name == "share"
+        seen = percent(self.observed, fine=fine)
+        said = {
+            "unanimous": f"votes are unanimous on {seen} of the items with several",
+            "top_share": f"the leading label has {seen} of the votes on an item",
+            "agreement": f"two votes on an item agree in {seen} of the cases",
+            "share": f"{seen} of the votes are for {self.label}",
+            "joined": f"where one votes {self.label}, {seen} of the others on the item do so too",
+        }
+        return f"{said[self.name]}; the model predicts {percent(self.predicted, fine=fine)}"
 
 
 @dataclass(frozen=True)
@@ -263,11 +262,9 @@ def _judged(observed: FloatArray, drawn: FloatArray, votes: SomeVotes, crowd: An
 
 def _matters(name: str, observed: float, predicted: float) -> bool:
     difference = abs(observed - predicted)
-    if name in ("joined", "unanimous"):
-        return difference >= (_RELEVANT_JOINED if name == "joined" else _RELEVANT_UNANIMOUS)
     if name == "share" and difference >= _RELEVANT_PART * max(observed, predicted):
         return True
-    return difference >= _RELEVANT
+    return difference >= {"joined": _RELEVANT_JOINED, "unanimous": _RELEVANT_UNANIMOUS}.get(name, _RELEVANT)
 
 
 @dataclass(frozen=True, eq=False)

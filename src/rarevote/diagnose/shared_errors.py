@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.names import numbered
+from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
 from rarevote.crowd.words import count, counted, listed, percent
 from rarevote.kernels.plain import comparing
 
@@ -62,6 +63,11 @@ class Cluster:
     n_effective: float
     n_outvoted: int
 
+    def figures(self) -> dict[str, Any]:
+        """The same as plain values for JSON."""
+        names = ("n_models", "correlation", "n_effective", "n_outvoted")
+        return {"annotators": self.names} | {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True, eq=False)
 class ErrorsAlike:
@@ -92,10 +98,10 @@ class ErrorsAlike:
     @property
     def group(self) -> IntArray:
         """The same number for all of a cluster, another for everybody else, (J)."""
-        place = {int(worker): number for number, worker in enumerate(self.workers)}
+        place = numbered(self.workers.tolist())
         group = np.arange(len(self.workers))
         for cluster in self.clusters:
-            inside = [place[int(worker)] for worker in cluster.members]
+            inside = [place[worker] for worker in cluster.members.tolist()]
             group[inside] = min(inside)
         return np.unique(group, return_inverse=True)[1]
 
@@ -148,21 +154,12 @@ class ErrorsAlike:
             "reference": self.reference,
             "n_items": self.n_items,
             "n_compared": len(self.workers),
-            "n_effective": self.n_effective if np.isfinite(self.n_effective) else None,
+            "n_effective": finite_or_none(self.n_effective),
             "annotators": self.names,
             "correlation": [
                 [None if np.isnan(value) else round(value, 4) for value in row] for row in self.correlation
             ],
-            "clusters": [
-                {
-                    "annotators": cluster.names,
-                    "n_models": cluster.n_models,
-                    "correlation": cluster.correlation,
-                    "n_effective": cluster.n_effective,
-                    "n_outvoted": cluster.n_outvoted,
-                }
-                for cluster in self.clusters
-            ],
+            "clusters": [cluster.figures() for cluster in self.clusters],
             "warnings": self.warnings,
         }
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.names import object_array
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.words import quoted
 from rarevote.decide.rules import ABSTAINED
@@ -178,7 +179,6 @@ def _weighed(crowd: Annotations, probabilities: FloatArray) -> tuple[FloatArray,
     return hits, seen
 
 
-SORTS = ("rare", "votes", "agreement", "name")
 # Up to this many classes every one has its columns in the file; beyond, the rare and the most frequent one have.
 _MAX_CLASSES = 50
 
@@ -207,8 +207,7 @@ def told_classes(found: Diagnosis, most: int) -> list[int]:
 def annotator_rows(found: Diagnosis, order: NDArray[Any]) -> dict[str, Any]:
     """One row per annotator, in this order: votes, agreement, profile, and the recall of each class with interval."""
     workers, names = found.workers, found.classes.names
-    profile = np.empty(len(order), dtype=object)
-    profile[:] = [PROFILE_WORDS[Profile(int(code))] for code in workers.profile[order]]
+    profile = object_array([PROFILE_WORDS[Profile(code)] for code in workers.profile[order].tolist()])
     columns: dict[str, Any] = {
         "worker": workers.names[order],
         "votes": workers.n_votes[order],
@@ -229,7 +228,7 @@ def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) ->
     jury, names = found.classes.jury, found.classes.names
     lists = {name: values.tolist() for name, values in columns.items()}
     return {
-        "rare_class": str(names[found.rare]),
+        "rare_class": found.rare_name,
         "common_class": str(names[found.common]),
         "method": method,
         "n_annotators": len(found.workers.names),

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import some_names, sort_labels, spelling
+from rarevote.crowd.names import numbered, some_names, sort_labels, spelling
+from rarevote.crowd.numerics import finite_or_none
 from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
@@ -100,7 +101,7 @@ class Comparison:
 
         An item without votes has no answer, and is a miss of its class for every method.
         """
-        position = {name: number for number, name in enumerate(population(self.annotations).tolist())}
+        position = numbered(population(self.annotations).tolist())
         truth = {position[task]: label for task, label in known.items() if task in position and task not in gold}
         if not truth:
             raise InputError("the truth names none of the tasks that are not gold: check ids")
@@ -144,7 +145,7 @@ def score_probabilities(
     foreign = sort_labels(set(truth).difference(classes))
     padded = np.hstack([probabilities, np.zeros((len(truth), len(foreign)))])
     padded /= padded.sum(axis=1, keepdims=True)
-    place = {name: code for code, name in enumerate(classes)}
+    place = numbered(classes)
     codes = np.array([place.get(answer, -1) for answer in answers], dtype=np.int64)
     given = np.flatnonzero(codes >= 0)
     right = np.array([truth[row] == answers[row] for row in given.tolist()], dtype=np.bool_)
@@ -233,12 +234,12 @@ def score_result(
         "result_without_truth": len(found.labels) - len(items),
         "probabilities": {},
     }
-    place = {task: row for row, task in enumerate(found.labels)}
+    place = numbered(found.labels)
     rows = [place[task] for task in items]
     for begin, table in found.probabilities.items():
         loss, error = score_probabilities(table[rows], found.classes[begin], true, labels)
         summary["probabilities"][begin.removesuffix(":")] = {
             "log_loss": loss,
-            "calibration_error": None if error != error else error,  # JSON knows no NaN
+            "calibration_error": finite_or_none(error),
         }
     return summary

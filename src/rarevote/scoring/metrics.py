@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rarevote.crowd.names import sort_labels
+from rarevote.crowd.names import numbered, sort_labels
 from rarevote.crowd.numerics import IntArray
 from rarevote.errors import InputError, MissingValuesError, warn_user
 from rarevote.io.tables import Table
@@ -240,7 +240,7 @@ def _class_order(classes: Iterable[Hashable] | None, *columns: list[Hashable]) -
 
 def _encode(labels: list[Hashable], classes: list[Hashable]) -> IntArray:
     """Return the position of every label in ``classes``."""
-    position = {name: code for code, name in enumerate(classes)}
+    position = numbered(classes)
     return np.fromiter((position[label] for label in labels), dtype=np.int64, count=len(labels))
 
 
@@ -344,7 +344,7 @@ def _tally(truth: Labels, predicted: Labels, unanswered: Hashable | None) -> _Ta
     given = answers if unanswered is None else [answer for answer in answers if answer != unanswered]
     classes = _class_order(None, true_labels, given)
     # One number more than there are classes, for no answer; it is not among what is counted.
-    position = {name: code for code, name in enumerate(classes)}
+    position = numbered(classes)
     answer_codes = np.array([position.get(answer, len(classes)) for answer in answers], dtype=np.int64)
     true_codes = _encode(true_labels, classes)
     n_true, n_answered, n_hit = (
