@@ -27,8 +27,7 @@ kappas takes part with its linear part, and a pair's interval is that of large s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -37,32 +36,23 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, some_names
-from rarevote.crowd.numerics import FloatArray
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.diagnose.pairs import AT_ONCE, PairKappas, Votes, last_votes, pairs_with_later, pointer_to
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.tables import Table
-from rarevote.kernels.plain import (
-    ASKED,
-    FOLLOWED,
-    MET,
-    N_SUMS,
-    PAIRED_SHARE,
-    SAME,
-    SHARE,
-    VOTES,
-    comparing,
-)
+from rarevote.kernels.plain import runs, sum_by, task_of_votes
 
 Level = Literal["nominal", "ordinal", "interval"]
+
+# Rows of the sums of votes by class; n is the number of votes of a task, n_k that for class k.
+_VOTES, _MET, _SHARE, _PAIRED_SHARE, _SAME, _FOLLOWED, _ASKED = range(7)
+_N_SUMS = 7
 
 _MAX_GROUPS, _MIN_GROUPS = 2_000, 50
 _MAX_CELLS = 20_000_000  # of all groups together
 _DRAWS = 1_000
 _TAILS = (0.025, 0.975)
-_NORMAL = 1.959963984540054
-# Pairs of votes from which on threads are worth their start, and how many share the work.
-_PAIRS_WORTH_THREADS = 500_000
-_PARTS = 4
 # The ordinal distance needs every pair of classes.
 _MAX_ORDERED = 1_000
 
@@ -165,11 +155,12 @@ def agreement_of(
         raise ParameterError(f'level must be "nominal", "ordinal" or "interval", got {level!r}')
     deliver = deliver or (lambda table: table)
     places, values = _scale(crowd.classes, level, order)
-    votes = _Votes.of(crowd)
+    votes = last_votes(crowd.task_ptr, crowd.worker, crowd.label)
     group, n_groups = _groups(crowd, level)
     sums = _Sums.of(votes, group, n_groups, level, places, values)
     size = np.diff(votes.task_ptr)
-    met = _Pairs.of(votes) if (size * (size - 1) // 2).sum() <= most_shared else _Pairs.none(len(size))
+    is_feasible = (size * (size - 1) // 2).sum() <= most_shared
+    met = PairKappas.of(votes, crowd.n_workers, crowd.n_classes) if is_feasible else PairKappas.none(len(size))
 
     drawn = np.random.default_rng(0).integers(n_groups, size=(_DRAWS, n_groups))
     weights = np.array([np.bincount(row, minlength=n_groups) for row in drawn], dtype=np.float64)
@@ -187,7 +178,7 @@ def agreement_of(
         intervals={name: tuple(map(float, _ends(boot[name]))) for name in COEFFICIENTS},  # type: ignore[misc]
         level=level,
         n_tasks=int(whole.tasks[0, 1]),
-        n_repeats=votes.n_repeats,
+        n_repeats=crowd.n_annotations - votes.worker.size,
         _pairs=lambda: deliver(met.table(crowd.workers)),
     )
 
@@ -249,34 +240,12 @@ def _as_numbers(names: list[Any]) -> FloatArray | None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# votes and sums
-
-
-@dataclass(frozen=True, eq=False)
-class _Votes:
-    """The votes of a crowd, one per task and worker."""
-
-    task_ptr: NDArray[np.int64]
-    worker: NDArray[Any]
-    label: NDArray[Any]
-    n_workers: int
-    n_classes: int
-    n_repeats: int
-
-    @classmethod
-    def of(cls, crowd: Annotations) -> _Votes:
-        task_ptr, worker, label = crowd.task_ptr, crowd.worker, crowd.label
-        kept = np.ones(worker.size, dtype=bool)
-        n_repeats = int(comparing(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept))
-        if n_repeats:
-            left = np.concatenate([[0], np.cumsum(kept)])
-            task_ptr, worker, label = left[task_ptr], worker[kept], label[kept]
-        return cls(task_ptr, worker, label, crowd.n_workers, crowd.n_classes, n_repeats)
+# sums
 
 
 def _groups(crowd: Annotations, level: Level) -> tuple[NDArray[np.int64], int]:
     """A group for each task: its own, or one of many drawn at random, as many as memory allows."""
-    cells = crowd.n_classes * (crowd.n_classes if level == "ordinal" else N_SUMS)
+    cells = crowd.n_classes * (crowd.n_classes if level == "ordinal" else _N_SUMS)
     n_groups = min(max(crowd.n_tasks, 1), int(np.clip(_MAX_CELLS // max(cells, 1), _MIN_GROUPS, _MAX_GROUPS)))
     group = np.arange(crowd.n_tasks)
     if n_groups < crowd.n_tasks:
@@ -289,9 +258,9 @@ class _Sums:
     """What the coefficients are made of, by group of tasks or by draw of groups (r rows).
 
     Attributes:
-        sums: (r, N_SUMS, K), see :func:`rarevote.kernels.agreement.task_sums`.
-        tasks: (r, 2).
-        coincidences: (r, K, K) in the order of ranks, for the ordinal level; else of no row.
+        sums: (r, _N_SUMS, K).
+        tasks: (r, 2), tasks and tasks with at least two votes.
+        coincidences: ``o_ck``, (r, K, K) in the order of ranks, for the ordinal level; else of no row.
         squares: (r), sum over pairs of votes on a task of the squared difference over ``n_i - 1``, for intervals.
         values: of the classes, (K).
         level: of alpha.
@@ -301,53 +270,51 @@ class _Sums:
     tasks: FloatArray
     coincidences: FloatArray
     squares: FloatArray
-    values: FloatArray = field(default_factory=lambda: np.empty(0))
-    level: Level = "nominal"
+    values: FloatArray
+    level: Level
 
     @classmethod
     def of(
-        cls, votes: _Votes, group: NDArray[np.int64], n_groups: int, level: Level, places: Any, values: FloatArray
+        cls, votes: Votes, group: IntArray, n_groups: int, level: Level, places: IntArray, values: FloatArray
     ) -> _Sums:
-        K = votes.n_classes
-        sums, tasks = np.zeros((n_groups, N_SUMS, K)), np.zeros((n_groups, 2))
-        coincidences = np.zeros((n_groups if level == "ordinal" else 0, K, K))
-        comparing(votes.task_ptr, K).task_sums(votes.task_ptr, votes.label, group, sums, tasks, coincidences)
-        if level == "ordinal":
-            by_rank = np.argsort(places)
-            coincidences = coincidences[:, by_rank][:, :, by_rank]
-        squares = np.zeros(n_groups)
-        if level == "interval":
-            size = np.diff(votes.task_ptr)
-            task = np.repeat(np.arange(len(size)), size)
-            # Around the mean of all, so that large numbers do not cancel.
-            value = (values - values.mean())[votes.label]
-            first = np.bincount(task, value, minlength=len(size))
-            second = np.bincount(task, value**2, minlength=len(size))
-            spread = 2.0 * (size * second - first**2) / np.maximum(size - 1, 1)
-            squares[:] = np.bincount(group, np.where(size > 1, spread, 0.0), minlength=n_groups)
-        return cls(sums, tasks, coincidences, squares, values, level)
+        size = np.diff(votes.task_ptr)
+        tasks = np.stack([sum_by(group, size > least, n_groups) for least in (0, 1)], axis=1)
+        rank = places[votes.label] if level == "ordinal" else np.empty(0, dtype=np.int64)
+        return cls(
+            sums=_class_sums(votes, group, n_groups, len(values)),
+            tasks=tasks,
+            coincidences=_coincidences(votes.task_ptr, rank, group, n_groups if rank.size else 0, len(values)),
+            squares=_squares(votes, group, n_groups, values) if level == "interval" else np.zeros(n_groups),
+            values=values,
+            level=level,
+        )
 
     def weighted(self, weights: FloatArray) -> _Sums:
         """Sums over groups with these weights, (rows, groups)."""
 
         def added(array: FloatArray) -> FloatArray:
             if not len(array):
-                return np.zeros((0, *array.shape[1:]))
+                return array
             return np.asarray(weights @ array.reshape(len(array), -1)).reshape(len(weights), *array.shape[1:])
 
-        parts = [added(array) for array in (self.sums, self.tasks, self.coincidences, self.squares)]
-        return _Sums(parts[0], parts[1], parts[2], parts[3], self.values, self.level)
+        return replace(
+            self,
+            sums=added(self.sums),
+            tasks=added(self.tasks),
+            coincidences=added(self.coincidences),
+            squares=added(self.squares),
+        )
 
     def total(self) -> _Sums:
         """One row: the sum over all groups."""
         return self.weighted(np.ones((1, len(self.sums))))
 
     def _shares(self) -> FloatArray:
-        return _over(self.sums[:, SHARE], self.tasks[:, :1])
+        return _over(self.sums[:, _SHARE], self.tasks[:, :1])
 
     def coefficients(self) -> dict[str, FloatArray]:
         """All but Cohen's kappa, (r) each."""
-        raw = _over(self.sums[:, SAME].sum(axis=1), self.tasks[:, 1])
+        raw = _over(self.sums[:, _SAME].sum(axis=1), self.tasks[:, 1])
         shares = self._shares()
         by_shares = (shares**2).sum(axis=1)
         by_doubt = _over((shares * (1 - shares)).sum(axis=1), np.float64(shares.shape[1] - 1))
@@ -359,12 +326,12 @@ class _Sums:
         }
 
     def _alpha(self) -> FloatArray:
-        votes = self.sums[:, VOTES]
+        votes = self.sums[:, _VOTES]
         n = votes.sum(axis=1)
         if self.level == "nominal":
-            observed, expected = n - self.sums[:, MET].sum(axis=1), n**2 - (votes**2).sum(axis=1)
+            observed, expected = n - self.sums[:, _MET].sum(axis=1), n**2 - (votes**2).sum(axis=1)
         elif self.level == "interval":
-            values = self.values - self.values.mean() if len(self.values) else self.values
+            values = _centred(self.values)
             observed, expected = self.squares, 2 * (n * (votes @ values**2) - (votes @ values) ** 2)
         else:
             ordered = self.coincidences.sum(axis=2)
@@ -376,98 +343,70 @@ class _Sums:
 
     def class_alpha(self) -> FloatArray:
         """Alpha of each class against all others, (r, K)."""
-        votes = self.sums[:, VOTES]
+        votes = self.sums[:, _VOTES]
         n = votes.sum(axis=1, keepdims=True)
-        return 1 - _over((n - 1) * (votes - self.sums[:, MET]), votes * (n - votes))
+        return 1 - _over((n - 1) * (votes - self.sums[:, _MET]), votes * (n - votes))
 
     def per_class(self) -> dict[str, FloatArray]:
         """The columns of the table of classes, (r, K) each."""
         shares = self._shares()
-        apart = _over(self.sums[:, PAIRED_SHARE] - self.sums[:, SAME], self.tasks[:, 1:])
+        apart = _over(self.sums[:, _PAIRED_SHARE] - self.sums[:, _SAME], self.tasks[:, 1:])
         return {
-            "votes": self.sums[:, VOTES],
+            "votes": self.sums[:, _VOTES],
             "share": shares,
-            "raw": _over(self.sums[:, FOLLOWED], self.sums[:, ASKED]),
+            "raw": _over(self.sums[:, _FOLLOWED], self.sums[:, _ASKED]),
             "fleiss_kappa": 1 - _over(apart, shares * (1 - shares)),
             "alpha": self.class_alpha(),
         }
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Every two workers that share a task.
+def _class_sums(votes: Votes, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
+    """What every vote adds to the sums of its class, by group of tasks."""
+    sums = np.zeros((n_groups, _N_SUMS, n_classes))
+    for begin, end in runs(votes.task_ptr):
+        ptr = votes.task_ptr[begin : end + 1]
+        task, label = task_of_votes(ptr), votes.label[ptr[0] : ptr[-1]].astype(np.int64)
+        n = np.diff(ptr)[task].astype(np.float64)
+        _, same, times = np.unique(task * n_classes + label, return_inverse=True, return_counts=True)
+        others, paired, rest = times[same] - 1.0, n > 1.0, np.maximum(n - 1.0, 1.0)
+        parts = {
+            _VOTES: paired,
+            _MET: others / rest,
+            _SHARE: 1.0 / n,
+            _PAIRED_SHARE: paired / n,
+            _SAME: others / (n * rest),
+            _FOLLOWED: others,
+            _ASKED: n - 1.0,
+        }
+        cell = group[begin:end][task] * n_classes + label
+        for row, part in parts.items():
+            sums[:, row] += sum_by(cell, part, n_groups * n_classes).reshape(n_groups, n_classes)
+    return sums
 
-    Attributes:
-        pairs: first worker, second worker, common tasks, equal votes, (p, 4).
-        kappa: Cohen's, (p).
-        error: its standard error, (p).
-        influence: derivative of the mean kappa by the weight of each task, (n).
-    """
 
-    pairs: NDArray[np.int32]
-    kappa: FloatArray
-    error: FloatArray
-    influence: FloatArray
+def _coincidences(task_ptr: IntArray, rank: IntArray, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
+    """``sum_i n_ic (n_ik - [c = k]) / (n_i - 1)``, (n_groups, K, K): what every two votes on a task add."""
+    found = np.zeros((n_groups, n_classes, n_classes))
+    size, task = np.diff(task_ptr), task_of_votes(task_ptr)
+    end = task_ptr[1:][task]
+    for first, last in runs(pointer_to(end - np.arange(len(task)) - 1), AT_ONCE) if n_groups else ():
+        one, other = pairs_with_later(np.arange(first, last), end)
+        cell = (group[task[one]] * n_classes + rank[one]) * n_classes + rank[other]
+        found += sum_by(cell, 1.0 / (size[task[one]] - 1), found.size).reshape(found.shape)
+    return found + found.swapaxes(1, 2)
 
-    @classmethod
-    def of(cls, votes: _Votes) -> _Pairs:
-        task_ptr, n_workers = votes.task_ptr, votes.n_workers
-        size = np.diff(task_ptr)
-        task = np.repeat(np.arange(len(size), dtype=np.int32), size)
-        worker, label = votes.worker, votes.label
-        if worker.size and not ((worker[1:] > worker[:-1]) | (task[1:] > task[:-1])).all():
-            order = np.lexsort((worker, task))
-            worker, label = worker[order], label[order]
-        own, worker_ptr = np.empty(worker.size, dtype=np.int64), np.zeros(n_workers + 1, dtype=np.int64)
-        kernels = comparing(task_ptr, votes.n_classes)
-        kernels.by_worker(worker, worker_ptr, own)
-        later = np.repeat(task_ptr[1:], size) - np.arange(worker.size) - 1
-        met = np.bincount(worker, later, minlength=n_workers).astype(np.int64)
 
-        def part(begin: int, end: int) -> tuple[Any, ...]:
-            """Pairs whose first worker is one of these."""
-            widest = int(met[begin:end].max(initial=0))
-            most = int(np.minimum(met[begin:end], n_workers - 1 - np.arange(begin, end)).sum())
-            filled = np.empty((most, 4), dtype=np.int32), np.empty(most), np.empty(most), np.zeros(len(size))
-            n = kernels.pair_kappas(
-                task_ptr, worker, label, worker_ptr, own, task, begin, end,
-                votes.n_classes, min(widest, n_workers), widest, *filled,
-            )  # fmt: skip
-            return *(array[:n] for array in filled[:3]), filled[3]
+def _squares(votes: Votes, group: IntArray, n_groups: int, values: FloatArray) -> FloatArray:
+    """Squared differences between the values of every two votes on a task, over ``n_i - 1``, (n_groups)."""
+    size, task, value = np.diff(votes.task_ptr), task_of_votes(votes.task_ptr), _centred(values)[votes.label]
+    first, second = (sum_by(task, value**power, len(size)) for power in (1, 2))
+    spread = 2.0 * (size * second - first**2) / np.maximum(size - 1, 1)
+    return sum_by(group, np.where(size > 1, spread, 0.0), n_groups)
 
-        # The same parts on any machine, and their sums in the same order.
-        n_parts = _PARTS if met.sum() > _PAIRS_WORTH_THREADS else 1
-        edges = np.searchsorted(np.cumsum(met), np.linspace(0, met.sum(), n_parts + 1)[1:-1])
-        bounds = [0, *edges.tolist(), n_workers]
-        with ThreadPoolExecutor(max_workers=n_parts) as pool:
-            made = list(pool.map(part, bounds[:-1], bounds[1:]))
-        pairs, kappa, variance = (np.concatenate([one[field] for one in made]) for field in range(3))
-        n_counted = max(int(np.isfinite(kappa).sum()), 1)
-        return cls(pairs, kappa, np.sqrt(variance), sum(one[3] for one in made) / n_counted)
 
-    @classmethod
-    def none(cls, n_tasks: int) -> _Pairs:
-        """Of no pair."""
-        return cls(np.empty((0, 4), dtype=np.int32), np.empty(0), np.empty(0), np.zeros(n_tasks))
-
-    def mean_kappa(self) -> float:
-        """Over the pairs that have one; NaN if none has."""
-        counted = np.isfinite(self.kappa)
-        return float(self.kappa[counted].mean()) if counted.any() else float("nan")
-
-    def table(self, workers: NDArray[Any]) -> Table:
-        """One row per pair."""
-        first, second, common, equal = self.pairs.T
-        return Table(
-            {"worker": workers[first], "other": workers[second]},
-            {
-                "common": common,
-                "raw": equal / np.maximum(common, 1),
-                "cohen_kappa": self.kappa,
-                "low": np.maximum(self.kappa - _NORMAL * self.error, -1.0),
-                "high": np.minimum(self.kappa + _NORMAL * self.error, 1.0),
-            },
-        )
+def _centred(values: FloatArray) -> FloatArray:
+    """Around the mean of all, so that large numbers do not cancel."""
+    return values - values.mean() if values.size else values
 
 
 def _over(top: Any, bottom: Any) -> FloatArray:

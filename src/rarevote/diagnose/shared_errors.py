@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none
 from rarevote.crowd.words import count, counted, listed, percent
-from rarevote.kernels.plain import comparing
+from rarevote.diagnose.pairs import last_votes, pairs_with_later, pointer_to
+from rarevote.kernels.plain import task_of_votes
 
 # With fewer common items a correlation says nothing.
 _MIN_COMMON = 20
@@ -280,28 +282,54 @@ class _Compared:
         if share < 1:
             chosen = np.sort(np.random.default_rng(0).permutation(chosen)[: max(int(share * len(chosen)), 1)])
         size = sizes[chosen]
-        task_ptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        task_ptr = pointer_to(size)
         place = np.repeat(crowd.task_ptr[chosen] - task_ptr[:-1], size) + np.arange(task_ptr[-1])
-        worker, label = crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
-        kept = np.ones(len(worker), dtype=bool)
-        if comparing(task_ptr, crowd.n_classes).mark_last(task_ptr, worker, crowd.n_workers, kept):
-            task_ptr = np.concatenate([[0], np.cumsum(kept)])[task_ptr]
-            worker, label = worker[kept], label[kept]
+        task_ptr, worker, label = last_votes(
+            task_ptr, crowd.worker[place].astype(np.int64), crowd.label[place].astype(np.int64)
+        )
         n_votes = np.bincount(worker, minlength=crowd.n_workers)
         busiest = np.argsort(-n_votes, kind="stable")[:_MAX_COMPARED]
         workers = np.sort(busiest[n_votes[busiest] >= _MIN_COMMON])
         return cls(task_ptr, worker, label, chosen, workers, crowd.n_classes, crowd.n_workers)
 
-    def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
-        """Correlation of errors and the number of common tasks of every two, (J, J) each."""
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Votes of every two compared workers on a task, and the cell of both workers in a table (J, J)."""
         slots = np.full(self.n_all, -1, dtype=np.int64)
         slots[self.workers] = np.arange(len(self.workers))
-        sums = np.zeros((len(self.workers), len(self.workers), 4))
+        slot = slots[self.worker]
+        place = np.flatnonzero(slot >= 0)
+        task_ptr = pointer_to(slot >= 0)[self.task_ptr]
+        end = np.repeat(task_ptr[1:], np.diff(task_ptr))
+        one, other = (place[votes] for votes in pairs_with_later(np.arange(len(place)), end))
+        in_order = slot[one] < slot[other]
+        first, second = np.where(in_order, one, other), np.where(in_order, other, one)
+        return first, second, slot[first] * len(self.workers) + slot[second]
+
+    def correlation(self, known: IntArray, label: IntArray | None = None) -> tuple[FloatArray, IntArray]:
+        """Correlation of errors and the number of common tasks of every two, (J, J) each.
+
+        An error is a vote that differs from the known class of the task. Where no class is known at all, it is one that
+        differs from the class that most others (those not of the pair) voted for; where there is no single such class,
+        the task does not count for the pair.
+        """
         votes = self.label if label is None else label
-        comparing(self.task_ptr, self.n_classes).pair_errors(
-            self.task_ptr, slots[self.worker], votes, known, self.n_classes, sums
+        a, b, cell = self._pairs
+        task = task_of_votes(self.task_ptr)
+        if len(known):
+            wrong = (votes != known[task]).astype(np.int64)
+            outcome = 2 * wrong[a] + wrong[b]
+        else:
+            gaps, place = _standing(task, votes, len(self.task_ptr) - 1, self.n_classes)
+            outcome = _outcomes()[(16 * gaps[task] + 4 * place)[a] + place[b]]
+        J = len(self.workers)
+        times = np.bincount(5 * cell + outcome, minlength=5 * J * J).reshape(J, J, 5).astype(np.float64)
+        n, first, second, both = (
+            times[..., :4].sum(axis=2),
+            times[..., 2:4].sum(axis=2),
+            times[..., 1:4:2].sum(axis=2),
+            times[..., 3],
         )
-        n, first, second, both = np.moveaxis(sums, 2, 0)
         spread = np.sqrt(first * (n - first) * second * (n - second))
         with np.errstate(divide="ignore", invalid="ignore"):
             # Somebody without any error errs with nobody.
@@ -309,6 +337,41 @@ class _Compared:
         lower = np.tril_indices(len(upper), -1)
         upper[lower], n[lower] = upper.T[lower], n.T[lower]
         return upper, n.astype(np.int64)
+
+
+def _standing(task: IntArray, label: IntArray, n_tasks: int, n_classes: int) -> tuple[IntArray, IntArray]:
+    """How the votes on tasks stand, as far as two votes fewer can change which class leads.
+
+    Returns:
+        For each task, the leads of the first class over the second, of that over the third, of that over the fourth,
+        0 to 3 each, as digits of a number to the base of 4. For each vote, whether its class is the first (0), second
+        (1) or third (2) of its task, or a later one (3).
+    """
+    width = max(n_classes, 4)
+    cell = task * width + label
+    counts = np.bincount(cell, minlength=n_tasks * width).reshape(n_tasks, width)
+    ranking = np.sort(counts * width + np.arange(width), axis=1)[:, :-5:-1]
+    votes, leaders = np.divmod(ranking, width)
+    place = np.full((n_tasks, width), 3)
+    np.put_along_axis(place, leaders[:, :3], np.arange(3)[None], axis=1)
+    return np.minimum(votes[:, :3] - votes[:, 1:], 3) @ np.array([16, 4, 1]), place.ravel()[cell]
+
+
+@cache
+def _outcomes() -> IntArray:
+    """What two votes are by the class that leads without them, for every standing, place of one and place of the other.
+
+    Without two votes no class but the first three can lead alone, and a lead of three or more is safe.
+
+    Returns:
+        0 if both are right, 1 if the second is wrong, 2 if the first is, 3 if both are, 4 if no single class leads.
+    """
+    *gaps, one, other = np.indices((4,) * 5).reshape(5, -1)
+    votes = np.stack([sum(gaps), gaps[1] + gaps[2], gaps[2], np.zeros_like(one)])
+    places = np.arange(4)[:, None]
+    left = votes - (places == one) - (places == other)
+    leader, is_single = left.argmax(axis=0), (left == left.max(axis=0)).sum(axis=0) == 1
+    return np.where(is_single, 2 * (one != leader) + (other != leader), 4)
 
 
 def _of_independent(compared: _Compared, known: IntArray) -> tuple[FloatArray, float]:

@@ -10,6 +10,7 @@ Which of the two computes depends on the data alone, never on what a process did
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -59,7 +60,25 @@ def task_of_votes(task_ptr: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(task_ptr.size - 1), np.diff(task_ptr))
 
 
-def sum_by(group: NDArray[Any], values: Floats, n_groups: int) -> Floats:
+def runs(pointer: NDArray[np.int64], most: int = _AT_ONCE) -> Iterator[tuple[int, int]]:
+    """First and last group (plus one) of runs of groups, each of about ``most`` rows; a longer group is a run alone.
+
+    Args:
+        pointer: where the rows of each group begin, and the end of the last one.
+        most: rows, and groups, of a run.
+
+    >>> list(runs(np.array([0, 2, 4, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    begin, n_groups = 0, pointer.size - 1
+    while begin < n_groups:
+        end = int(np.searchsorted(pointer, pointer[begin] + most))
+        end = min(max(end, begin + 1), begin + most, n_groups)
+        yield begin, end
+        begin = end
+
+
+def sum_by(group: NDArray[Any], values: NDArray[Any], n_groups: int) -> Floats:
     """Add up the values (N) that belong to the same group: (n_groups), in their order."""
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
@@ -151,11 +170,8 @@ def group_by_code(
 
 def count_votes(task_ptr: NDArray[np.int64], label: NDArray[Any], weight: Floats, votes: Floats) -> None:
     """Add up ``votes[task, class]``; ``weight`` has one value per annotation, or none at all for ones."""
-    n_classes = votes.shape[1]
-    first, begin = int(task_ptr[0]), 0
-    while begin < len(votes):
-        end = int(np.searchsorted(task_ptr, task_ptr[begin] + _AT_ONCE))
-        end = min(max(end, begin + 1), begin + _AT_ONCE, len(votes))
+    n_classes, first = votes.shape[1], int(task_ptr[0])
+    for begin, end in runs(task_ptr):
         ptr = task_ptr[begin : end + 1]
         low, high = int(ptr[0]), int(ptr[-1])
         cell = np.repeat(np.arange(0, (end - begin) * n_classes, n_classes), np.diff(ptr))
@@ -163,7 +179,6 @@ def count_votes(task_ptr: NDArray[np.int64], label: NDArray[Any], weight: Floats
         part = votes[begin:end]
         weights = weight[low - first : high - first] if weight.size else None
         part += np.bincount(cell, weights, part.size).reshape(part.shape)
-        begin = end
 
 
 def posterior_of_rows(joint: Floats, gold: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -218,172 +233,3 @@ def far_point(
     far = begin + 2.0 * length * r + length * length * v
     out[...] = far
     sums += far.sum(axis=0)
-
-
-# Rows of the sums of `task_sums`; n is the number of votes of a task, n_k that for class k.
-VOTES, MET, SHARE, PAIRED_SHARE, SAME, FOLLOWED, ASKED = range(7)
-N_SUMS = 7
-
-# Up to this many pairs of votes on a common task are treated at once, and so many cells of a table by pair and class.
-_MAX_PAIRS = 400_000
-_MAX_CELLS = 4_000_000
-
-
-def comparing(task_ptr: NDArray[np.int64], n_classes: int) -> ModuleType:
-    """The module that compares the votes of tasks: this one, or the compiled one."""
-    size = np.diff(task_ptr)
-    n_pairs = int((size * (size - 1) // 2).sum())
-    if is_small(int(size.sum())) and n_pairs <= _MAX_PAIRS and n_pairs * n_classes <= _MAX_CELLS:
-        return sys.modules[__name__]
-    from rarevote.kernels import agreement
-
-    return agreement
-
-
-def mark_last(task_ptr: NDArray[np.int64], worker: NDArray[Any], n_workers: int, kept: NDArray[np.bool_]) -> int:
-    """As :func:`rarevote.kernels.agreement.mark_last`."""
-    key = task_of_votes(task_ptr) * n_workers + worker
-    kept[:] = False
-    kept[key.size - 1 - np.unique(key[::-1], return_index=True)[1]] = True
-    return int(kept.size - kept.sum())
-
-
-def by_worker(worker: NDArray[Any], worker_ptr: NDArray[np.int64], own: NDArray[np.int64]) -> None:
-    """As :func:`rarevote.kernels.agreement.by_worker`."""
-    np.cumsum(np.bincount(worker, minlength=worker_ptr.size - 1), out=worker_ptr[1:])
-    own[:] = np.argsort(worker, kind="stable")
-
-
-def task_sums(
-    task_ptr: NDArray[np.int64],
-    label: NDArray[Any],
-    group: NDArray[np.int64],
-    sums: Floats,
-    tasks: Floats,
-    coincidences: Floats,
-) -> None:
-    """As :func:`rarevote.kernels.agreement.task_sums`."""
-    n_tasks, n_classes = task_ptr.size - 1, sums.shape[2]
-    task = task_of_votes(task_ptr)
-    size = np.diff(task_ptr)
-    tasks += np.stack([np.bincount(group, size > least, len(tasks)) for least in (0, 1)], axis=1)
-    n = size[task].astype(np.float64)
-    same = np.bincount(task * n_classes + label, minlength=n_tasks * n_classes)[task * n_classes + label]
-    others, paired = same - 1.0, n > 1.0
-    rest = np.maximum(n - 1.0, 1.0)
-    parts = {
-        VOTES: paired,
-        MET: others / rest,
-        SHARE: 1.0 / n,
-        PAIRED_SHARE: paired / n,
-        SAME: others / (n * rest),
-        FOLLOWED: others,
-        ASKED: n - 1.0,
-    }
-    cell = group[task] * n_classes + label
-    for row, part in parts.items():
-        sums[:, row] += np.bincount(cell, part, len(sums) * n_classes).reshape(len(sums), n_classes)
-    if len(coincidences):
-        one, other = _pairs_of_votes(task_ptr)
-        one, other = np.concatenate([one, other]), np.concatenate([other, one])
-        cell = (group[task[one]] * n_classes + label[one]) * n_classes + label[other]
-        coincidences += np.bincount(cell, 1.0 / rest[one], coincidences.size).reshape(coincidences.shape)
-
-
-def pair_kappas(
-    task_ptr: NDArray[np.int64],
-    worker: NDArray[Any],
-    label: NDArray[Any],
-    worker_ptr: NDArray[np.int64],
-    own: NDArray[np.int64],
-    task: NDArray[Any],
-    begin: int,
-    end: int,
-    n_classes: int,
-    n_slots: int,
-    n_shared: int,
-    pairs: NDArray[np.int32],
-    kappa: Floats,
-    variance: Floats,
-    influence: Floats,
-) -> int:
-    """As :func:`rarevote.kernels.agreement.pair_kappas`."""
-    del own, n_slots, n_shared
-    one, other = _pairs_of_votes(task_ptr)
-    wanted = (worker[one] >= begin) & (worker[one] < end)
-    one, other = one[wanted], other[wanted]
-    order = np.lexsort((other, one, worker[one]))
-    one, other = one[order], other[order]
-    # Pairs of workers, numbered in the order in which they are met.
-    key = worker[one].astype(np.int64) * (worker_ptr.size - 1) + worker[other]
-    _, first, pair = np.unique(key, return_index=True, return_inverse=True)
-    met = np.argsort(first, kind="stable")
-    pair = np.argsort(met, kind="stable")[pair]
-    n_pairs = len(met)
-    at = first[met]
-    common = np.bincount(pair, minlength=n_pairs)
-    equal = np.bincount(pair, label[one] == label[other], n_pairs)
-    pairs[:n_pairs] = np.stack([worker[one[at]], worker[other[at]], common, equal], axis=1)
-
-    mine, theirs = pair * n_classes + label[one], pair * n_classes + label[other]
-    of_first, of_second = (np.bincount(cell, minlength=n_pairs * n_classes) for cell in (mine, theirs))
-    expected = (of_first * of_second).reshape(n_pairs, n_classes).sum(axis=1) / common**2
-    observed, missed = equal / common, 1.0 - expected
-    has_one = missed > 0.0
-    missed = np.where(has_one, missed, 1.0)
-    kappa[:n_pairs] = np.where(has_one, (observed - expected) / missed, np.nan)
-    pull = (1.0 - observed) / (missed * missed * common)
-    slope = (
-        (2.0 * expected * pull - observed / (missed * common))[pair]
-        - (pull / common)[pair] * (of_second[pair * n_classes + label[one]] + of_first[pair * n_classes + label[other]])
-        + np.where(label[one] == label[other], (1.0 / (missed * common))[pair], 0.0)
-    )
-    slope = np.where(has_one[pair], slope, 0.0)
-    influence += np.bincount(task[one], slope, influence.size)
-    variance[:n_pairs] = np.where(has_one, np.bincount(pair, slope * slope, n_pairs), np.nan)
-    return n_pairs
-
-
-def pair_errors(
-    task_ptr: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    label: NDArray[Any],
-    known: NDArray[np.int64],
-    n_classes: int,
-    sums: Floats,
-) -> None:
-    """As :func:`rarevote.kernels.agreement.pair_errors`."""
-    task = task_of_votes(task_ptr)
-    one, other = _pairs_of_votes(task_ptr)
-    wanted = (slot[one] >= 0) & (slot[other] >= 0)
-    one, other = one[wanted], other[wanted]
-    if known.size:
-        truth = known[task[one]]
-        counts = truth >= 0
-    else:
-        cells = np.bincount(task * n_classes + label, minlength=(task_ptr.size - 1) * n_classes)
-        left = cells.reshape(-1, n_classes)[task[one]]
-        rows = np.arange(len(one))
-        left[rows, label[one]] -= 1
-        left[rows, label[other]] -= 1
-        best = left.max(axis=1)
-        truth = left.argmax(axis=1)
-        counts = (best > 0) & ((left == best[:, None]).sum(axis=1) == 1)
-    one, other, truth = one[counts], other[counts], truth[counts]
-    a, b = np.where(slot[one] < slot[other], one, other), np.where(slot[one] < slot[other], other, one)
-    first, second = label[a] != truth, label[b] != truth
-    n = len(sums)
-    cell = slot[a] * n + slot[b]
-    for number, part in enumerate((np.ones(len(a)), first, second, first & second)):
-        sums[:, :, number] += np.bincount(cell, part, n * n).reshape(n, n)
-
-
-def _pairs_of_votes(task_ptr: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of every two votes on a common task, the earlier one first."""
-    size = np.diff(task_ptr)
-    found = [(np.empty(0, dtype=np.int64),) * 2]
-    for n in np.unique(size[size > 1]).tolist():
-        begin = task_ptr[:-1][size == n, None]
-        one, other = np.triu_indices(n, 1)
-        found.append(((begin + one).ravel(), (begin + other).ravel()))
-    return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
