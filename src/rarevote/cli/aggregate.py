@@ -100,7 +100,7 @@ def aggregate(
     as_json: bool,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
     of_one = {
         "truth": truth,
@@ -110,7 +110,12 @@ def aggregate(
         "max_review": decisions.max_review,
     }
     if engine.engine == "dask":
-        of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
+        require_capability(estimator, "dask", "--engine dask")
+        of_one |= {
+            "ordered": fit_options.ordered,
+            "spreadsheet_safe": spreadsheet_safe,
+            "gold_is_random": deciding.pop("random_gold"),
+        }
         _refuse(of_one, "is for a single machine, not for --engine dask")
         deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
