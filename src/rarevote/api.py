@@ -140,10 +140,13 @@ def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator
 
 def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
     """The method for these grades: the default where too few of them have votes or gold to be in an order."""
+    from rarevote.diagnose.order import order_doubt
+
     voted = votes.classes[votes.class_votes > 0].tolist()
     met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
-    if (words := grades.doubt(met)) is not None:
-        warn_user(words)
+    for words in (grades.doubt(met), order_doubt(votes, grades)):
+        if words is not None:
+            warn_user(words)
     found = grades.met(met)
     if len(found) >= FEWEST_GRADES or not estimator.capabilities.ordered:
         return estimator
@@ -383,6 +386,14 @@ class Fitted:
             models=self.crowd.models,
             progress=progress,
         )
+
+    def order_hint(self) -> str | None:
+        """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
+        if self.grades is not None:
+            return None
+        from rarevote.diagnose.order import order_hint
+
+        return order_hint(self.annotations)
 
     def explain(self, task: Any, *, label: int | None = None) -> Explanation:
         """Why a task got its label, vote by vote.

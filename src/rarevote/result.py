@@ -352,6 +352,9 @@ class Result:
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
+        if fitted.grades is not None:
+            figures["ordered"] = list(fitted.grades.names)
+            figures |= fitted.method.order_figures()
         if expected:
             figures["decision"] = decision_figures(self.decision)
         return figures

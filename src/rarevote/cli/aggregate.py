@@ -159,6 +159,8 @@ def aggregate(
     if as_json and plan is not None:
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
+    if (hint := fitted.order_hint()) is not None:
+        summary["order_hint"] = hint
     if known is not None:
         summary["scores"] = result.score(known)
     if as_json:
@@ -245,6 +247,10 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
             f"{counted(summary['n_guarded'], 'task')}: the top label had no votes, so the best voted label was used "
             "(--allow-unvoted lifts that)"
         )
+    if "nearness" in summary:
+        say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
+    if "order_hint" in summary:
+        say(summary["order_hint"])
     if verbose:
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
         say(f"parameters: {parameters or 'none'}")

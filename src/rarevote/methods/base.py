@@ -182,6 +182,10 @@ class Estimator(HasParameters):
         """The order of the classes, where the method knows one."""
         return None
 
+    def order_figures(self) -> dict[str, Any]:
+        """What the method learned from the order of the classes, in figures by name."""
+        return {}
+
     def own_rule(self) -> Rule:
         """The rule behind :attr:`labels_`."""
         return parse_rule(self.own_decision, self.grades)

@@ -204,6 +204,10 @@ class AnchoredOrdered(Anchored):
         """``mu_n``: how far neighbours are confused more than distant grades; near 0 the order taught nothing."""
         return float(self._parameter("mean_near")[0]) if self._result.parameters else np.nan
 
+    def order_figures(self) -> dict[str, Any]:
+        """The nearness."""
+        return {"nearness": self.nearness_}
+
     @fitted_result
     def leans_(self) -> Any:
         """By worker: ``lean``, grades above (or below) the true one on average, and ``exactness``, P(the true grade).
