@@ -55,11 +55,15 @@ def objective(model: Estimator) -> list[float]:
     return list(model._result.parameters["objective_history"])
 
 
+ORDERED = [*"abcde", "no", "maybe", "yes", "c0", "c1", "c2", "c3", "c4", 0, 1, 2, 3, 4]
+
 METHOD_ROWS = [
     # Tight tolerances: where a fit stops must not depend on the order of names.
     MethodRow("cc-rasch", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=history),
     # As fitted: its report and its decision are not the largest posterior, and have tests of their own.
     MethodRow("anchored-rasch", {"tol": 0, "n_iter": 40, "rho": 0, "lapse": 0, "cap": 1}, climbs=history),
+    # Grades as the crowds of the tests name their classes; those without votes are gaps.
+    MethodRow("anchored-ordered", {"tol": 0, "n_iter": 40, "rho": 0, "lapse": 0, "ordered": ORDERED}, climbs=history),
     MethodRow("class-conditional", {"tol": 0, "n_iter": 40}, counts_classes=True, has_prior=True, climbs=history),
     MethodRow("majority-vote"),
     MethodRow("dawid-skene", {"tol": 0, "n_iter": 40}, has_prior=True, climbs=objective),

@@ -27,17 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
+from rarevote.crowd.grades import FEWEST_GRADES, Grades
+from rarevote.crowd.names import as_name_array, some_names
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
-from rarevote.decide.selection import parse_rule, rule_of
+from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
-from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
+from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
 from rarevote.result import Result
 
 if TYPE_CHECKING:
@@ -63,8 +65,9 @@ def make_method(method: str | Estimator = DEFAULT_METHOD, **parameters: Any) -> 
 
 def fit(
     data: Any,
-    method: str | Estimator = DEFAULT_METHOD,
+    method: str | Estimator | None = None,
     *,
+    ordered: Any = None,
     gold: Any = None,
     use_gold: bool = True,
     rare: Any = None,
@@ -77,7 +80,10 @@ def fit(
 
     Args:
         data: whatever :func:`read` takes.
-        method: the name of a method, or an estimator.
+        method: the name of a method, or an estimator; by default "anchored-rasch", with ``ordered``
+            "anchored-ordered".
+        ordered: the grades, the lowest first, such as ``["low", "medium", "high"]`` or ``"1..5"``, where classes are
+            grades. Classes that it does not name are outside the scale.
         gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold that came with an export.
         rare: the class that matters; the one with the fewest votes if not given.
@@ -90,7 +96,7 @@ def fit(
         InputError: the data cannot be used.
         ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
     """
-    estimator = make_method(method)
+    estimator, grades = _with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
     options: dict[str, Any] = {}
@@ -106,6 +112,8 @@ def fit(
         known, crowd = crowd.known(gold), crowd.with_files(gold)
     elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
+    if grades is not None and votes.n_annotations:
+        estimator = _for_grades(estimator, grades, votes, known or {})
     begin = time.perf_counter()
     estimator.fit(crowd.annotations, known, callback=callback, **options)
     seconds = time.perf_counter() - begin
@@ -113,7 +121,40 @@ def fit(
     if chosen.codes:
         again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
         chosen = replace(again, named=chosen.named)
-    return Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds)
+    return Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades)
+
+
+def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
+    """The method, and the order of the classes where there is one; refused where the two do not go together."""
+    grades = None if ordered is None else Grades.of(ordered)
+    estimator = make_method(method or (DEFAULT_METHOD if grades is None else ORDERED_METHOD))
+    if not estimator.capabilities.ordered:
+        return estimator, grades
+    if grades is not None:
+        own = estimator.get_params()["ordered"]
+        if own is not None and Grades.of(own).text != grades.text:
+            raise ParameterError("the order is given twice, and differs: leave ordered out of the method or of fit")
+        estimator.set_params(ordered=list(grades.names))
+    return estimator, estimator.grades
+
+
+def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
+    """The method for these grades: the default where too few of them have votes or gold to be in an order."""
+    from rarevote.diagnose.order import order_doubt
+
+    voted = votes.classes[votes.class_votes > 0].tolist()
+    met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
+    for words in (grades.doubt(met), order_doubt(votes, grades)):
+        if words is not None:
+            warn_user(words)
+    found = grades.met(met)
+    if len(found) >= FEWEST_GRADES or not estimator.capabilities.ordered:
+        return estimator
+    warn_user(
+        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
+        f"{FEWEST_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
+    )
+    return make_method(DEFAULT_METHOD, n_jobs=estimator.n_jobs)
 
 
 def compare(
@@ -176,6 +217,7 @@ class Fitted:
         rare: the class that matters, and whether a person named it.
         gold: labels that the fit was given, by task.
         seconds: how long the fit took.
+        grades: the order of the classes, where they are grades.
     """
 
     method: Estimator
@@ -183,6 +225,7 @@ class Fitted:
     rare: RareClass
     gold: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    grades: Grades | None = None
 
     @classmethod
     def of(cls, estimator: Estimator, rare: Any = None) -> Fitted:
@@ -196,7 +239,8 @@ class Fitted:
         crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
         votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
         gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))
-        return cls(estimator, crowd, RareClass.of(votes.classes, votes.class_votes, rare), gold)
+        chosen = RareClass.of(votes.classes, votes.class_votes, rare)
+        return cls(estimator, crowd, chosen, gold, grades=estimator.grades)
 
     @property
     def annotations(self) -> Annotations:
@@ -259,7 +303,8 @@ class Fitted:
         tell who is right, the labels are the votes, with a warning. An item without votes has no label.
 
         Args:
-            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5".
+            decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
+                "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
             min_recall: flag as many items as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
             cap: decide balanced, a miss counting at most as so many false alarms.
@@ -272,7 +317,7 @@ class Fitted:
         Raises:
             ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
         """
-        own = parse_rule(self.method.own_decision)
+        own = self.method.own_rule()
         rule = rule_of(
             decide,
             costs=costs,
@@ -281,6 +326,7 @@ class Fitted:
             abstain_below=abstain_below,
             random_gold=random_gold,
             own=own,
+            grades=self.grades,
         )
         rule.check(self.annotations.classes)
         probabilities = self.reported
@@ -340,6 +386,14 @@ class Fitted:
             models=self.crowd.models,
             progress=progress,
         )
+
+    def order_hint(self) -> str | None:
+        """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
+        if self.grades is not None:
+            return None
+        from rarevote.diagnose.order import order_hint
+
+        return order_hint(self.annotations)
 
     def explain(self, task: Any, *, label: int | None = None) -> Explanation:
         """Why a task got its label, vote by vote.

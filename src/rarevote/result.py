@@ -19,7 +19,6 @@ from rarevote.decide.decision import Decision, class_figures, confidence_of, dec
 from rarevote.decide.expectations import Expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
-from rarevote.decide.selection import parse_rule
 from rarevote.errors import InputError, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -113,10 +112,10 @@ class Result(Described):
         return self.decision.expected[RareClass.of(votes.classes, votes.class_votes, name).code]
 
     def columns(self, *, with_posterior: bool = False) -> dict[str, Any]:
-        """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, decision.
+        """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
-        ``p:`` is the one probability of every class and ``confidence`` that of the label; ``decision`` says how an item
-        was decided where that is not the method's own way.
+        ``p:`` is the one probability of every class and ``confidence`` that of the label; ``grade``, where classes are
+        grades, is the mean grade; ``decision`` says how an item was decided where that is not the method's own way.
 
         Args:
             with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
@@ -132,6 +131,8 @@ class Result(Described):
             n_votes,
             fitted.crowd.shown,
         )
+        if fitted.grades is not None:
+            rows["grade"] = fitted.grades.means(self.probabilities.p, fitted.annotations.classes)
         if not self.is_own:
             rows["decision"] = self._decided_by()
         if with_posterior:
@@ -342,6 +343,9 @@ class Result(Described):
             "converged": fitted.method.converged_,
             "status": fitted.method.status_,
         }
+        if fitted.grades is not None:
+            figures["ordered"] = list(fitted.grades.names)
+            figures |= fitted.method.order_figures()
         if expected:
             figures["decision"] = decision_figures(self.decision)
         return figures
@@ -442,7 +446,7 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
         p, shares = calibration.of_new(found.posterior, n_votes), calibration.mean
     unknown = np.full(new.n_tasks, -1)
     part = ItemBatch(p, new.votes(), found.codes, unknown, p)
-    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
+    codes, _ = Decider(model.own_rule().ready(new.classes), shares).codes(part)
     labels = new.classes[codes]
     rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
     return replace(found, codes=codes), rows

@@ -25,7 +25,7 @@ from rarevote.errors import ParameterError, RarevoteWarning
 from rarevote.methods.registry import METHODS, methods_that
 from rarevote.simulate.files import example_files
 
-NEEDS_MORE = {"crowdfm", *methods_that("needs_gold")}  # weights, or gold
+NEEDS_MORE = {"crowdfm", *methods_that("needs_gold"), *methods_that("ordered")}  # weights, gold, or an order
 WITHOUT_GOLD = sorted(set(METHODS) - NEEDS_MORE)
 
 

@@ -28,13 +28,14 @@ from rarevote.io.model_files import read_model, write_model
 from rarevote.methods.registry import METHODS, find_method, methods_that
 from rarevote.result import predict
 from tests.decide.made import made
-from tests.tables import METHOD_ROWS, small_network
+from tests.tables import METHOD_ROWS, ORDERED, small_network
 
 Table = list[list[float]]
 Rows = list[tuple[str, str, str]]
 #: what has a class prior says so
 WITH_PRIOR = {row.name for row in METHOD_ROWS if row.has_prior}
 BY_VOTES = {"majority-vote", "wawa", "zero-based-skill", "kos", "plat", "gold-majority-vote"}
+ANCHORED = {"anchored-rasch", "anchored-ordered"}  # which report their own probabilities
 BINARY = {row.name for row in METHOD_ROWS if row.binary}
 
 
@@ -162,7 +163,9 @@ CROWDS: dict[str, dict[str, Any]] = {
 
 def fitted_on(name: str, crowd: dict[str, Any]) -> rarevote.Fitted:
     """A method on one of the crowds, where three tasks have nothing but silence."""
-    parameters = {row.name: row.parameters for row in METHOD_ROWS}[name] if name != "anchored-rasch" else {}
+    parameters = {row.name: row.parameters for row in METHOD_ROWS}[name]
+    if name in ANCHORED:
+        parameters = {"ordered": ORDERED, "rho": 0.2} if METHODS[name].capabilities.ordered else {}
     method = find_method(name).load()().set_params(**parameters)
     if "n_iter" in method.get_params():
         method.set_params(n_iter=15)
@@ -215,7 +218,7 @@ def test_the_probability_of_every_method_is_the_formula(name: str, kind: str) ->
     g = [of_class[label] / len(rows) for label in classes]
     gold = [classes.index(fitted.gold[task]) if task in fitted.gold else -1 for task in tasks]
     q = model.posterior_.tolist()
-    if name == "anchored-rasch":
+    if name in ANCHORED:
         prior = list(model.priors_.to_dict().values())
         p, f = tempered_by_hand(q, prior, prior, v, gold)
     elif name in BY_VOTES:
@@ -238,7 +241,7 @@ def test_the_probability_of_every_method_is_the_formula(name: str, kind: str) ->
     assert np.array_equal(model.reported_, fitted.probabilities[:n])
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"anchored-rasch"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - ANCHORED))
 def test_posterior_and_labels_stay_as_published(name: str) -> None:
     fitted = case(name, "two classes")
     model = fitted.method
@@ -389,7 +392,7 @@ def test_a_saved_model_gives_new_tasks_the_formula_with_shares_and_mean_of_the_f
     q = np.array([list(of_class.values()) for of_class in model.predict_proba(NEW).to_dict().values()])
     g, v = [Counter(label for _, _, label in rows)[label] / len(rows) for label in classes], [3, 1, 4]
     f = fitted.reported.mean.tolist()
-    if name == "anchored-rasch":
+    if name in ANCHORED:
         wanted = q.tolist()
     elif name in BY_VOTES:
         wanted = smoothed_by_hand(q.tolist(), g, v, [-1] * 3)[0]
@@ -415,7 +418,7 @@ def test_a_model_of_version_0_2_labels_and_says_that_p_is_not_calibrated(name: s
     arrays = {key: array for key, array in saved.arrays.items() if key not in ("vote_shares", "mean_p")}
     write_model(tmp_path / "old", replace(saved, arrays=arrays))
     old = rarevote.load(tmp_path / "old")
-    if name == "anchored-rasch":  # its models always held what it needs
+    if name in ANCHORED:  # its models always held what it needs
         assert arrays.keys() == saved.arrays.keys()
         predict(old, NEW)
         return

@@ -104,6 +104,9 @@ class Case:
         method = self.row.make()
         wanted = {"n_iter": N_ITER, **parameters}
         method.set_params(**{name: value for name, value in wanted.items() if name in method.get_params()})
+        if self.row.make().capabilities.ordered and classes is not None:
+            order = [classes.get(name, name) for name in method.get_params()["ordered"]]
+            method.set_params(ordered=list(dict.fromkeys(order)))
         if self.row.name == "crowdfm":
             own = {new: old for old, new in (classes or {name: name for name in self.crowd.classes}).items()}
             method.set_params(option_vectors=np.array([_vector(own[name]) for name in sorted(own)]))
@@ -294,12 +297,17 @@ def gold_respected(case: Case) -> float | None:
 
 
 def decided_among_votes(case: Case) -> float:
-    """The decision is a class that somebody voted for on the task, or gold."""
+    """The decision is a class that somebody voted for on the task, or gold; a grade lies between two such."""
     crowd = case.crowd
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = rarevote.fit(columns(crowd.rows), case.made(), gold=crowd.gold or None).decide()
     voted = {(task, label) for task, _, label in crowd.rows} | set(crowd.gold.items())
+    if case.row.make().capabilities.ordered:
+        of_task: dict[str, list[str]] = {}
+        for task, label in voted - set(crowd.gold.items()):
+            of_task.setdefault(task, []).append(label)
+        voted |= {(t, y) for t, labels in of_task.items() for y in crowd.classes if min(labels) <= y <= max(labels)}
     decided = zip(result.fitted.annotations.task_names().tolist(), result.labels.tolist(), strict=True)
     return float(sum(entry not in voted for entry in decided))
 

@@ -123,7 +123,7 @@ def test_only_public_results_end_in_an_underscore() -> None:
     for name, entry in METHODS.items():
         if name == "crowdfm":
             continue  # needs weights
-        model = entry.load()()
+        model = entry.load()(**({"ordered": ["x", "y", "z"]} if entry.capabilities.ordered else {}))
         model.fit(FRAME, {1: "y"}) if model.capabilities.gold else model.fit(FRAME)
         assert model.labels_ is not None
         assert set(vars(model)) == {*model.get_params(), "_fitted"}, name

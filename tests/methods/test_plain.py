@@ -281,7 +281,8 @@ data = rng.integers(0, 200, 1000), rng.integers(0, 20, 1000), rng.integers(0, 2,
 gold = {task: task % 2 for task in range(200)}
 for name, method in METHODS.items():
     if name != "crowdfm":
-        method.load()().fit(data, *([gold] if "gold" in name or name == "rasch" else []))
+        order = {"ordered": [0, 1, 2]} if method.capabilities.ordered else {}
+        method.load()(**order).fit(data, *([gold] if "gold" in name or name == "rasch" else []))
 from rarevote.diagnose.agreement import agreement
 from rarevote.diagnose.shared_errors import errors_alike
 crowd = rarevote.Annotations.from_arrays(*data)

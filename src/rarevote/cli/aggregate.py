@@ -100,7 +100,7 @@ def aggregate(
     as_json: bool,
 ) -> None:
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
-    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out)
+    deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
     of_one = {
         "truth": truth,
@@ -110,7 +110,12 @@ def aggregate(
         "max_review": decisions.max_review,
     }
     if engine.engine == "dask":
-        of_one |= {"spreadsheet_safe": spreadsheet_safe, "gold_is_random": deciding.pop("random_gold")}
+        require_capability(estimator, "dask", "--engine dask")
+        of_one |= {
+            "ordered": fit_options.ordered,
+            "spreadsheet_safe": spreadsheet_safe,
+            "gold_is_random": deciding.pop("random_gold"),
+        }
         _refuse(of_one, "is for a single machine, not for --engine dask")
         deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
@@ -154,6 +159,8 @@ def aggregate(
     if as_json and plan is not None:
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
+    if (hint := fitted.order_hint()) is not None:
+        summary["order_hint"] = hint
     if known is not None:
         summary["scores"] = result.score(known)
     if as_json:
@@ -240,6 +247,10 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
             f"{counted(summary['n_guarded'], 'task')}: the top label had no votes, so the best voted label was used "
             "(--allow-unvoted lifts that)"
         )
+    if "nearness" in summary:
+        say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
+    if "order_hint" in summary:
+        say(summary["order_hint"])
     if verbose:
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
         say(f"parameters: {parameters or 'none'}")

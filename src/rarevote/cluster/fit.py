@@ -36,7 +36,7 @@ from rarevote.cluster.parts import Parts, find_parts
 from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
 from rarevote.decide.probabilities import Shares, shares_wanted
-from rarevote.decide.selection import parse_rule, rule_of
+from rarevote.decide.selection import rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
 from rarevote.errors import InputError, ParameterError, how, warn_user
@@ -135,7 +135,7 @@ class Dask:
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
             **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
         """
-        own = parse_rule(estimator.own_decision)
+        own = estimator.own_rule()
         deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)

@@ -142,9 +142,10 @@ class Decider:
         return codes, n_guarded
 
     def _some(self, part: ItemBatch) -> tuple[IntArray, int]:
-        known, voted = part.gold >= 0, part.votes > 0
+        known, permitted = part.gold >= 0, self.rule.permitted(part.votes)
+        has_votes = permitted.any(axis=1)
         codes = self.rule.choose(part, self.shares)
-        refused = (codes >= 0) & ~picked(voted, codes) & ~known & voted.any(axis=1)
+        refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
             refused &= codes != self.rule.number
@@ -152,9 +153,9 @@ class Decider:
         if self.only_voted and refused.any():
             some = part.rows(refused)
             n_guarded = int((self.rule.answered(some, codes[refused]) >= 0).sum())
-            codes[refused] = self.rule.choose(some, self.shares, voted[refused])
+            codes[refused] = self.rule.choose(some, self.shares, permitted[refused])
         codes = self.rule.answered(part, codes)
-        codes[~voted.any(axis=1)] = ABSTAINED
+        codes[~has_votes] = ABSTAINED
         return np.where(known, part.gold, codes), n_guarded
 
 
@@ -195,11 +196,12 @@ class Deciding:
         """The items with the method's own labels, where these follow from the probabilities."""
         if self.own == OwnLabels():
             return part
-        return part._replace(own=Decider(self.own, self.shares).codes(part)[0])
+        return part._replace(own=Decider(self.own.ready(self.crowd.classes), self.shares).codes(part)[0])
 
     def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
         """What these items tell; see :meth:`VoteSurvey.of`."""
-        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code)
+        permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
+        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code, permitted)
         return CrowdSums(survey, self._may_be_flagged(part))
 
     def _may_be_flagged(self, part: ItemBatch) -> IntArray:

@@ -58,7 +58,14 @@ class VoteSurvey(NamedTuple):
     pairs: FloatArray
 
     @classmethod
-    def of(cls, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], rare: int) -> VoteSurvey:
+    def of(
+        cls,
+        part: ItemBatch,
+        task_ptr: NDArray[np.int64],
+        worker: NDArray[Any],
+        rare: int,
+        permitted: NDArray[np.bool_] | None = None,
+    ) -> VoteSurvey:
         """The sums over some items.
 
         Args:
@@ -66,8 +73,10 @@ class VoteSurvey(NamedTuple):
             task_ptr: where the votes of each item with votes begin, (n + 1).
             worker: who cast them.
             rare: number of the rare class.
+            permitted: which labels the votes on an item permit, (n, K); classes with a vote if not given.
         """
         n = len(task_ptr) - 1
+        voted = part.votes > 0 if permitted is None else permitted
         votes, own, known = part.votes[:n], part.own[:n], part.gold[:n] >= 0
         own = np.where(known, part.gold[:n], own)
         mine, all_votes = votes[:, rare], np.diff(task_ptr).astype(np.float64)
@@ -76,7 +85,7 @@ class VoteSurvey(NamedTuple):
             n_tasks_of_several(task_ptr, worker),
             int((all_votes == 1).sum()),
             np.bincount(own[own >= 0], minlength=votes.shape[1]),
-            int((~picked(votes > 0, own) & ~known).sum()),
+            int((~picked(voted[:n], own) & ~known).sum()),
             np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
         )
 

@@ -100,6 +100,10 @@ class Rule(ABC):
             allowed: which classes may be chosen, (n, K); all if not given.
         """
 
+    def permitted(self, votes: FloatArray) -> BoolArray:
+        """Which classes the votes on an item permit as its label, (n, K): those with a vote."""
+        return np.asarray(votes > 0)
+
     def answered(self, part: ItemBatch, codes: IntArray) -> IntArray:
         """The classes that were chosen, -1 where the rule gives no answer; asked after the guard, of what is left."""
         del part
@@ -259,6 +263,10 @@ class AbstainBelow(Rule):
     def name(self) -> str:  # type: ignore[override]
         """That of the rule behind it."""
         return self.rule.name
+
+    def permitted(self, votes: FloatArray) -> BoolArray:
+        """What the rule behind it permits."""
+        return self.rule.permitted(votes)
 
     def ready(self, classes: NDArray[Any]) -> AbstainBelow:
         """The rule behind it with all that names say turned into numbers."""

@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.gold import with_gold
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import Chooser, IntArray, first_of_best
 from rarevote.crowd.words import facts_html
 from rarevote.decide.probabilities import Calibrator, FitCalibration, Smoothed, Tempered, calibrated
+from rarevote.decide.rules import Rule
+from rarevote.decide.selection import parse_rule
 from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status
@@ -171,6 +174,19 @@ class Estimator(HasParameters):
     n_jobs: int | None = None
     dtype: str = "float64"
     _fitted: FitRecord
+
+    @property
+    def grades(self) -> Grades | None:
+        """The order of the classes, where the method knows one."""
+        return None
+
+    def order_figures(self) -> dict[str, Any]:
+        """What the method learned from the order of the classes, in figures by name."""
+        return {}
+
+    def own_rule(self) -> Rule:
+        """The rule behind :attr:`labels_`."""
+        return parse_rule(self.own_decision, self.grades)
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ class Capabilities:
     replicate: bool = _capability("say how likely a vote is", "does the model fit its votes: `rarevote check`")
     float32: bool = _capability("compute in single precision", '`dtype="float32"`, `--set dtype=float32`')
     features: bool = _capability("use features of the items", "`features=`")
-    ordered: bool = _capability("use the order of grades", "classes that are grades")
+    ordered: bool = _capability("use the order of grades", "`ordered=`, `--ordered`: classes that are grades")
     #: a need beside the capability ``gold``: there is no fit without any
     needs_gold: bool = False
 

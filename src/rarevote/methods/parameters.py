@@ -17,6 +17,9 @@ from rarevote.errors import ParameterError
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.registry import DeclaredCapabilities, require_capability
 
+# Parameters that only methods with a capability have.
+_OF_CAPABILITIES = {"dtype": "float32", "ordered": "ordered"}
+
 
 class HasParameters:
     """The constructor's parameters by name, as scikit-learn asks for them."""
@@ -42,8 +45,8 @@ class HasParameters:
         """Set parameters by name (scikit-learn)."""
         known = self.parameter_defaults()
         for name, value in params.items():
-            if name == "dtype":
-                require_capability(self, "float32", "dtype")
+            if name in _OF_CAPABILITIES:
+                require_capability(self, _OF_CAPABILITIES[name], name)
             if name not in known:
                 raise ParameterError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known) or 'none'}"

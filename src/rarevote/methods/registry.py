@@ -53,6 +53,8 @@ _ALL = replace(_EM_ON_DASK, replicate=True, float32=True)
 
 _LISTED = (
     ("anchored-rasch", "AnchoredRasch", "anchored_rasch", "calibrated; few false alarms", _ALL, "Anchored Rasch"),
+    ("anchored-ordered", "AnchoredOrdered", "anchored_ordered", "grades in order: ratings, severity; needs an order",
+     replace(_EM, replicate=True, float32=True, ordered=True), "Anchored Ordered"),
     ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", _ALL, "CC-Rasch"),
     ("majority-vote", "MajorityVote", "majority", "the class with the most votes", Capabilities(dask=True),
      "Majority Vote"),
@@ -75,6 +77,8 @@ _LISTED = (
 )  # fmt: skip
 #: what is fitted when nobody chose a method
 DEFAULT_METHOD = "anchored-rasch"
+#: what is fitted when nobody chose a method and classes are grades
+ORDERED_METHOD = "anchored-ordered"
 METHODS: dict[str, MethodEntry] = {row[0]: MethodEntry(*row) for row in _LISTED}
 
 

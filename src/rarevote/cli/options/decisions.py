@@ -17,6 +17,7 @@ from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from rarevote.api import Result
+    from rarevote.crowd.grades import Grades
     from rarevote.decide.review import ReviewPlan
 
 REVIEW_FORMATS = ("table", "label-studio", "argilla")
@@ -48,12 +49,13 @@ class DecisionArguments:
         """Whether anything is asked beyond the method's own labels."""
         return bool(self._rules) or self.max_review is not None or self.prevalence is not None
 
-    def options(self, *, has_gold: bool, out: Path | None) -> dict[str, Any]:
+    def options(self, *, has_gold: bool, out: Path | None, grades: Grades | None = None) -> dict[str, Any]:
         """The arguments of :meth:`rarevote.Fitted.decide`; what cannot be meant is refused before anything is read.
 
         Args:
             has_gold: whether there are, or may be, gold labels.
             out: where the result goes, which cannot be where the review list goes.
+            grades: the order of the classes, where one is given.
         """
         if len(self._rules) > 1:
             given = " and ".join(f"--{name.replace('_', '-')}" for name in self._rules)
@@ -61,7 +63,7 @@ class DecisionArguments:
         if self.decide is not None:
             from rarevote.decide.selection import parse_rule
 
-            parse_rule(self.decide)
+            parse_rule(self.decide, grades)
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
             raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
         self._check_review(out)
@@ -157,8 +159,11 @@ decide_option = _option(
     "--decide",
     metavar="RULE",
     help="labels: the method's own; argmax: the most probable class; balanced or balanced:CAP: a miss is weighted "
-    "by how rare the class is, up to CAP false alarms. Default: the method's own rule.",
-    shell_complete=one_of("labels", "argmax", "balanced", "balanced:5", "balanced:20"),
+    "by how rare the class is, up to CAP false alarms; with --ordered also levelled, median, mean, balanced-median "
+    "and balanced-median:CAP. Default: the method's own rule.",
+    shell_complete=one_of(
+        "labels", "argmax", "balanced", "balanced:5", "balanced:20", "levelled", "median", "mean", "balanced-median"
+    ),
 )
 cost_option = _option(
     "--cost",

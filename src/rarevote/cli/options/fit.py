@@ -16,9 +16,17 @@ import click
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import say
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
-from rarevote.methods.registry import DEFAULT_METHOD, METHODS, find_method, require_capability, which_methods
+from rarevote.methods.registry import (
+    DEFAULT_METHOD,
+    METHODS,
+    ORDERED_METHOD,
+    find_method,
+    require_capability,
+    which_methods,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +40,22 @@ if TYPE_CHECKING:
 class FitOptions:
     """What the command line says about the fit."""
 
-    method: str
+    chosen: str | None
+    ordered: str | None
     settings: Sequence[str]
     gold: str | None
     use_gold: bool
     rare: str | None = None
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.chosen or (DEFAULT_METHOD if self.ordered is None else ORDERED_METHOD)
+
+    @property
+    def grades(self) -> Grades | None:
+        """The order of the classes, where one is given."""
+        return None if self.ordered is None else Grades.of(self.ordered)
 
     @property
     def may_have_gold(self) -> bool:
@@ -51,6 +70,10 @@ class FitOptions:
             if not sign:
                 raise ParameterError(f"--set wants NAME=VALUE, got {setting!r}")
             estimator.set_params(**{parameter.strip(): _value(text.strip())})
+        if estimator.capabilities.ordered:
+            if self.grades is not None:
+                estimator.set_params(ordered=list(self.grades.names))
+            estimator.own_rule()  # refuses a method of grades without their order
         if self.gold is not None:
             require_capability(estimator, "gold", "--gold")
         return estimator
@@ -77,6 +100,7 @@ class FitOptions:
             return fit(
                 crowd,
                 estimator,
+                ordered=self.ordered,
                 gold=self.gold,
                 use_gold=self.use_gold,
                 rare=self.rare,
@@ -97,9 +121,14 @@ _FIT = (
     click.option(
         "--method",
         "-m",
-        default=DEFAULT_METHOD,
-        help="Aggregation method (see: rarevote methods).",
+        "chosen",
+        help=f"Aggregation method (see: rarevote methods). Default: {DEFAULT_METHOD}; with --ordered {ORDERED_METHOD}.",
         shell_complete=one_of(*METHODS),
+    ),
+    click.option(
+        "--ordered",
+        metavar="LOW,...,HIGH",
+        help="The classes are grades in this order, such as low,medium,high or 1..5; others are outside the scale.",
     ),
     click.option(
         "--set",

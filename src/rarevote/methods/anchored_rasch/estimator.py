@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.annotations import Annotations, smallest_unsigned
 from rarevote.crowd.arguments import check_count, check_number
 from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
-from rarevote.decide.decider import Decider
-from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
-from rarevote.decide.rules import ItemBatch
-from rarevote.em.local import LocalRunner
-from rarevote.em.loop import StoppingRule
-from rarevote.em.model import CrowdFacts, Gold
-from rarevote.errors import InputError, ParameterError
-from rarevote.methods.anchored_rasch.model import (
-    AnchorCount,
-    AnchoredModel,
-    AnchoredReport,
-    AnchoredShared,
-    Anchors,
-    AnchorSmoothing,
-    AnchorSums,
-    ReportShared,
-    ReportSums,
-    anchors_from,
-    log_off_diagonal,
-)
-from rarevote.methods.base import Fit, Request, fitted_result
-from rarevote.methods.em_estimator import EMEstimator
-from rarevote.methods.evidence import Evidence, WeighsVotes
-from rarevote.methods.new_tasks import PredictsNewTasks
+from rarevote.decide.rules import Rule
+from rarevote.em.model import CrowdFacts
+from rarevote.errors import ParameterError
+from rarevote.methods.anchored_rasch.base import Anchored, widened
+from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, Anchors, log_off_diagonal
+from rarevote.methods.base import fitted_result
+from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
 
-# The objective must gain less than this per annotation, besides the posterior standing still.
-_GAIN_PER_ANNOTATION = 1e-8
 # Stands in for the prior of a class that nobody voted for, where a logarithm follows.
 _NO_PRIOR = 1e-300
 # A table with a number per worker, label and class may be this large; a fit holds about ten of them.
@@ -49,7 +29,7 @@ _MAX_TABLE_BYTES = 4e9
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
+class AnchoredRasch(Anchored):
     """Class-conditional abilities around anchors: probabilities that mean something, and few false alarms.
 
     Every annotator has an ability per class and a habit of erring, both drawn towards anchors that are counted once
@@ -96,10 +76,10 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         [0.82, 0.51, 0.11, 0.03]
     """
 
-    method_name = "anchored-rasch"
+    method_name: ClassVar[str] = "anchored-rasch"
     memory_model: ClassVar[Mapping[str, float]] = {"tk": 4, "wkk": 7, "vk": 15}
-    takes_unseen_workers = True
-    worker_table = "abilities_"
+    takes_unseen_workers: ClassVar[bool] = True
+    worker_table: ClassVar[str | None] = "abilities_"
     saved_arrays: ClassVar[Mapping[str, str]] = {
         "prior": "k:share",
         "mean_ability": "k",
@@ -150,7 +130,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
-    def _model(self, anchors: Anchors, n_workers: int) -> AnchoredModel:
+    def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any] | None = None) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
         return AnchoredModel(
             n_workers,
@@ -162,57 +142,36 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             state_dtype(self.dtype),
         )
 
-    def _fit(self, request: Request) -> Fit:
-        facts, runner = request.crowd, request.runner
-        n_classes = facts.n_classes
-        counting = AnchorCount(facts.n_workers, n_classes, float(self.rho_a))
-        sums = runner.sums(counting, facts, request.gold, ())
-        # A class may have votes on known items of another class alone: it stays, as a label that people give.
-        kept = np.flatnonzero((sums.class_mass > 0) | (sums.counts.sum(axis=(0, 2)) > 0))
-        if len(kept) < n_classes:
-            request, sums = _without_empty_classes(request, sums, kept)
-        crowd, gold = request.crowd, request.gold
-        smoothing = AnchorSmoothing(self.tau, self.anchor_accuracy, self.anchor_weight, self.anchor_errors)
-        model = self._model(anchors_from(sums, smoothing), crowd.n_workers)
-        gain = _GAIN_PER_ANNOTATION * crowd.n_annotations if self.tol > 0 else 0.0
-        rule = StoppingRule(self.n_iter, self.tol, gain)
-        run = self._em(request, model, rule, accelerate=self.accelerate, is_last=False)
-        shared = run.outcome.shared
-        shares = np.zeros(model.n_classes)
-
-        def then(found: ReportSums) -> ReportShared:
-            shares[:] = found.class_mass / crowd.n_tasks
-            return ReportShared(shared, shares)
-
-        report = AnchoredReport(model, float(self.rho), float(self.lapse))
-        reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
-        return self._ended(
-            replace(run, posterior=_widened(run.posterior, kept, n_classes)),
-            {
-                **self._known(model.anchors, shared, kept, n_classes),
-                "shares": _widened(shares[None], kept, n_classes)[0],
-                "reported": _widened(reported, kept, n_classes),
-            },
-        )
-
-    def _known(self, anchors: Anchors, shared: AnchoredShared, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
+    def _known(
+        self, model: AnchoredModel, shared: AnchoredShared, kept: IntArray, n_classes: int
+    ) -> dict[str, FloatArray]:
         """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
+        anchors = model.anchors
         own = np.arange(len(kept))
         errors = np.exp(shared.log_errors)
         errors[:, own, own] = 0.0
+        if len(kept) == n_classes:
+            return {
+                "prior": np.exp(anchors.log_prior),
+                "mean_ability": anchors.ability,
+                "mean_errors": anchors.errors,
+                "ability": shared.ability,
+                "errors": errors,
+            }
         unmet = float(np.log(self.anchor_accuracy) - np.log1p(-self.anchor_accuracy))
+        uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
+        uniform[:, kept] = 0.0
+        mean_errors = uniform.copy()
+        mean_errors[np.ix_(kept, kept)] = anchors.errors
+        all_errors = np.broadcast_to(uniform, (len(errors), n_classes, n_classes)).copy()
+        all_errors[np.ix_(np.arange(len(errors)), kept, kept)] = errors
         return {
-            "prior": _widened(np.exp(anchors.log_prior)[None], kept, n_classes)[0],
-            "mean_ability": _widened(anchors.ability[None], kept, n_classes, unmet)[0],
-            "mean_errors": _widened_errors(anchors.errors[None], kept, n_classes)[0],
-            "ability": _widened(shared.ability, kept, n_classes, unmet),
-            "errors": _widened_errors(errors, kept, n_classes),
+            "prior": widened(np.exp(anchors.log_prior)[None], kept, n_classes)[0],
+            "mean_ability": widened(anchors.ability[None], kept, n_classes, unmet)[0],
+            "mean_errors": mean_errors,
+            "ability": widened(shared.ability, kept, n_classes, unmet),
+            "errors": all_errors,
         }
-
-    @property
-    def _kept(self) -> IntArray:
-        """Classes of the fit: all that votes and gold name."""
-        return np.flatnonzero(self._parameter("prior") > 0)
 
     def _held(self, kept: IntArray, worker: IntArray) -> tuple[AnchoredModel, AnchoredShared]:
         """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
@@ -231,45 +190,14 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- new tasks, decisions, evidence ------------------------------------------------------------------------------
 
-    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
-        kept = self._kept
-        votes = np.bincount(annotations.label, minlength=annotations.n_classes)
-        votes[kept] = 0
-        if votes.any():
-            name = annotations.classes.tolist()[int(votes.argmax())]
-            raise InputError(
-                f"label {name!r} is a class that nobody voted for in the fit, so that nothing is known about votes for "
-                "it: fit again with these data, or name it in abstain if it is no vote"
-            )
-        no_gold = np.empty(0, dtype=np.int32)
-        crowd, _ = _restricted(annotations, no_gold, kept)
-        model, shared = self._held(kept, worker)
-        report = AnchoredReport(model, float(self.rho), float(self.lapse))
-        shares = self._parameter("shares")[kept]
-        second = ReportShared(shared, shares)
-        reported = LocalRunner(self.n_jobs).report(
-            report, crowd, no_gold, ReportShared(shared, np.empty(0)), lambda _: second
-        )
-        return _widened(reported, kept, annotations.n_classes)
-
     @property
     def own_decision(self) -> str:  # type: ignore[override]
         """The rule behind ``labels_``."""
         return f"balanced:{self.cap:g}"
 
-    def label_codes(self) -> IntArray:
-        """Class number of every task, decided by the balanced rule on what is reported."""
-        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
-
-    def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
-        return self._decided(posterior, annotations, np.full(len(posterior), -1))
-
-    def _decided(self, p: FloatArray, votes: Annotations, gold: IntArray) -> IntArray:
-        if not len(p):
-            return np.empty(0, dtype=np.int64)
-        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
-        return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(batch)[0]
+    def own_rule(self) -> Rule:
+        """The balanced rule with the cap."""
+        return Balanced(float(self.cap))
 
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
@@ -297,9 +225,9 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         of_votes = (weights * of_nodes).sum(axis=2) - cost / len(worker)
         return Evidence(
             log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
-            of_votes=_widened(of_votes, kept, n_classes),
+            of_votes=widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
-            difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],
+            difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0],
         )
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
@@ -323,24 +251,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- results -----------------------------------------------------------------------------------------------------
 
-    def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
-        return AsReported()
-
-    @property
-    def calibration_(self) -> FitCalibration:
-        """The class shares of the fit: what is computed of a task is what is reported."""
-        return FitCalibration(AsReported(), self._parameter("shares"))
-
-    @property
-    def reported_(self) -> NDArray[Any]:
-        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
-        return np.asarray(self._parameter("reported"))
-
-    @property
-    def published(self) -> NDArray[Any]:
-        """What is reported: this method's calibrated posterior."""
-        return self.reported_
-
     @fitted_result
     def abilities_(self) -> Any:
         """Ability of every annotator per class, on the logit scale: a frame worker x class."""
@@ -355,53 +265,3 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         difficulty.
         """
         return self._worker_label_by_class(self._parameter("errors"))
-
-    @property
-    def priors_(self) -> Any:
-        """The class prior, fixed during the fit: the mean share of the votes."""
-        return self._series("label", self._parameter("prior"), "prior")
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# classes that nobody voted for
-
-
-def _without_empty_classes(request: Request, sums: AnchorSums, kept: IntArray) -> tuple[Request, AnchorSums]:
-    """The request with the classes ``kept`` only, which are all that votes and gold name."""
-    if not isinstance(request.crowd, Annotations):
-        empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
-        names = ", ".join(map(str, request.crowd.classes[empty].tolist()[:5]))
-        raise InputError(f"nobody voted for {names}: on dask, leave classes without votes out (--class)")
-    crowd, gold = _restricted(request.crowd, request.gold, kept)
-    fewer = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
-    return replace(request, crowd=crowd, gold=gold), fewer
-
-
-def _restricted(crowd: Annotations, gold: Gold, kept: IntArray) -> tuple[Annotations, Gold]:
-    if len(kept) == crowd.n_classes:
-        return crowd, gold
-    code = np.zeros(crowd.n_classes, dtype=np.int32)
-    code[kept] = np.arange(len(kept))
-    label = code[crowd.label].astype(smallest_unsigned(len(kept)))
-    known = np.where(gold >= 0, code[gold], -1).astype(np.int32)
-    return replace(crowd, label=label, classes=crowd.classes[kept]), known
-
-
-def _widened(values: NDArray[Any], kept: IntArray, n_classes: int, absent: float = 0.0) -> NDArray[Any]:
-    """Columns for all classes, from those of the classes ``kept``."""
-    if len(kept) == n_classes:
-        return values
-    wide = np.full((len(values), n_classes), absent, dtype=values.dtype)
-    wide[:, kept] = values
-    return wide
-
-
-def _widened_errors(errors: FloatArray, kept: IntArray, n_classes: int) -> FloatArray:
-    """Tables of errors, (m, K, K), for all classes; those of a class that nobody met are uniform over the others."""
-    if len(kept) == n_classes:
-        return errors
-    uniform = (1.0 - np.eye(n_classes)) / (n_classes - 1)
-    uniform[:, kept] = 0.0
-    wide = np.tile(uniform, (len(errors), 1, 1))
-    wide[:, kept[:, None], kept] = errors
-    return wide

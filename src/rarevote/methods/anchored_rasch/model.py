@@ -48,7 +48,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -361,8 +361,35 @@ class ReportSums(NamedTuple):
 class ReportShared(NamedTuple):
     """What every task sees."""
 
-    fitted: AnchoredShared
+    fitted: Any  # the shared parameters of the model
     shares: FloatArray  # (K): f; or of size 0 while it is being counted
+
+
+class VoteTableModel(Protocol):
+    """A model whose votes are looked up in :class:`VoteTables`."""
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+
+    @property
+    def anchors(self) -> Anchors:
+        """What is held fast."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the probabilities."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """Of the nodes, (G)."""
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Difficulties at the nodes, (G)."""
+
+    def tables(self, shared: Any) -> VoteTables:
+        """What a pass looks up."""
 
 
 @dataclass(frozen=True)
@@ -378,7 +405,7 @@ class AnchoredReport(Passes[ReportShared, Posterior, ReportSums]):
         lapse: weight of the shares.
     """
 
-    model: AnchoredModel
+    model: VoteTableModel
     discount: float
     lapse: float
 

@@ -1,0 +1,162 @@
+"""The order of grades: classes on a scale, from the lowest to the highest, with those outside it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.names import in_kind, name_key, plain_name, some_names, spelling
+from rarevote.crowd.numerics import FloatArray
+from rarevote.errors import ParameterError, how
+
+#: fewer grades have no order to learn from, more are numbers
+FEWEST_GRADES, MOST_GRADES = 3, 20
+
+_RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*")
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Classes in order.
+
+    Attributes:
+        names: the grades, the lowest first.
+    """
+
+    names: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, given: Any) -> Grades:
+        """The order that a person gives: names, or text such as ``low,medium,high`` or ``1..5``.
+
+        Raises:
+            ParameterError: fewer than three grades, more than twenty, or one that is named twice.
+
+        Example:
+            >>> Grades.of("1..4").names
+            ('1', '2', '3', '4')
+        """
+        names = _listed(given)
+        option = how("ordered", "--ordered")
+        if len(names) < FEWEST_GRADES:
+            raise ParameterError(
+                f"{option} wants at least {FEWEST_GRADES} grades, the lowest first, got {some_names(names) or 'none'}: "
+                "two classes have no order to learn from, leave it out"
+            )
+        if len(names) > MOST_GRADES:
+            raise ParameterError(_too_many(len(names), names))
+        keys = [name_key(name) for name in names]
+        if twice := [name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1]:
+            raise ParameterError(f"{option} names {twice[0]!r} twice")
+        return cls(tuple(names))
+
+    @property
+    def text(self) -> str:
+        """The grades as ``--ordered`` takes them."""
+        return ",".join(map(spelling, self.names))
+
+    def positions(self, classes: NDArray[Any]) -> FloatArray:
+        """Place of every class on the scale: 0 for the lowest grade, NaN for a class outside, (K).
+
+        >>> Grades(("low", "mid", "high")).positions(np.array(["high", "low", "skip"], dtype=object)).tolist()
+        [2.0, 0.0, nan]
+        """
+        place = {name_key(name): float(rank) for rank, name in enumerate(in_kind(self.names, classes))}
+        found = [place.get(name_key(name), np.nan) for name in classes.tolist()]
+        return np.array(found, dtype=np.float64)
+
+    def values(self, classes: NDArray[Any]) -> FloatArray:
+        """What every class counts in a mean: its number if the grades are numbers, else its place; NaN outside, (K)."""
+        positions = self.positions(classes)
+        try:
+            numbers = np.array([float(name) for name in self.names])
+        except (TypeError, ValueError):
+            return positions
+        inside = np.isfinite(positions)
+        positions[inside] = numbers[positions[inside].astype(np.int64)]
+        return positions
+
+    def means(self, p: FloatArray, classes: NDArray[Any]) -> FloatArray:
+        """Mean grade of each item by its probabilities inside the scale, NaN where there is none, (n)."""
+        values = self.values(classes)
+        inside = np.flatnonzero(np.isfinite(values))
+        total = p[:, inside].sum(axis=1)
+        weighted = (p[:, inside] * values[inside]).sum(axis=1)
+        return np.asarray(np.where(total > 0, weighted / np.where(total > 0, total, 1.0), np.nan))
+
+    def met(self, classes: NDArray[Any]) -> list[Any]:
+        """Those of the classes that are grades, the lowest first."""
+        positions = self.positions(classes)
+        inside = np.flatnonzero(np.isfinite(positions))
+        return [classes.tolist()[k] for k in inside[np.argsort(positions[inside])]]
+
+    def doubt(self, classes: NDArray[Any]) -> str | None:
+        """What looks misspelled, in words: a grade without votes beside a class with votes that is not named.
+
+        Args:
+            classes: that have votes or gold.
+
+        Raises:
+            ParameterError: none of them is a grade.
+        """
+        met = {name_key(name) for name in self.met(classes)}
+        outside = [name for name in classes.tolist() if name_key(name) not in met]
+        if not met:
+            raise ParameterError(
+                f"none of the grades {some_names(self.names)} has votes; the classes are {some_names(outside)}"
+            )
+        lacking = [spelling(name) for name in in_kind(self.names, classes) if name_key(name) not in met]
+        if not lacking or not outside:
+            return None
+        texts = [spelling(name) for name in outside]
+        for name in lacking:
+            if near := difflib.get_close_matches(name, texts, n=1, cutoff=0.6):
+                return f"the grade {name} has no votes, and {near[0]} is outside the scale: did you mean {near[0]}?"
+        return (
+            f"{_listing(lacking, 'the grade', 'the grades')} no votes, and {some_names(outside)} "
+            f"{'is' if len(outside) == 1 else 'are'} outside the scale: check the names in the order"
+        )
+
+
+def _listing(names: Sequence[Any], one: str, several: str) -> str:
+    return f"{one if len(names) == 1 else several} {some_names(names)} {'has' if len(names) == 1 else 'have'}"
+
+
+def _listed(given: Any) -> list[Any]:
+    if isinstance(given, str):
+        if found := _RANGE.fullmatch(given):
+            first, last = int(found[1]), int(found[2])
+            step = 1 if last >= first else -1
+            if abs(last - first) >= MOST_GRADES:
+                raise ParameterError(_too_many(abs(last - first) + 1, [first, last]))
+            return [str(number) for number in range(first, last + step, step)]
+        return [name.strip() for name in given.split(",") if name.strip()]
+    if not isinstance(given, Iterable):
+        raise ParameterError(f"ordered must be a list of classes, the lowest first, got {given!r}")
+    return [plain_name(name) for name in given]
+
+
+def _too_many(count: int, names: Sequence[Any]) -> str:
+    """Why so many grades are refused, and a command that bins them."""
+    try:
+        low, high = (float(name) for name in (names[0], names[-1]))
+    except (TypeError, ValueError):
+        low = high = 0.0
+    width = max(abs(high - low) / 10, 1e-9)
+    command = (
+        f"awk -F, -v OFS=, 'NR>1{{$3=int(($3-{min(low, high):g})/{width:g})}}1' labels.csv > binned.csv, "
+        "where the third column is the label, then --ordered 0..10"
+    )
+    instead = f" ({command})" if high != low else ""
+    return f"{count:,} grades are too many (at most {MOST_GRADES}): round or bin them first{instead}"
+
+
+def order_wanted() -> str:
+    """What to give where an order is missing."""
+    return how("ordered=[...], the lowest class first", "--ordered low,medium,high")

@@ -1,0 +1,5 @@
+"""Anchored Ordered: grades in order, each annotator's lean and nearness around anchors that are counted once."""
+
+from rarevote.methods.anchored_ordered.estimator import AnchoredOrdered
+
+__all__ = ["AnchoredOrdered"]

@@ -1,0 +1,204 @@
+"""The base of methods with anchors: counted once, held for the fit; probabilities that are reported as they are.
+
+What :class:`~rarevote.AnchoredRasch` and :class:`~rarevote.AnchoredOrdered` share: classes that nobody met are left
+out, anchors are counted, the EM loop runs, two more passes report, and labels are decided on what is reported.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations, smallest_unsigned
+from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.decide.decider import Decider
+from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
+from rarevote.decide.rules import ItemBatch
+from rarevote.em.local import LocalRunner
+from rarevote.em.loop import StoppingRule
+from rarevote.em.model import Gold
+from rarevote.errors import InputError
+from rarevote.methods.anchored_rasch.model import (
+    AnchorCount,
+    AnchoredReport,
+    Anchors,
+    AnchorSmoothing,
+    AnchorSums,
+    ReportShared,
+    ReportSums,
+    anchors_from,
+)
+from rarevote.methods.base import Fit, Request
+from rarevote.methods.em_estimator import EMEstimator
+from rarevote.methods.evidence import WeighsVotes
+from rarevote.methods.new_tasks import PredictsNewTasks
+
+# The objective must gain less than this per annotation, besides the posterior standing still.
+_GAIN_PER_ANNOTATION = 1e-8
+
+
+class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
+    """A method whose class prior and errors are drawn to anchors."""
+
+    tau: float
+    rho: float
+    lapse: float
+    anchor_accuracy: float
+    anchor_weight: float
+    anchor_errors: float
+    rho_a: float
+    accelerate: bool = False
+
+    # -- what a method states ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any]) -> Any:
+        """The model of these classes."""
+
+    @abstractmethod
+    def _known(self, model: Any, shared: Any, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
+        """Fitted arrays over all classes, of which those ``kept`` were fitted."""
+
+    @abstractmethod
+    def _held(self, kept: IntArray, worker: IntArray) -> tuple[Any, Any]:
+        """The fitted model on its classes, and these workers in it; one of number -1 is at the anchors."""
+
+    # -- the fit -----------------------------------------------------------------------------------------------------
+
+    def _fit(self, request: Request) -> Fit:
+        facts, runner = request.crowd, request.runner
+        n_classes = facts.n_classes
+        counting = AnchorCount(facts.n_workers, n_classes, float(self.rho_a))
+        sums = runner.sums(counting, facts, request.gold, ())
+        # A class may have votes on known items of another class alone: it stays, as a label that people give.
+        kept = np.flatnonzero((sums.class_mass > 0) | (sums.counts.sum(axis=(0, 2)) > 0))
+        if len(kept) < n_classes:
+            request, sums = _without_empty_classes(request, sums, kept)
+        crowd, gold = request.crowd, request.gold
+        smoothing = AnchorSmoothing(self.tau, self.anchor_accuracy, self.anchor_weight, self.anchor_errors)
+        model = self._model(anchors_from(sums, smoothing), crowd.n_workers, crowd.classes)
+        gain = _GAIN_PER_ANNOTATION * crowd.n_annotations if self.tol > 0 else 0.0
+        rule = StoppingRule(self.n_iter, self.tol, gain)
+        run = self._em(request, model, rule, accelerate=self.accelerate, is_last=False)
+        shared = run.outcome.shared
+        shares = np.zeros(model.n_classes)
+
+        def then(found: ReportSums) -> ReportShared:
+            shares[:] = found.class_mass / crowd.n_tasks
+            return ReportShared(shared, shares)
+
+        report = AnchoredReport(model, float(self.rho), float(self.lapse))
+        reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
+        return self._ended(
+            replace(run, posterior=widened(run.posterior, kept, n_classes)),
+            {
+                **self._known(model, shared, kept, n_classes),
+                "shares": widened(shares[None], kept, n_classes)[0],
+                "reported": widened(reported, kept, n_classes),
+            },
+        )
+
+    @property
+    def _kept(self) -> IntArray:
+        """Numbers of the classes that were fitted."""
+        return np.flatnonzero(self._parameter("prior") > 0)
+
+    # -- new tasks and decisions -------------------------------------------------------------------------------------
+
+    def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
+        """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
+        kept = self._kept
+        votes = np.bincount(annotations.label, minlength=annotations.n_classes)
+        votes[kept] = 0
+        if votes.any():
+            name = annotations.classes.tolist()[int(votes.argmax())]
+            raise InputError(
+                f"label {name!r} is a class that nobody voted for in the fit, so that nothing is known about votes for "
+                "it: fit again with these data, or name it in abstain if it is no vote"
+            )
+        no_gold = np.empty(0, dtype=np.int32)
+        crowd, _ = _restricted(annotations, no_gold, kept)
+        model, shared = self._held(kept, worker)
+        report = AnchoredReport(model, float(self.rho), float(self.lapse))
+        shares = self._parameter("shares")[kept]
+        second = ReportShared(shared, shares)
+        reported = LocalRunner(self.n_jobs).report(
+            report, crowd, no_gold, ReportShared(shared, np.empty(0)), lambda _: second
+        )
+        return widened(reported, kept, annotations.n_classes)
+
+    def label_codes(self) -> IntArray:
+        """Class number of every task, decided by the method's own rule on what is reported."""
+        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
+
+    def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
+        return self._decided(posterior, annotations, np.full(len(posterior), -1))
+
+    def _decided(self, p: FloatArray, votes: Annotations, gold: IntArray) -> IntArray:
+        if not len(p):
+            return np.empty(0, dtype=np.int64)
+        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
+        return Decider(self.own_rule().ready(votes.classes), self._parameter("shares")).codes(batch)[0]
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def _calibrator(self, vote_shares: FloatArray) -> Calibrator:
+        return AsReported()
+
+    @property
+    def calibration_(self) -> FitCalibration:
+        """The class shares of the fit: what is computed of a task is what is reported."""
+        return FitCalibration(AsReported(), self._parameter("shares"))
+
+    @property
+    def reported_(self) -> NDArray[Any]:
+        """Probabilities to be read as such, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
+        return np.asarray(self._parameter("reported"))
+
+    @property
+    def published(self) -> NDArray[Any]:
+        """What is reported: this method's calibrated posterior."""
+        return self.reported_
+
+    @property
+    def priors_(self) -> Any:
+        """The class prior, fixed during the fit: the mean share of the votes."""
+        return self._series("label", self._parameter("prior"), "prior")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# classes that nobody voted for
+
+
+def _without_empty_classes(request: Request, sums: AnchorSums, kept: IntArray) -> tuple[Request, AnchorSums]:
+    """The request with the classes ``kept`` only, which are all that votes and gold name."""
+    if not isinstance(request.crowd, Annotations):
+        empty = sorted(set(range(request.crowd.n_classes)) - set(kept.tolist()))
+        names = ", ".join(map(str, request.crowd.classes[empty].tolist()[:5]))
+        raise InputError(f"nobody voted for {names}: on dask, leave classes without votes out (--class)")
+    crowd, gold = _restricted(request.crowd, request.gold, kept)
+    fewer = AnchorSums(np.ascontiguousarray(sums.counts[:, kept][:, :, kept]), sums.class_mass[kept])
+    return replace(request, crowd=crowd, gold=gold), fewer
+
+
+def _restricted(crowd: Annotations, gold: Gold, kept: IntArray) -> tuple[Annotations, Gold]:
+    if len(kept) == crowd.n_classes:
+        return crowd, gold
+    code = np.zeros(crowd.n_classes, dtype=np.int32)
+    code[kept] = np.arange(len(kept))
+    label = code[crowd.label].astype(smallest_unsigned(len(kept)))
+    known = np.where(gold >= 0, code[gold], -1).astype(np.int32)
+    return replace(crowd, label=label, classes=crowd.classes[kept]), known
+
+
+def widened(values: NDArray[Any], kept: IntArray, n_classes: int, absent: float = 0.0) -> NDArray[Any]:
+    """Columns for all classes, from those of the classes ``kept``."""
+    if len(kept) == n_classes:
+        return values
+    wide = np.full((len(values), n_classes), absent, dtype=values.dtype)
+    wide[:, kept] = values
+    return wide
