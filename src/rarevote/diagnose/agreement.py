@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import in_kind, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
-from rarevote.diagnose.pairs import AT_ONCE, PairKappas, Votes, last_votes, pairs_with_later, pointer_to
+from rarevote.diagnose.pairs import AT_ONCE, LastVotes, PairKappas, last_votes, pairs_with_later, pointer_to
 from rarevote.errors import ParameterError
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.tables import Table
@@ -275,7 +275,7 @@ class _Sums:
 
     @classmethod
     def of(
-        cls, votes: Votes, group: IntArray, n_groups: int, level: Level, places: IntArray, values: FloatArray
+        cls, votes: LastVotes, group: IntArray, n_groups: int, level: Level, places: IntArray, values: FloatArray
     ) -> _Sums:
         size = np.diff(votes.task_ptr)
         tasks = np.stack([sum_by(group, size > least, n_groups) for least in (0, 1)], axis=1)
@@ -360,7 +360,7 @@ class _Sums:
         }
 
 
-def _class_sums(votes: Votes, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
+def _class_sums(votes: LastVotes, group: IntArray, n_groups: int, n_classes: int) -> FloatArray:
     """What every vote adds to the sums of its class, by group of tasks."""
     sums = np.zeros((n_groups, _N_SUMS, n_classes))
     for begin, end in runs(votes.task_ptr):
@@ -396,7 +396,7 @@ def _coincidences(task_ptr: IntArray, rank: IntArray, group: IntArray, n_groups:
     return found + found.swapaxes(1, 2)
 
 
-def _squares(votes: Votes, group: IntArray, n_groups: int, values: FloatArray) -> FloatArray:
+def _squares(votes: LastVotes, group: IntArray, n_groups: int, values: FloatArray) -> FloatArray:
     """Squared differences between the values of every two votes on a task, over ``n_i - 1``, (n_groups)."""
     size, task, value = np.diff(votes.task_ptr), task_of_votes(votes.task_ptr), _centred(values)[votes.label]
     first, second = (sum_by(task, value**power, len(size)) for power in (1, 2))

@@ -18,7 +18,7 @@ _MAX_CELLS = 4_000_000
 _NORMAL = 1.959963984540054
 
 
-class Votes(NamedTuple):
+class LastVotes(NamedTuple):
     """Votes by task, one per task and worker."""
 
     task_ptr: IntArray
@@ -26,7 +26,7 @@ class Votes(NamedTuple):
     label: NDArray[Any]
 
 
-def last_votes(task_ptr: IntArray, worker: NDArray[Any], label: NDArray[Any]) -> Votes:
+def last_votes(task_ptr: IntArray, worker: NDArray[Any], label: NDArray[Any]) -> LastVotes:
     """The votes without those that the same worker repeats on the task later.
 
     >>> last_votes(np.array([0, 3, 4]), np.array([7, 8, 7, 7]), np.array([0, 1, 1, 0])).label
@@ -40,8 +40,8 @@ def last_votes(task_ptr: IntArray, worker: NDArray[Any], label: NDArray[Any]) ->
         task, of = task[order], of[order]
         kept[ptr[0] + order[:-1][(task[1:] == task[:-1]) & (of[1:] == of[:-1])]] = False
     if kept.all():
-        return Votes(task_ptr, worker, label)
-    return Votes(pointer_to(kept)[task_ptr], worker[kept], label[kept])
+        return LastVotes(task_ptr, worker, label)
+    return LastVotes(pointer_to(kept)[task_ptr], worker[kept], label[kept])
 
 
 def pointer_to(sizes: NDArray[Any]) -> IntArray:
@@ -86,7 +86,7 @@ class PairKappas:
     influence: FloatArray
 
     @classmethod
-    def of(cls, votes: Votes, n_workers: int, n_classes: int) -> PairKappas:
+    def of(cls, votes: LastVotes, n_workers: int, n_classes: int) -> PairKappas:
         """Compare every two workers, the pairs of some first workers at a time."""
         task_ptr, worker, label = votes
         task = task_of_votes(task_ptr)
