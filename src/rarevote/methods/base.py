@@ -37,6 +37,7 @@ from rarevote.methods.parameters import HasParameters
 from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
+    from rarevote.features.join import ItemFeatures
     from rarevote.methods.evidence import Evidence
     from rarevote.methods.vote_model import SomeVotes, VoteModel
 
@@ -59,6 +60,7 @@ class Request:
         initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).
         more_gold: further gold labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
+        features: of the items (:class:`~rarevote.AnchoredRasch`).
     """
 
     crowd: CrowdFacts
@@ -69,6 +71,7 @@ class Request:
     initial_error: Any = None
     skills: Any = None
     more_gold: tuple[tuple[Any, Any], ...] = ()
+    features: ItemFeatures | None = None
 
     @property
     def annotations(self) -> Annotations:

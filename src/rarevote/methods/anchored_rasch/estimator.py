@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,14 @@ from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
 from rarevote.decide.rules import ItemBatch
+from rarevote.em.engine import Run
 from rarevote.em.local import LocalRunner
-from rarevote.em.loop import StoppingRule
+from rarevote.em.loop import Callback, StoppingRule
 from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import InputError, ParameterError
+from rarevote.features.join import ItemFeatures
+from rarevote.features.prior import feature_prior
+from rarevote.features.record import FeatureRecord
 from rarevote.methods.anchored_rasch.model import (
     AnchorCount,
     AnchoredModel,
@@ -33,7 +38,14 @@ from rarevote.methods.anchored_rasch.model import (
     anchors_from,
     log_off_diagonal,
 )
-from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result
+from rarevote.methods.anchored_rasch.with_features import (
+    FeatureFit,
+    FeatureOutcome,
+    ItemPriorModel,
+    evidence_of,
+    report_items,
+)
+from rarevote.methods.base import EMEstimator, Fit, Request, fitted_result, saved_in
 from rarevote.methods.evidence import Evidence, WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.parameters import state_dtype
@@ -149,6 +161,27 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
+    def fit(
+        self,
+        data: Any,
+        true_labels: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 10,
+        callback: Callback | None = None,
+        features: ItemFeatures | None = None,
+        **options: Any,
+    ) -> Self:
+        """Aggregate the annotations.
+
+        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
+
+        Args:
+            features: of the items, joined with these annotations; :func:`rarevote.fit` does that.
+        """
+        kept = saved_in(checkpoint, checkpoint_every)
+        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept, features=features)
+
     def _model(self, anchors: Anchors, n_workers: int) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
         return AnchoredModel(
@@ -185,14 +218,50 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
+        outcome = None
+        if request.features is not None:
+            found = self._with_features(request, model, run, rule)
+            outcome = found.outcome.widened(kept, n_classes)
+            if outcome.record.used:
+                run, shared, shares, reported = found.run, found.run.outcome.shared, found.shares, found.reported
         return self._ended(
             replace(run, posterior=_widened(run.posterior, kept, n_classes)),
             {
                 **self._known(model.anchors, shared, kept, n_classes),
                 "shares": _widened(shares[None], kept, n_classes)[0],
                 "reported": _widened(reported, kept, n_classes),
+                **({} if outcome is None else {"features": outcome}),
             },
         )
+
+    def _with_features(self, request: Request, model: AnchoredModel, run: Run, rule: StoppingRule) -> FeatureFit:
+        """What the features of the items make of a fit to the votes alone."""
+        features, crowd = request.features, request.annotations
+        assert features is not None
+        gold = _gold_of_all(features, crowd, request.gold)
+        votes_only = run.outcome.shared
+        evidence = evidence_of(model, votes_only, run.posterior, crowd, gold)
+        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist())
+        n_tasks = crowd.n_tasks
+        if not found.record.used:
+            return FeatureFit(FeatureOutcome(found, gold[n_tasks:], np.empty((0, 0)), np.empty((0, 0))), run)
+        offsets = np.log(found.priors[:n_tasks]) - model.anchors.log_prior
+        again = ItemPriorModel.of(model, begin=votes_only, offsets=offsets, task_ptr=crowd.task_ptr)
+        run = self._em(replace(request, checkpoint=None), again, rule, accelerate=self.accelerate, is_last=False)
+        shared = run.outcome.shared
+        likelihood = evidence_of(model, shared, run.posterior, crowd, gold).log_likelihood
+        whole = report_items(
+            likelihood,
+            found.priors,
+            evidence.prior,
+            evidence.n_votes,
+            found.has_row,
+            gold,
+            discount=float(self.rho),
+            lapse=float(self.lapse),
+        )
+        outcome = FeatureOutcome(found, gold[n_tasks:], whole.p[n_tasks:], whole.posterior[n_tasks:])
+        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks])
 
     def _known(self, anchors: Anchors, shared: AnchoredShared, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
         """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
@@ -349,6 +418,26 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
         """What is reported: this method's calibrated posterior."""
         return self.reported_
 
+    @property
+    def feature_outcome(self) -> FeatureOutcome | None:
+        """What came of features; None where none were given."""
+        return self.fitted_parameters.get("features")
+
+    @property
+    def features_(self) -> FeatureRecord | None:
+        """What was made of features; None where none were given."""
+        outcome = self.feature_outcome
+        return None if outcome is None else outcome.record
+
+    @property
+    def prior_(self) -> NDArray[Any]:
+        """The prior of every item, (n_items, n_classes): that of the classes where features say nothing."""
+        outcome, crowd = self.feature_outcome, self.annotations_
+        if outcome is not None:
+            return outcome.priors
+        n_items = crowd.n_tasks + len(crowd.unanswered)
+        return np.broadcast_to(self._parameter("prior"), (n_items, crowd.n_classes))
+
     @fitted_result
     def abilities_(self) -> Any:
         """Ability of every annotator per class, on the logit scale: a frame worker x class."""
@@ -368,6 +457,16 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     def priors_(self) -> Any:
         """The class prior, fixed during the fit: the mean share of the votes."""
         return self._series("label", self._parameter("prior"), "prior")
+
+
+def _gold_of_all(features: ItemFeatures, crowd: Annotations, gold: Gold) -> Gold:
+    """Known class of every item of the population or -1."""
+    known = np.full(crowd.n_tasks + len(crowd.unanswered), -1, dtype=np.int32)
+    known[: len(gold)] = gold
+    code = {name: k for k, name in enumerate(crowd.classes.tolist())}
+    for item, label in features.gold.items():
+        known[item] = code.get(label, -1)
+    return known
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -267,6 +267,10 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
         """Shares of the votes, gold imposed."""
         return AnchoredLocal(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
+    def offsets_of(self, shard: Shard) -> FloatArray:
+        """What the log prior of each task of a shard has beyond that of the classes, (n, K); or of size 0."""
+        return np.empty((0, self.n_classes))
+
     def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
         """Zeros to add to."""
         n_workers = len(shared.ability)
@@ -292,6 +296,7 @@ class AnchoredModel(EMModel[AnchoredShared, AnchoredLocal, AnchoredStats]):
                 shard,
                 self.tables(shared),
                 self.anchors.log_prior,
+                self.offsets_of(shard),
                 self.weights,
                 self.nodes,
                 refresh,
