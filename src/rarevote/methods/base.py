@@ -38,6 +38,7 @@ from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
     from rarevote.features.join import ItemFeatures
+    from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
     from rarevote.methods.evidence import Evidence
     from rarevote.methods.vote_model import SomeVotes, VoteModel
 
@@ -321,6 +322,11 @@ class Estimator(HasParameters):
     def posterior_(self) -> FloatArray:
         """Class probabilities as an array, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
         return self._result.posterior
+
+    @property
+    def feature_outcome(self) -> FeatureOutcome | None:
+        """What came of features of the items; None where none were given."""
+        return self._result.parameters.get("features")
 
     @property
     def gold_codes_(self) -> Gold:

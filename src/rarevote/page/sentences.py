@@ -30,6 +30,7 @@ class About:
         date: the day on which the page was made.
         version: of this package.
         cautions: what to know before relying on the page beside what the records say themselves.
+        features: what was made of features, in a sentence.
     """
 
     source: str
@@ -40,6 +41,7 @@ class About:
     date: str
     version: str
     cautions: tuple[str, ...] = ()
+    features: str = ""
 
 
 @dataclass(frozen=True)

@@ -337,15 +337,19 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def label_codes(self) -> IntArray:
         """Class number of every task, decided by the balanced rule on what is reported."""
-        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
+        outcome, crowd = self.feature_outcome, self.annotations_
+        free = None if outcome is None else outcome.free[: crowd.n_tasks]
+        return self._decided(self.reported_, crowd, self.gold_codes_.astype(np.int64), free)
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
         return self._decided(posterior, annotations, np.full(len(posterior), -1))
 
-    def _decided(self, p: FloatArray, votes: Annotations, gold: IntArray) -> IntArray:
+    def _decided(
+        self, p: FloatArray, votes: Annotations, gold: IntArray, free: NDArray[np.bool_] | None = None
+    ) -> IntArray:
         if not len(p):
             return np.empty(0, dtype=np.int64)
-        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
+        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p, free)
         return Decider(Balanced(float(self.cap)), self._parameter("shares")).codes(batch)[0]
 
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
@@ -417,11 +421,6 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
     def published(self) -> NDArray[Any]:
         """What is reported: this method's calibrated posterior."""
         return self.reported_
-
-    @property
-    def feature_outcome(self) -> FeatureOutcome | None:
-        """What came of features; None where none were given."""
-        return self.fitted_parameters.get("features")
 
     @property
     def features_(self) -> FeatureRecord | None:

@@ -21,7 +21,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray, column_sums
 from rarevote.decide.probabilities import certain
 from rarevote.em.engine import Run
 from rarevote.em.model import Gold, Shard
-from rarevote.features.prior import VoteEvidence, FeaturePrior
+from rarevote.features.prior import FeaturePrior, VoteEvidence
 from rarevote.features.record import FeatureRecord
 from rarevote.methods.anchored_rasch import plain
 from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared
@@ -127,6 +127,18 @@ class FeatureOutcome:
     def priors(self) -> FloatArray:
         """Of all items, (n, K)."""
         return self.found.priors
+
+    def pool(self, mean: FloatArray) -> FloatArray:
+        """What is reported of items without votes, (m, K): the mean of all where features were left out."""
+        reported = self.pool_reported if self.record.used else np.broadcast_to(mean, (len(self.pool_gold), len(mean)))
+        return certain(reported, self.pool_gold)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Items whose label needs no vote, (n): those with features that count, or with features alone."""
+        has_row = self.found.has_row
+        pool = np.arange(len(has_row)) >= len(has_row) - len(self.pool_gold)
+        return np.asarray(has_row & (pool | self.record.used))
 
     def widened(self, kept: IntArray, n_classes: int) -> FeatureOutcome:
         """The same where there are further classes that nobody voted for."""
