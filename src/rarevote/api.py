@@ -38,10 +38,11 @@ from rarevote.features.record import IN_SAMPLE
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
-from rarevote.result import Result
+from rarevote.result import Result, predict_from_features
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -97,7 +98,7 @@ def fit(
             votes; see ``Fitted.features_``.
         pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
             class, ``(ids, array, classes)``, or a path.
-        groups: the group of each row of the features (document, patient), or ``features_group``: the column that has it.
+        groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
         features_id: the column of ids in the features; "task" or what the votes call it if not given.
         features_ids: a file with the ids of a ``.npy`` file, one a line.
         features_group: the column of groups in the features.
@@ -338,7 +339,7 @@ class Fitted:
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
-            allow_unvoted: whether a label may be a class without a vote on the item; if not given, where features count.
+            allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
             ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
@@ -440,6 +441,32 @@ class Fitted:
 
     def _repr_html_(self) -> str:
         return str(self.method._repr_html_())
+
+    def predict(
+        self,
+        *,
+        features: Any = None,
+        pred_probs: Any = None,
+        features_id: str | None = None,
+        features_ids: Any = None,
+        pred_probs_id: str | None = None,
+    ) -> Table:
+        """New items without votes, from their features alone: one row each with task, label, confidence, p:<class>.
+
+        Arguments are as for :func:`fit`. An item of the fit gets what any item with its features would.
+
+        Raises:
+            ParameterError: the fit was given no features, or others.
+            InputError: the features cannot be used.
+        """
+        source = FeatureSource(
+            features, pred_probs, features_id=features_id, features_ids=features_ids, pred_probs_id=pred_probs_id
+        )
+        if not source.is_given:
+            raise ParameterError("predict needs features or pred_probs of new items")
+        rows = predict_from_features(self.method, source)
+        tasks = rows.pop("task")
+        return Table({"task": tasks}, {name: np.asarray(values) for name, values in rows.items()})
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rarevote.decide.recall_target import RecallTarget
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
+    from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
@@ -459,6 +460,34 @@ def scores_of(
         "n_unanswered": answers.count(_NO_ANSWER),
         "truth_without_labels": len(known) - len(true),
     }
+
+
+def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
+    """Rows for a file of items without votes, from their features alone.
+
+    Args:
+        model: a fitted method, or one that :func:`rarevote.load` gives.
+        source: the features.
+
+    Raises:
+        ParameterError: the fit was given no features, or others.
+        InputError: the features cannot be used.
+    """
+    of_features, calibration = model.feature_model, model.calibration_
+    if of_features is None or calibration is None:
+        given = how("fit(votes, features=...)", "rarevote aggregate --features")
+        raise ParameterError(f"the model was fitted without features, so it says nothing about items: use {given}")
+    classes, shares = model.annotations_.classes, calibration.mean
+    tasks, priors = of_features.priors(source, classes)
+    if priors is None:
+        warn_user("the fit left its features out, so all items get the class shares of the fit")
+        priors = np.broadcast_to(shares, (len(tasks), len(shares)))
+    p = (1.0 - model.lapse) * priors + model.lapse * shares
+    nothing = np.full(len(p), ABSTAINED)
+    part = ItemBatch(p, np.zeros(p.shape), nothing, nothing, p, np.ones(len(p), dtype=bool))
+    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
+    no_votes = np.zeros(len(p), dtype=np.int64)
+    return result_rows(as_name_array(tasks), classes, classes[codes], p, confidence_of(p, codes), no_votes, {})
 
 
 def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:

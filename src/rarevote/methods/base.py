@@ -38,6 +38,7 @@ from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
     from rarevote.features.join import ItemFeatures
+    from rarevote.features.model import FeatureModel
     from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
     from rarevote.methods.evidence import Evidence
     from rarevote.methods.vote_model import SomeVotes, VoteModel
@@ -327,6 +328,12 @@ class Estimator(HasParameters):
     def feature_outcome(self) -> FeatureOutcome | None:
         """What came of features of the items; None where none were given."""
         return self._result.parameters.get("features")
+
+    @property
+    def feature_model(self) -> FeatureModel | None:
+        """How features of new items become probabilities; None where the fit was given none."""
+        outcome = self.feature_outcome
+        return self._result.parameters.get("feature_model") if outcome is None else outcome.model
 
     @property
     def gold_codes_(self) -> Gold:

@@ -21,6 +21,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray, column_sums
 from rarevote.decide.probabilities import certain
 from rarevote.em.engine import Run
 from rarevote.em.model import Gold, Shard
+from rarevote.features.model import FeatureModel
 from rarevote.features.prior import FeaturePrior, VoteEvidence
 from rarevote.features.record import FeatureRecord
 from rarevote.methods.anchored_rasch import plain
@@ -132,6 +133,12 @@ class FeatureOutcome:
         """What is reported of items without votes, (m, K): the mean of all where features were left out."""
         reported = self.pool_reported if self.record.used else np.broadcast_to(mean, (len(self.pool_gold), len(mean)))
         return certain(reported, self.pool_gold)
+
+    @property
+    def model(self) -> FeatureModel:
+        """For new items."""
+        kept = np.arange(self.priors.shape[1]) if self.classes is None else self.classes
+        return FeatureModel(kept, self.found.scorer, self.found.weight)
 
     @property
     def free(self) -> NDArray[np.bool_]:
