@@ -286,7 +286,8 @@ class Result:
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        number = find_task(fitted.annotations, task, fitted.crowd.title)
+        by_features = self.probabilities.has_features
+        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
         return explain(
             fitted.method,
             number,

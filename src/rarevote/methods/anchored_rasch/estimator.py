@@ -381,7 +381,16 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             of_votes=_widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
             difficulty=_widened((weights @ model.nodes)[None], kept, n_classes)[0],
+            of_features=self._said_by_features(task),
         )
+
+    def _said_by_features(self, item: int) -> FloatArray | None:
+        """The log prior of an item against that of the classes, (n_classes); None where its features do not count."""
+        outcome = self.feature_outcome
+        if outcome is None or not outcome.record.used or not outcome.found.has_row[item]:
+            return None
+        prior = np.maximum(self._parameter("prior"), _NO_PRIOR)
+        return np.asarray(np.log(np.maximum(outcome.priors[item], _NO_PRIOR)) - np.log(prior))
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
