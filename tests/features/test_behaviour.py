@@ -14,6 +14,9 @@ import pytest
 import rarevote
 from rarevote.api import Fitted
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
+from rarevote.features.columns import Columns
+from rarevote.features.ridge import CrossFit
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from tests.command import rarevote as command
 from tests.features.crowds import DrawnCrowd, draw_crowd
@@ -154,7 +157,16 @@ def test_a_part_of_many_items_chooses_the_weight(drawn: DrawnCrowd, fitted: Fitt
     assert found.features_.used
     assert "the weight of the features was chosen on 120 of 200 items" in found.features_.reason
     assert found.features_.items == 200
-    assert found.probabilities == pytest.approx(fitted.probabilities, abs=0.1)
+    # The weight is that of a fit to the items with the smallest codes alone, the rest as if it had been given.
+    assert (
+        joined.texts[joined.by_code(np.flatnonzero(joined.item < 200))[:120]].tolist()
+        == sorted(fitted.annotations.tasks.tolist(), key=lambda name: crc32(name.encode()))[:120]
+    )
+    assert found.features_.tau2 is not None
+    assert found.features_.lam is not None
+    given = replace(source.settings, tau2=(found.features_.tau2,), lam=(found.features_.lam,))
+    _, alone = replace(source, settings=given).join(fitted.annotations)
+    assert np.array_equal(rarevote.fit(fitted.crowd, features=alone).probabilities, found.probabilities)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -191,11 +203,22 @@ def test_new_items(drawn: DrawnCrowd, fitted: Fitted, tmp_path: Path) -> None:
     assert rows["label"].tolist() == table["label"].tolist()
 
 
-def test_the_mean_model_is_near_the_models_of_the_folds(drawn: DrawnCrowd, fitted: Fitted) -> None:
-    table = fitted.predict(features=drawn.given)
-    found = dict(zip(table["task"].tolist(), table["p:c1"].tolist(), strict=True))
-    pool = fitted.annotations.unanswered.tolist()
-    assert [found[name] for name in pool] == pytest.approx(fitted.probabilities[200:, 1], abs=0.1)
+def test_new_items_are_scored_by_the_mean_of_all_folds(drawn: DrawnCrowd, fitted: Fitted) -> None:
+    joined, outcome = fitted.features, fitted.method.feature_outcome
+    assert joined is not None
+    assert joined.values is not None
+    assert outcome is not None
+    soft = np.zeros((240, 2))
+    soft[:200] = rarevote.fit(drawn.votes).method.posterior_
+    columns = Columns.of(joined.values, joined.row, joined.names)
+    models = CrossFit(columns.block, joined.fold, np.arange(240) < 200, soft, 5, 5, 5)
+    for tau2 in FeatureSettings().tau2:
+        models.solve(tau2, 20, 1e-3)
+        if tau2 == outcome.record.tau2:
+            break
+    assert outcome.found.scorer is not None
+    assert outcome.found.scorer.of_values is not None
+    assert outcome.found.scorer.of_values.slopes == pytest.approx(models.slopes.mean(axis=0), abs=1e-12)
 
 
 def test_new_items_of_a_fit_that_left_features_out(drawn: DrawnCrowd) -> None:
