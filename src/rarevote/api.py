@@ -35,12 +35,16 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
+from rarevote.features.join import ItemFeatures
+from rarevote.features.record import IN_SAMPLE
+from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
-from rarevote.result import Result
+from rarevote.result import Result, predict_from_features
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
     from rarevote.em.loop import Callback
+    from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
 
 __all__ = ["Crowd", "Fitted", "ReadOptions", "Result", "compare", "fit", "make_method", "read", "read_each"]
@@ -71,6 +76,13 @@ def fit(
     gold: Any = None,
     use_gold: bool = True,
     rare: Any = None,
+    features: Any = None,
+    pred_probs: Any = None,
+    groups: Any = None,
+    features_id: str | None = None,
+    features_ids: Any = None,
+    features_group: str | None = None,
+    pred_probs_id: str | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
@@ -87,6 +99,16 @@ def fit(
         gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold that came with an export.
         rare: the class that matters; the one with the fewest votes if not given.
+        features: numbers about the items, voted or not: a frame with a column of ids and columns of numbers (or one of
+            lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
+            votes; see ``Fitted.features_``.
+        pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
+            class, ``(ids, array, classes)``, or a path.
+        groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
+        features_id: the column of ids in the features; "task" or what the votes call it if not given.
+        features_ids: a file with the ids of a ``.npy`` file, one a line.
+        features_group: the column of groups in the features.
+        pred_probs_id: the column of ids in ``pred_probs``.
         callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
@@ -103,7 +125,21 @@ def fit(
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if given.is_given:
+        require_capability(estimator, "features", how("features", "--features"))
+        if grades is not None:
+            raise ParameterError(
+                f"features know no order of classes: leave out {how('features', '--features')} or "
+                f"{how('ordered', '--ordered')}"
+            )
     crowd = read(data, **reading)
+    joined: ItemFeatures | None = None
+    if isinstance(features, ItemFeatures):
+        joined = features
+    elif given.is_given:
+        voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
+        crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
     votes = crowd.annotations
     chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
@@ -114,14 +150,34 @@ def fit(
         known = crowd.known(crowd.gold)
     if grades is not None and votes.n_annotations:
         estimator = _for_grades(estimator, grades, votes, known or {})
+    taught = known
+    if joined is not None:
+        taught, joined = _gold_of_the_pool(known, joined, votes)
+        options["features"] = joined
     begin = time.perf_counter()
-    estimator.fit(crowd.annotations, known, callback=callback, **options)
+    estimator.fit(crowd.annotations, taught, callback=callback, **options)
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:
         again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
         chosen = replace(again, named=chosen.named)
-    return Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades)
+    fitted = Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades, joined)
+    if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
+        warn_user(IN_SAMPLE)
+    return fitted
+
+
+def _gold_of_the_pool(
+    known: dict[Any, Any] | None, features: ItemFeatures, votes: Annotations
+) -> tuple[dict[Any, Any] | None, ItemFeatures]:
+    """Gold of items with votes, and the features with that of items without any."""
+    if not known:
+        return known, features
+    has_row = set(features.item.tolist())
+    place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
+    pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
+    voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
+    return voted or None, replace(features, gold=pool)
 
 
 def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
@@ -218,6 +274,7 @@ class Fitted:
         gold: labels that the fit was given, by task.
         seconds: how long the fit took.
         grades: the order of the classes, where they are grades.
+        features: of the items, as the fit was given them.
     """
 
     method: Estimator
@@ -226,6 +283,7 @@ class Fitted:
     gold: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
     grades: Grades | None = None
+    features: ItemFeatures | None = None
 
     @classmethod
     def of(cls, estimator: Estimator, rare: Any = None) -> Fitted:
@@ -263,10 +321,27 @@ class Fitted:
         calibration = method.calibration_
         mean = np.zeros(votes.n_classes) if calibration is None else calibration.mean
         p, gold = np.asarray(method.reported_), method.gold_codes_.astype(np.int64)
+        outcome = method.feature_outcome
+        used = outcome is not None and outcome.record.used
         if n_unvoted := len(votes.unanswered):
-            p = np.concatenate([p, np.broadcast_to(mean, (n_unvoted, votes.n_classes))])
-            gold = np.concatenate([gold, np.full(n_unvoted, -1)])
-        return Probabilities(votes.classes, p, mean, gold, is_default=method.method_name == DEFAULT_METHOD)
+            pool = np.broadcast_to(mean, (n_unvoted, votes.n_classes)) if outcome is None else outcome.pool(mean)
+            p = np.concatenate([p, pool])
+            gold = np.concatenate([gold, np.full(n_unvoted, -1) if outcome is None else outcome.pool_gold])
+        return Probabilities(
+            votes.classes,
+            p,
+            mean,
+            gold,
+            is_default=method.method_name == DEFAULT_METHOD,
+            free=None if outcome is None else outcome.free,
+            has_features=used,
+        )
+
+    @property
+    def features_(self) -> FeatureRecord | None:
+        """What was made of features, and why; None where none were given."""
+        outcome = self.method.feature_outcome
+        return None if outcome is None else outcome.record
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
@@ -283,7 +358,8 @@ class Fitted:
         method = type(self.method)().set_params(**self.method.get_params())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return fit(self.crowd, method, use_gold=False).probabilities
+            features = None if self.features is None else replace(self.features, gold={})
+            return fit(self.crowd, method, use_gold=False, features=features).probabilities
 
     def decide(
         self,
@@ -295,12 +371,13 @@ class Fitted:
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
-        allow_unvoted: bool = False,
+        allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
 
         A label is a class with a vote on the item (gold excepted), unless ``allow_unvoted``. Where the crowd cannot
-        tell who is right, the labels are the votes, with a warning. An item without votes has no label.
+        tell who is right, the labels are the votes, with a warning. An item without votes has no label. Where features
+        count, they give labels of their own: also classes without a vote, and labels of items without votes.
 
         Args:
             decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
@@ -312,7 +389,7 @@ class Fitted:
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
-            allow_unvoted: let a label be a class without a vote on the item.
+            allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
             ParameterError: two ways to decide at once, names that are not classes, or numbers out of range.
@@ -423,6 +500,32 @@ class Fitted:
 
     def _repr_html_(self) -> str:
         return str(self.method._repr_html_())
+
+    def predict(
+        self,
+        *,
+        features: Any = None,
+        pred_probs: Any = None,
+        features_id: str | None = None,
+        features_ids: Any = None,
+        pred_probs_id: str | None = None,
+    ) -> Table:
+        """New items without votes, from their features alone: one row each with task, label, confidence, p:<class>.
+
+        Arguments are as for :func:`fit`. An item of the fit gets what any item with its features would.
+
+        Raises:
+            ParameterError: the fit was given no features, or others.
+            InputError: the features cannot be used.
+        """
+        source = FeatureSource(
+            features, pred_probs, features_id=features_id, features_ids=features_ids, pred_probs_id=pred_probs_id
+        )
+        if not source.is_given:
+            raise ParameterError("predict needs features or pred_probs of new items")
+        rows = predict_from_features(self.method, source)
+        tasks = rows.pop("task")
+        return Table({"task": tasks}, {name: np.asarray(values) for name, values in rows.items()})
 
     def save(self, path: str | Path) -> None:
         """Write what was learned about the workers, for new tasks: see :func:`rarevote.load`."""

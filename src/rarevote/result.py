@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
+from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, facts_html
 from rarevote.decide.decider import Decider, Note
@@ -19,7 +20,8 @@ from rarevote.decide.decision import Decision, class_figures, confidence_of, dec
 from rarevote.decide.expectations import Expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
-from rarevote.errors import InputError, warn_user
+from rarevote.decide.selection import parse_rule
+from rarevote.errors import InputError, ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rarevote.decide.recall_target import RecallTarget
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
+    from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import Report
 
@@ -111,7 +114,7 @@ class Result(Described):
         votes = self.fitted.annotations
         return self.decision.expected[RareClass.of(votes.classes, votes.class_votes, name).code]
 
-    def columns(self, *, with_posterior: bool = False) -> dict[str, Any]:
+    def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
         ``p:`` is the one probability of every class and ``confidence`` that of the label; ``grade``, where classes are
@@ -119,8 +122,13 @@ class Result(Described):
 
         Args:
             with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
+            with_prior: whether to add ``prior:<class>``, what features alone say.
+
+        Raises:
+            ParameterError: priors of a fit without features.
         """
         fitted = self.fitted
+        outcome = fitted.method.feature_outcome
         n_votes = np.concatenate([np.diff(fitted.annotations.task_ptr), np.zeros(self.n_unvoted, dtype=np.int64)])
         rows = result_rows(
             self.tasks,
@@ -133,27 +141,45 @@ class Result(Described):
         )
         if fitted.grades is not None:
             rows["grade"] = fitted.grades.means(self.probabilities.p, fitted.annotations.classes)
-        if not self.is_own:
+        if not self.is_own or outcome is not None:
             rows["decision"] = self._decided_by()
         if with_posterior:
-            posterior = fitted.method.posterior_
+            unvoted = np.full((self.n_unvoted, fitted.annotations.n_classes), np.nan)
+            if outcome is not None and outcome.record.used:
+                unvoted = outcome.pool_posterior
+            posterior = np.concatenate([fitted.method.posterior_, unvoted])
             for k, name in enumerate(fitted.annotations.classes.tolist()):
-                rows[f"posterior:{name}"] = np.concatenate([posterior[:, k], np.full(self.n_unvoted, np.nan)])
+                rows[f"posterior:{name}"] = posterior[:, k]
+        if with_prior:
+            if outcome is None:
+                given = how("features or pred_probs", "--features or --pred-probs")
+                raise ParameterError(f"{how('with_prior', '--with-prior')} needs {given}")
+            for k, name in enumerate(fitted.annotations.classes.tolist()):
+                rows[f"prior:{name}"] = outcome.priors[:, k]
         return rows
 
     def _decided_by(self) -> NDArray[Any]:
-        """How each item was decided: "none" without an answer, "gold" where it was known."""
+        """How each item was decided: "none" without an answer, "gold" where it was known, "features" without votes."""
         source = np.full(len(self.codes), self.rule.name, dtype=object)
+        if self.probabilities.has_features:
+            source[self.fitted.annotations.n_tasks :] = "features"
         source[self.codes == ABSTAINED] = "none"
         source[self.probabilities.gold >= 0] = "gold"
         return source
 
-    def write(self, path: str | Path, *, with_posterior: bool = False, spreadsheet_safe: bool = False) -> None:
+    def write(
+        self,
+        path: str | Path,
+        *,
+        with_posterior: bool = False,
+        with_prior: bool = False,
+        spreadsheet_safe: bool = False,
+    ) -> None:
         """Write the rows to a file whose ending says the format; it appears whole or not at all."""
         from rarevote.io.write.columns import write_columns
 
         self._refuse_overwriting(path)
-        rows = self.columns(with_posterior=with_posterior)
+        rows = self.columns(with_posterior=with_posterior, with_prior=with_prior)
         write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
 
     def _refuse_overwriting(self, path: str | Path | None, truth: Any = None, **folder: Any) -> None:
@@ -253,7 +279,8 @@ class Result(Described):
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        number = find_task(fitted.annotations, task, fitted.crowd.title)
+        by_features = self.probabilities.has_features
+        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
         return explain(
             fitted.method,
             number,
@@ -296,6 +323,7 @@ class Result(Described):
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
             decision=f"{self.description}{promised}",
+            features="" if fitted.features_ is None else capital(fitted.features_.reason),
             cautions=[*caution, *map(capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
             charts=charts,
@@ -346,9 +374,19 @@ class Result(Described):
         if fitted.grades is not None:
             figures["ordered"] = list(fitted.grades.names)
             figures |= fitted.method.order_figures()
+        if fitted.features_ is not None:
+            figures["features"] = {**fitted.features_.figures, "labels_without_a_vote": self.n_without_a_vote}
         if expected:
             figures["decision"] = decision_figures(self.decision)
         return figures
+
+    @property
+    def n_without_a_vote(self) -> int:
+        """Items with votes whose label is a class that nobody voted for on them, gold left out."""
+        votes = self.fitted.annotations
+        codes = self.codes[: votes.n_tasks]
+        unvoted = ~picked(votes.votes() > 0, codes) & (codes >= 0) & (self.probabilities.gold[: votes.n_tasks] < 0)
+        return int(unvoted.sum())
 
     def _repr_html_(self) -> str:
         return figures_html(self.summary(expected=False))
@@ -419,6 +457,34 @@ def scores_of(
         "n_unanswered": answers.count(_NO_ANSWER),
         "truth_without_labels": len(known) - len(true),
     }
+
+
+def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
+    """Rows for a file of items without votes, from their features alone.
+
+    Args:
+        model: a fitted method, or one that :func:`rarevote.load` gives.
+        source: the features.
+
+    Raises:
+        ParameterError: the fit was given no features, or others.
+        InputError: the features cannot be used.
+    """
+    of_features, calibration = model.feature_model, model.calibration_
+    if of_features is None or calibration is None:
+        given = how("fit(votes, features=...)", "rarevote aggregate --features")
+        raise ParameterError(f"the model was fitted without features, so it says nothing about items: use {given}")
+    classes, shares = model.annotations_.classes, calibration.mean
+    tasks, priors = of_features.priors(source, classes)
+    if priors is None:
+        warn_user("the fit left its features out, so all items get the class shares of the fit")
+        priors = np.broadcast_to(shares, (len(tasks), len(shares)))
+    p = (1.0 - model.lapse) * priors + model.lapse * shares
+    nothing = np.full(len(p), ABSTAINED)
+    part = ItemBatch(p, np.zeros(p.shape), nothing, nothing, p, np.ones(len(p), dtype=bool))
+    codes, _ = Decider(parse_rule(model.own_decision), shares).codes(part)
+    no_votes = np.zeros(len(p), dtype=np.int64)
+    return result_rows(as_name_array(tasks), classes, classes[codes], p, confidence_of(p, codes), no_votes, {})
 
 
 def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, Any]]:

@@ -23,7 +23,8 @@ from tests.cli.test_cli_help import COMMANDS
 from tests.command import rarevote, run_command
 
 READING = {"labels", "items"}
-FIT = {*READING, "gold", "settings"}
+FEATURES = {"features", "features_ids", "pred_probs"}
+FIT = {*READING, *FEATURES, "gold", "settings"}
 
 # Verb: its inputs and its outputs, by the name of the parameter.
 FILES: dict[str, tuple[set[str], set[str]]] = {
@@ -39,7 +40,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "check": (FIT, set()),
     "explain": (FIT, set()),
     "plan": ({*FIT, "cost"}, {"out"}),
-    "predict": ({*READING, "model"}, {"out"}),
+    "predict": ({*READING, *FEATURES, "model"}, {"out"}),
     "score": ({"truth", "result"}, set()),
     "simulate": (set(), {"out"}),
     "methods": (set(), set()),

@@ -56,7 +56,7 @@ def audit_of_fit(
     classes = votes.classes.tolist()
     return Audit.start(
         population(votes).tolist(),
-        np.concatenate([probabilities[:, k], np.full(len(votes.unanswered), np.nan)]),
+        np.concatenate([probabilities[:, k], _scores_without_votes(fitted, k)]),
         name=classes[k],
         target=target,
         gold=fitted.gold,
@@ -78,10 +78,22 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
     none.
     """
     votes = fitted.annotations
+    if fitted.reported.has_features:  # which the sampler knows nothing of
+        return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
     if votes.n_annotations <= MAX_SAMPLED and can_be_sampled(votes):
         gold = fitted.method.gold_codes_
         return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
     return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
+
+
+def _scores_without_votes(fitted: Fitted, k: int) -> NDArray[np.float64]:
+    """Probability of class ``k`` that items without votes are ranked by; NaN where nothing is known of them."""
+    outcome = fitted.method.feature_outcome
+    unknown = np.full(len(fitted.annotations.unanswered), np.nan)
+    if outcome is None or not outcome.record.used:
+        return unknown
+    has_row = outcome.found.has_row[fitted.annotations.n_tasks :]
+    return np.where(has_row, outcome.pool_posterior[:, k], unknown)
 
 
 def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> dict[str, Any]:

@@ -75,6 +75,7 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
     help="Probabilities of all classes to train on: .npz (NumPy) or .parquet.",
 )
 @flag("--with-posterior", help="Add posterior:<class>, as the method's authors publish it.")
+@flag("--with-prior", help="Add prior:<class>, what --features or --pred-probs alone say.")
 @calibrate_option
 @strict_option
 @spreadsheet_option
@@ -93,6 +94,7 @@ def aggregate(
     back_out: Path | None,
     soft_out: Path | None,
     with_posterior: bool,
+    with_prior: bool,
     calibrate: bool,
     strict: bool,
     spreadsheet_safe: bool,
@@ -102,6 +104,9 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
+    has_features = fit_options.features is not None or fit_options.pred_probs is not None
+    if with_prior and not has_features:
+        raise ParameterError("--with-prior needs --features or --pred-probs")
     of_one = {
         "truth": truth,
         "model_out": model_out,
@@ -117,6 +122,7 @@ def aggregate(
             "gold_is_random": deciding.pop("random_gold"),
         }
         _refuse(of_one, "is for a single machine, not for --engine dask")
+        _refuse(fit_options.of_features, "is for a single machine: leave --engine dask out, or leave the features out")
         deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
@@ -128,7 +134,7 @@ def aggregate(
         folder = check_folder(out)
         of_one |= {"rare": fit_options.rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
         _refuse(of_one, "is about one question: name it in place of --question all")
-        written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe}
+        written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe, "with_prior": with_prior}
         return _end(strict, *aggregate_all(reading, fit_options, deciding, folder, written, as_json=as_json))
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
@@ -149,7 +155,8 @@ def aggregate(
     result = fitted.decide(**deciding)
     plan = decisions.review(result)
     clock.lap("decide")
-    write_result(result.columns(with_posterior=with_posterior), out, spreadsheet_safe=spreadsheet_safe)
+    rows = result.columns(with_posterior=with_posterior, with_prior=with_prior)
+    write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
     soft = result.soft_labels()
     for path, write in ((model_out, fitted.save), (back_out, result.write_back), (soft_out, soft.write)):
         if path is not None:
@@ -251,6 +258,11 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
         say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
     if "order_hint" in summary:
         say(summary["order_hint"])
+    if unvoted := summary.get("features", {}).get("labels_without_a_vote"):
+        say(
+            f"{counted(unvoted, 'task')}: the label has no vote on the task, the features speak for it "
+            "(--no-allow-unvoted asks for a vote)"
+        )
     if verbose:
         parameters = ", ".join(f"{name}={value!r}" for name, value in summary["parameters"].items())
         say(f"parameters: {parameters or 'none'}")

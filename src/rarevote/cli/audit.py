@@ -15,6 +15,7 @@ from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
 from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
 from rarevote.cli.show import say, tell, tell_json, warn
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ def start(
     earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read()
     fitted = fit_options.fit(crowd, estimator)
+    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
+        raise InputError(
+            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
+            "--items FILE, so that the audit remembers what it is about"
+        )
     audit = audit_of_fit(
         fitted,
         name,

@@ -31,9 +31,12 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
 
     estimator = fit_options.make()
     crowd = reading.read()
-    chosen = [find_task(crowd.annotations, name, crowd.title) for name in dict.fromkeys(task)]
+    names = list(dict.fromkeys(task))
+    if fit_options.features is None and fit_options.pred_probs is None:  # else they may name further tasks
+        names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
     result = fit_options.fit(crowd, estimator).decide()
-    found = [result.explain(name) for name in crowd.annotations.tasks[chosen].tolist()]
+    found = [result.explain(name) for name in names]
+    chosen = [find_task(crowd.annotations, one.task, crowd.title) for one in found]
     shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
     if as_json:
         tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
@@ -64,6 +67,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "is_gold": one.is_gold,
         "votes": votes,
         "prior_log_odds": None if weighed is None else weighed.prior,
+        **({} if weighed is None or weighed.features is None else {"features_log_odds": weighed.features}),
         "rest_log_odds": None if weighed is None else weighed.rest,
         "posterior_log_odds": None if weighed is None else weighed.total,
         "difficulty": None
@@ -120,6 +124,8 @@ def _tell_evidence(one: Explanation, label: str, rival: str) -> None:
     weighed = one.weighed
     assert weighed is not None
     rows = [["before any vote", "", "", "", _signed(weighed.prior)]]
+    if weighed.features is not None:
+        rows.append(["its features", "", "", "", _signed(weighed.features)])
     rows += [
         [
             str(one.workers[n]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rarevote.cli.options.fit import with_new_features
 from rarevote.cli.options.output import (
     check_result_file,
     result_option,
@@ -12,28 +13,58 @@ from rarevote.cli.options.output import (
     talk_options,
     write_result,
 )
-from rarevote.cli.options.reading import Reading, with_reading
+from rarevote.cli.options.reading import Reading, with_optional_reading
 from rarevote.cli.options.verb import PATH, argument, verb
 from rarevote.cli.show import aligned, say, share, tell_json, told_classes
+from rarevote.errors import ParameterError
 
 
 @verb(
     "rarevote aggregate labels.csv --model-out crowd.model --out result.csv",
     "rarevote predict crowd.model new-labels.csv --out new-result.csv",
     "rarevote predict crowd.model today-*.parquet --show image --json --out new-result.ndjson",
+    "rarevote predict crowd.model --features new-embeddings.parquet --out new-result.csv",
 )
 @argument("model", type=PATH, help="The model, as aggregate --model-out wrote it.")
-@with_reading
+@with_optional_reading
+@with_new_features
 @result_option
 @spreadsheet_option
 @talk_options
-def predict(reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe: bool, as_json: bool) -> None:
+def predict(
+    reading: Reading,
+    given: dict[str, Any],
+    *,
+    model: Path,
+    out: Path | None,
+    spreadsheet_safe: bool,
+    as_json: bool,
+) -> None:
     """New tasks of people that a model knows: their votes are weighed as the fit learned, and nothing is fitted."""
+    from rarevote.features.source import FeatureSource
     from rarevote.methods.new_tasks import load
     from rarevote.result import predict as predict_new
+    from rarevote.result import predict_from_features
 
+    source = FeatureSource(**given)
+    if source.is_given == bool(reading.labels):
+        raise ParameterError("predict needs LABELS, or --features or --pred-probs of items without votes, not both")
     check_result_file(out, as_json=as_json)
     fitted = load(model)
+    if source.is_given:
+        rows = predict_from_features(fitted, source)
+        write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
+        names, labels = fitted.annotations_.classes.tolist(), rows["label"].tolist()
+        summary: dict[str, Any] = {
+            "method": fitted.method_name,
+            "parameters": fitted.get_params(),
+            "n_tasks": len(labels),
+            "n_workers": 0,
+            "n_unknown_workers": 0,
+            "n_annotations": 0,
+            "classes": {str(name): labels.count(name) for name in names},
+        }
+        return tell_json(summary) if as_json else _tell(summary, out)
     crowd = reading.read()
     found, rows = predict_new(fitted, crowd)
     write_result(rows, out, spreadsheet_safe=spreadsheet_safe)
@@ -48,10 +79,7 @@ def predict(reading: Reading, *, model: Path, out: Path | None, spreadsheet_safe
         "n_annotations": votes.n_annotations,
         "classes": counts,
     }
-    if as_json:
-        tell_json(summary)
-    else:
-        _tell(summary, out)
+    return tell_json(summary) if as_json else _tell(summary, out)
 
 
 def _tell(summary: dict[str, Any], out: Path | None) -> None:
@@ -62,7 +90,9 @@ def _tell(summary: dict[str, Any], out: Path | None) -> None:
     say(aligned(["class", "tasks", "of tasks"], [[n, f"{counts[n]:,}", share(counts[n] / total)] for n in told]))
     say(left_out)
     unseen = summary["n_unknown_workers"]
-    if unseen:
+    if not summary["n_annotations"]:
+        say("the tasks have no votes: their features alone speak")
+    elif unseen:
         say(
             f"{unseen:,} of {summary['n_workers']:,} workers are new to the model and count as average: the more of "
             "them, the better it is to fit again"

@@ -26,6 +26,7 @@ from rarevote.decide.guards import (
     CrowdSize,
     VoteSurvey,
     doubts,
+    features_answer_note,
     no_answer_note,
     rare_note,
     silence_note,
@@ -145,7 +146,8 @@ class Decider:
         known, permitted = part.gold >= 0, self.rule.permitted(part.votes)
         has_votes = permitted.any(axis=1)
         codes = self.rule.choose(part, self.shares)
-        refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes
+        bound = part.bound
+        refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes & bound
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
             refused &= codes != self.rule.number
@@ -155,7 +157,7 @@ class Decider:
             n_guarded = int((self.rule.answered(some, codes[refused]) >= 0).sum())
             codes[refused] = self.rule.choose(some, self.shares, permitted[refused])
         codes = self.rule.answered(part, codes)
-        codes[~has_votes] = ABSTAINED
+        codes[~has_votes & bound] = ABSTAINED
         return np.where(known, part.gold, codes), n_guarded
 
 
@@ -174,6 +176,7 @@ class Deciding:
         given: share of every class, where those were given, (K).
         only_voted: whether a label needs a vote on its item.
         vouching: scores of random known items of the class with a recall target, which can promise it.
+        has_features: whether features count beside the votes: then nothing is left to the votes alone.
     """
 
     rule: Rule
@@ -186,6 +189,7 @@ class Deciding:
     given: FloatArray | None = None
     only_voted: bool = True
     vouching: FloatArray | None = None
+    has_features: bool = False
 
     @cached_property
     def wanted(self) -> tuple[int, float] | None:
@@ -215,7 +219,8 @@ class Deciding:
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
         assert self.wanted is not None
-        return np.asarray((part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)) > 0)
+        votes = part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)
+        return np.asarray((votes > 0) | ~part.bound)
 
     def reason(self, survey: VoteSurvey) -> str | None:
         """Why the crowd cannot tell who is right, in words."""
@@ -229,7 +234,7 @@ class Deciding:
             kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
                 not known.
         """
-        unanswerable = self.reason(sums.survey) is not None
+        unanswerable = self.reason(sums.survey) is not None and not self.has_features
         rule = TheVotes() if unanswerable else self._ready(sums, kth_largest)
         return Decider(rule, self.shares, self.only_voted)
 
@@ -272,6 +277,9 @@ class Deciding:
         """What was decided, labels left out."""
         reason = self.reason(survey)
         notes: list[Note] = []
+        if reason is not None and self.has_features:
+            notes.append(Note("doubt", features_answer_note(reason)))
+            reason = None
         target = None
         if reason is not None:
             notes.append(Note("no answer", no_answer_note(reason)))
@@ -283,7 +291,8 @@ class Deciding:
             if target is not None and target.promised and self.n_items > survey.n_voted:
                 without = counted(self.n_items - survey.n_voted, "item without votes is", "items without votes are")
                 notes.append(Note("target", f"{without} not flagged: the promise is about items with votes"))
-            if (words := single_vote_note(survey.n_single, survey.n_voted)) is not None:
+            single = None if self.has_features else single_vote_note(survey.n_single, survey.n_voted)
+            if (words := single) is not None:
                 notes.append(Note("single", words))
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
@@ -330,7 +339,7 @@ def decide_crowd(
     rare: RareClass,
     method: str,
     default_method: str,
-    allow_unvoted: bool = False,
+    allow_unvoted: bool | None = None,
 ) -> Decided:
     """Decide on all items of a crowd in memory.
 
@@ -343,7 +352,7 @@ def decide_crowd(
         rare: the class that matters.
         method: name of the method.
         default_method: name of the method to compare it with.
-        allow_unvoted: let a label be a class without a vote on the item.
+        allow_unvoted: whether a label may be a class without a vote on the item; None for where features count.
     """
     n, n_tasks = len(probabilities), crowd.n_tasks
     votes = crowd.votes()
@@ -363,8 +372,13 @@ def decide_crowd(
         probabilities.mean if probabilities.is_given else None,
         not allow_unvoted,
         _vouching(rule, probabilities),
+        probabilities.has_features,
     )
-    part = deciding.with_own(ItemBatch(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking))
+    free = probabilities.free
+    if free is not None and allow_unvoted is False:
+        free = free & (np.arange(n) >= n_tasks)
+    part = ItemBatch(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking, free)
+    part = deciding.with_own(part)
     sums = deciding.look(part, crowd.task_ptr, crowd.worker)
 
     def kth_largest(number: int, k: int) -> float:

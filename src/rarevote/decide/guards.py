@@ -85,7 +85,7 @@ class VoteSurvey(NamedTuple):
             n_tasks_of_several(task_ptr, worker),
             int((all_votes == 1).sum()),
             np.bincount(own[own >= 0], minlength=votes.shape[1]),
-            int((~picked(voted[:n], own) & ~known).sum()),
+            int((~picked(voted[:n], own) & ~known & part.bound[:n]).sum()),
             np.array([(mine * (mine - 1.0)).sum(), (mine * (all_votes - 1.0)).sum(), mine.sum()]),
         )
 
@@ -143,6 +143,14 @@ def no_answer_note(reason: str) -> str:
     return (
         f"{reason}, so no method can learn who is right: the labels are the votes themselves. Votes of a second "
         "annotator on the same items, or gold, would help"
+    )
+
+
+def features_answer_note(reason: str) -> str:
+    """What to know where the votes do not show who is right and features count, in words."""
+    return (
+        f"{reason}, so the votes do not show who is right: the labels rest on the features as well. Votes of a second "
+        "annotator on the same items would help"
     )
 
 

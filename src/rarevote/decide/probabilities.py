@@ -191,6 +191,8 @@ class Probabilities:
         is_given: whether the class shares were given.
         is_default: whether the default method reported them; how far they are believed depends on it.
         blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
+        free: items whose label needs no vote, because their features count, (n); None where features play no part.
+        has_features: whether features count at all.
     """
 
     classes: NDArray[Any]
@@ -201,6 +203,8 @@ class Probabilities:
     is_given: bool = False
     is_default: bool = False
     blind: FloatArray | None = None
+    free: NDArray[np.bool_] | None = None
+    has_features: bool = False
 
     def __len__(self) -> int:
         return len(self.p)
@@ -215,7 +219,8 @@ class Probabilities:
         if n == len(self):
             return self
         blind = None if self.blind is None else self.blind[:n]
-        return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind)
+        free = None if self.free is None else self.free[:n]
+        return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind, free=free)
 
     def with_shares(self, shares: Shares) -> Probabilities:
         """The same where classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.

@@ -37,6 +37,7 @@ class ItemBatch(NamedTuple):
         own: the method's own label, (n).
         gold: known class or -1, (n).
         ranking: what a promise of a recall ranks items by, (n, K); ``p`` unless gold vouches for it.
+        free: items whose label needs no vote, because their features count, (n); None where features play no part.
     """
 
     p: FloatArray
@@ -44,10 +45,16 @@ class ItemBatch(NamedTuple):
     own: IntArray
     gold: IntArray
     ranking: FloatArray
+    free: BoolArray | None = None
 
     def rows(self, chosen: Any) -> ItemBatch:
         """Some of the items."""
-        return ItemBatch(*(array[chosen] for array in self))
+        return ItemBatch(*(array if array is None else array[chosen] for array in self))  # type: ignore[arg-type]
+
+    @property
+    def bound(self) -> BoolArray:
+        """Items whose label needs a vote, (n)."""
+        return np.ones(len(self.p), dtype=bool) if self.free is None else ~self.free
 
 
 def best_class(scores: FloatArray, votes: FloatArray, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:

@@ -42,14 +42,14 @@ class Classes:
 
 
 def describe_classes(
-    items: Items, workers: Workers, names: NDArray[np.object_], expected: Sequence[Expectations], n_items: int
+    items: Items, workers: Workers, names: NDArray[np.object_], expected: Sequence[Expectations], labels: IntArray
 ) -> Classes:
-    """Describe the classes of a crowd; ``expected`` says what to expect of each, of all ``n_items`` items."""
-    size = len(names)
+    """Describe the classes of a crowd; ``expected`` says what to expect of each, ``labels`` what all items got."""
+    size, n_items = len(names), len(labels)
     share = np.array([(one.prevalence.value, one.prevalence.low, one.prevalence.high) for one in expected])
     return Classes(
         names=names,
-        n_labelled=np.bincount(items.label[items.label != ABSTAINED], minlength=size),
+        n_labelled=np.bincount(labels[labels != ABSTAINED], minlength=size),
         n_majority=np.bincount(items.majority, minlength=size),
         n_expected=n_items * share[:, 0],
         expected_low=n_items * share[:, 1],

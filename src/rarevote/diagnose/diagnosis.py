@@ -166,6 +166,7 @@ def diagnose(
         is_known=voted.gold >= 0,
     )
     check = None
+    pool = decision.codes[crowd.n_tasks :]
     if truth is not None:
         check = check_truth(
             items,
@@ -173,7 +174,7 @@ def diagnose(
             truth,
             rare=rare.code,
             posterior=estimator.posterior_,
-            unvoted=crowd.unanswered.tolist(),
+            unvoted={name: int(code) for name, code in zip(crowd.unanswered.tolist(), pool, strict=True)},
         )
     of_majority = {k: majority_recall(voted, votes, k) for k in drawn}
     return Diagnosis(
@@ -183,7 +184,7 @@ def diagnose(
         common=common,
         workers=workers,
         items=items,
-        classes=describe_classes(items, workers, crowd.classes, decision.expected, len(probabilities)),
+        classes=describe_classes(items, workers, crowd.classes, decision.expected, decision.codes),
         overruled=describe_overruled(items, mass_of),
         leading=rare.code if _leads(crowd, decided, rare) else None,
         expected=expected,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import find_name, in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
-from rarevote.errors import InputError
+from rarevote.errors import InputError, how
 from rarevote.methods.base import Estimator
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
@@ -42,6 +42,7 @@ class Weighed:
         ability: probability that each voter recognises each class, on an item of average difficulty,
             (n_votes, n_classes).
         difficulty: of the item for each class on the method's scale, larger is harder, (n_classes), or None.
+        features: what features of the item say, or None where none count.
     """
 
     prior: float
@@ -50,6 +51,7 @@ class Weighed:
     total: float
     ability: FloatArray
     difficulty: FloatArray | None
+    features: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +130,11 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
     )
 
 
-def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
+def find_task(crowd: Annotations, name: Any, title: str = "the data", *, by_features: bool = False) -> int:
     """The number of a task that is named as it is in the data or as a person types it.
+
+    Args:
+        by_features: whether tasks without votes have labels, from their features.
 
     Raises:
         InputError: there is none; the message names similar ones.
@@ -137,6 +142,9 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data") -> int:
     (number,) = positions_of(crowd.tasks, in_kind([name], crowd.tasks)).tolist()
     if number >= 0:
         return int(number)
+    if find_name(name, crowd.unanswered) is not None and by_features:
+        priors = how("columns(with_prior=True)", "rarevote aggregate --with-prior")
+        raise InputError(f"{title}: task {name!r} has no votes, so its features alone decide: {priors} shows them")
     if find_name(name, crowd.unanswered) is not None:
         raise InputError(f"{title}: task {name!r} has no votes, so it has no label to explain")
     few = list(map(str, crowd.tasks[:_MAX_COMPARED].tolist()))
@@ -149,10 +157,11 @@ def _weighed(estimator: Estimator, task: int, label: int, rival: int) -> Weighed
     found, posterior = estimator.evidence(task), estimator.posterior_[task]
     prior = float(found.log_prior[label] - found.log_prior[rival])
     votes = found.of_votes[:, label] - found.of_votes[:, rival]
-    total = prior + float(votes.sum())
+    features = None if found.of_features is None else float(found.of_features[label] - found.of_features[rival])
+    total = prior + (features or 0.0) + float(votes.sum())
     rest = 0.0
     # A probability that is too small for a floating-point number tells nothing about the odds.
     if posterior[rival] > np.finfo(posterior.dtype).tiny:
         rest = float(np.log(float(posterior[label])) - np.log(float(posterior[rival]))) - total
         rest = rest if abs(rest) > _ROUNDING * max(1.0, abs(total)) else 0.0
-    return Weighed(prior, votes, rest, total + rest, found.ability, found.difficulty)
+    return Weighed(prior, votes, rest, total + rest, found.ability, found.difficulty, features)

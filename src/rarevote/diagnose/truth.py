@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,7 @@ class TruthCheck:
         classes: names of all classes that were known or decided, sorted.
         truth: number of the true class in ``classes``, per item.
         unvoted: the same of items without votes and with a true label.
+        unvoted_label: their labels, likewise, -1 for no answer: without features they have none.
         label: number of the label in ``classes``, or -1 for no answer, per item.
         majority: number of the majority vote in ``classes``, per item.
         scores: figures of the result.
@@ -71,6 +72,7 @@ class TruthCheck:
     classes: list[Hashable]
     truth: IntArray
     unvoted: IntArray
+    unvoted_label: IntArray
     label: IntArray
     majority: IntArray
     scores: Scores
@@ -95,8 +97,7 @@ class TruthCheck:
 
     def confusion(self) -> list[tuple[int, int, int]]:
         """Triples (true class, label, items), the largest count first; numbers of ``classes``, -1 for no answer."""
-        silent = np.full(len(self.unvoted), ABSTAINED)
-        both = np.concatenate([self.truth, self.unvoted]), np.concatenate([self.label, silent])
+        both = np.concatenate([self.truth, self.unvoted]), np.concatenate([self.label, self.unvoted_label])
         pairs, count = np.unique(np.column_stack(both), axis=0, return_counts=True)
         order = np.argsort(-count, kind="stable")
         return [(int(pairs[i, 0]), int(pairs[i, 1]), int(count[i])) for i in order]
@@ -109,7 +110,7 @@ def check_truth(
     *,
     rare: int,
     posterior: FloatArray,
-    unvoted: Iterable[Any] = (),
+    unvoted: Mapping[Any, int],
 ) -> TruthCheck:
     """Compare the result with the truth.
 
@@ -119,7 +120,7 @@ def check_truth(
         truth: the true label by name of the item.
         rare: number of the class that matters.
         posterior: what the method itself calls its posterior, (n_tasks, n_classes).
-        unvoted: names of the items without votes.
+        unvoted: number of the class that items without votes got, -1 for no answer, by name.
 
     Raises:
         InputError: no item with votes has a true label, or all of these were given to the fit.
@@ -135,7 +136,9 @@ def check_truth(
     majority_names = names[items.majority[numbers]].tolist()
     by_code = [*names.tolist(), _SILENT]  # last, where -1 finds it
     label_names = [by_code[code] for code in items.label[numbers].tolist()]
-    missed = [truth[name] for name in unvoted if truth.get(name) is not None]
+    without = [name for name in unvoted if truth.get(name) is not None]
+    missed = [truth[name] for name in without]
+    their_names = [by_code[unvoted[name]] for name in without]
     classes = sort_labels({*true_names, *missed, *names.tolist()})
     place = numbered(classes)
 
@@ -151,9 +154,10 @@ def check_truth(
         classes=classes,
         truth=codes(true_names),
         unvoted=codes(missed),
+        unvoted_label=np.array([place.get(name, ABSTAINED) for name in their_names], dtype=np.int64),
         label=np.array([place.get(name, ABSTAINED) for name in label_names], dtype=np.int64),
         majority=codes(majority_names),
-        scores=score([*true_names, *missed], [*label_names, *silence], unanswered=_SILENT),
+        scores=score([*true_names, *missed], [*label_names, *their_names], unanswered=_SILENT),
         majority_scores=score([*true_names, *missed], [*majority_names, *silence], unanswered=_SILENT),
         calibration=calibration_groups(items.probabilities[numbers, rare], is_rare),
         posterior_calibration=calibration_groups(posterior[numbers, rare], is_rare),

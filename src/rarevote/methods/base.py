@@ -39,6 +39,9 @@ from rarevote.methods.parameters import HasParameters
 from rarevote.methods.registry import cannot, require_capability
 
 if TYPE_CHECKING:
+    from rarevote.features.join import ItemFeatures
+    from rarevote.features.model import FeatureModel
+    from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
     from rarevote.methods.evidence import Evidence
     from rarevote.methods.vote_model import SomeVotes, VoteModel
 
@@ -58,6 +61,7 @@ class Request:
         initial_error: what is known of the workers' confusions beforehand (:class:`~rarevote.DawidSkene`).
         skills: weights of the workers (:class:`~rarevote.MajorityVote`).
         more_gold: further gold labels of tasks that have several, by name (:class:`~rarevote.GoldMajorityVote`).
+        features: of the items (:class:`~rarevote.AnchoredRasch`).
     """
 
     crowd: CrowdFacts
@@ -68,6 +72,7 @@ class Request:
     initial_error: Any = None
     skills: Any = None
     more_gold: tuple[tuple[Any, Any], ...] = ()
+    features: ItemFeatures | None = None
 
     @property
     def annotations(self) -> Annotations:
@@ -332,6 +337,17 @@ class Estimator(HasParameters):
     def posterior_(self) -> FloatArray:
         """Class probabilities as an array, (n_tasks, n_classes), in the order of :attr:`annotations_`."""
         return self._result.posterior
+
+    @property
+    def feature_outcome(self) -> FeatureOutcome | None:
+        """What came of features of the items; None where none were given."""
+        return self._result.parameters.get("features")
+
+    @property
+    def feature_model(self) -> FeatureModel | None:
+        """How features of new items become probabilities; None where the fit was given none."""
+        outcome = self.feature_outcome
+        return self._result.parameters.get("feature_model") if outcome is None else outcome.model
 
     @property
     def gold_codes_(self) -> Gold:

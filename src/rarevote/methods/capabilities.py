@@ -35,7 +35,9 @@ class Capabilities:
     checkpoint: bool = _capability("resume a fit after a crash", "`checkpoint=`, `--checkpoint`")
     replicate: bool = _capability("say how likely a vote is", "does the model fit its votes: `rarevote check`")
     float32: bool = _capability("compute in single precision", '`dtype="float32"`, `--set dtype=float32`')
-    features: bool = _capability("use features of the items", "`features=`")
+    features: bool = _capability(
+        "use features of the items", "`features=`, `pred_probs=`; `--features`, `--pred-probs`"
+    )
     ordered: bool = _capability("use the order of grades", "`ordered=`, `--ordered`: classes that are grades")
     #: a need beside the capability ``gold``: there is no fit without any
     needs_gold: bool = False

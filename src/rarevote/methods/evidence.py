@@ -21,12 +21,14 @@ class Evidence:
             (n_votes, n_classes).
         difficulty: of the task for each class on the method's scale, larger is harder, (n_classes); None where the
             method knows none.
+        of_features: what features of the task add to its log prior, (n_classes); None where none count.
     """
 
     log_prior: FloatArray
     of_votes: FloatArray
     ability: FloatArray
     difficulty: FloatArray | None = None
+    of_features: FloatArray | None = None
 
 
 class WeighsVotes(Estimator):

@@ -20,6 +20,7 @@ from rarevote.crowd.names import as_name_array, sort_labels
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.probabilities import FitCalibration, Smoothed, Tempered
 from rarevote.errors import InputError, ParameterError, shown
+from rarevote.features.model import FeatureModel
 from rarevote.io.model_files import SavedModel, damaged, read_model, write_model
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin
@@ -90,6 +91,11 @@ class PredictsNewTasks(Estimator):
         crowd = self.annotations_
         if not self._result.parameters:
             raise InputError("a fit without any vote has learned nothing that could be saved")
+        arrays: dict[str, NDArray[Any]] = {}
+        notes: dict[str, Any] = {}
+        if self.feature_model is not None:
+            arrays, of_features = self.feature_model.saved()
+            notes = {"features": of_features}
         write_model(
             path,
             SavedModel(
@@ -98,8 +104,9 @@ class PredictsNewTasks(Estimator):
                 crowd.classes,
                 crowd.workers,
                 {name: np.asarray(self._result.parameters[name]) for name in self.saved_arrays}
-                | _kept(self.calibration_),
-                {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_},
+                | _kept(self.calibration_)
+                | arrays,
+                {"n_iter": self.n_iter_, "converged": bool(self.converged_), "status": self.status_, **notes},
             ),
         )
 
@@ -224,7 +231,11 @@ def load(path: str | Path) -> PredictsNewTasks:
         notes = {name: saved.notes[name] for name in ("n_iter", "converged", "status")}
         known = set(_OF_CALIBRATION) <= set(saved.arrays)
         arrays = _checked(saved, {**kind.saved_arrays, **(_OF_CALIBRATION if known else {})})
-        fit = Fit(np.empty((0, len(saved.classes))), {name: arrays[name] for name in kind.saved_arrays}, **notes)
+        known_arrays: dict[str, Any] = {name: arrays[name] for name in kind.saved_arrays}
+        if "features" in saved.notes:
+            of_features = FeatureModel.loaded(saved.arrays, saved.notes["features"], len(saved.classes))
+            known_arrays["feature_model"] = of_features
+        fit = Fit(np.empty((0, len(saved.classes))), known_arrays, **notes)
         hints = get_type_hints(kind)
         for name, value in saved.parameters.items():
             if name in hints and not _is_of(value, hints[name]):

@@ -52,7 +52,8 @@ _EM_ON_DASK = replace(_EM, dask=True)
 _ALL = replace(_EM_ON_DASK, replicate=True, float32=True)
 
 _LISTED = (
-    ("anchored-rasch", "AnchoredRasch", "anchored_rasch", "calibrated; few false alarms", _ALL, "Anchored Rasch"),
+    ("anchored-rasch", "AnchoredRasch", "anchored_rasch", "calibrated; few false alarms",
+     replace(_ALL, features=True), "Anchored Rasch"),
     ("anchored-ordered", "AnchoredOrdered", "anchored_ordered", "grades in order: ratings, severity; needs an order",
      replace(_EM, replicate=True, float32=True, ordered=True), "Anchored Ordered"),
     ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", _ALL, "CC-Rasch"),

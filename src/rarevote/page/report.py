@@ -167,7 +167,7 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         about,
         sections,
         headline=sentences.headline(found),
-        lead=sentences.lead(found),
+        lead=" ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
         leads=found.leading is not None,
@@ -324,6 +324,7 @@ def write_report(
     source: str,
     decision: str,
     n_gold: int = 0,
+    features: str = "",
     shown: Shown | None = None,
     cautions: Sequence[str] = (),
     extra: Sequence[Section] = (),
@@ -338,6 +339,7 @@ def write_report(
         source: what the page calls the data.
         decision: how the labels were decided, in a sentence.
         n_gold: true labels that the fit was given.
+        features: what was made of features, in a sentence.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
         cautions: what else to know before relying on the page, in sentences.
         extra: sections of the page beside its own.
@@ -354,6 +356,7 @@ def write_report(
         decision=decision,
         n_gold=n_gold,
         cautions=tuple(cautions),
+        features=features,
     )
     sections = page_sections(found, about, shown=shown, extra=extra)
     page = build_page(found, about, sections)

@@ -32,6 +32,7 @@ class About:
         date: the day on which the page was made.
         version: of this package.
         cautions: what to know before relying on the page beside what the records say themselves.
+        features: what was made of features, in a sentence.
     """
 
     source: str
@@ -42,6 +43,7 @@ class About:
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     version: str = __version__
     cautions: tuple[str, ...] = ()
+    features: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class DecisionArguments:
     abstain_below: float | None = None
     prevalence: str | None = None
     random_gold: bool = False
-    allow_unvoted: bool = False
+    allow_unvoted: bool | None = None
     max_review: int | None = None
     review_out: Path | None = None
     review_as: str = "table"
@@ -202,7 +202,11 @@ with_decisions = takes(
         is_flag=True,
         help="The gold labels are a random sample of the tasks, so that they can promise a recall.",
     ),
-    _option("--allow-unvoted", is_flag=True, help="Let a label be one that nobody voted for on the item."),
+    _option(
+        "--allow-unvoted/--no-allow-unvoted",
+        default=None,
+        help="Let a label be one that nobody voted for on the item. Default: only where features count.",
+    ),
     _option(
         "--max-review",
         metavar="N",

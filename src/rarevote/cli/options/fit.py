@@ -17,7 +17,7 @@ from rarevote.cli.options.verb import PATH, Option, one_of, takes
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import say
 from rarevote.crowd.grades import Grades
-from rarevote.crowd.words import counted
+from rarevote.crowd.words import capital, counted
 from rarevote.errors import ParameterError
 from rarevote.methods.registry import (
     DEFAULT_METHOD,
@@ -45,6 +45,12 @@ class FitOptions:
     settings: Sequence[str]
     gold: str | None
     use_gold: bool
+    features: str | None = None
+    features_id: str | None = None
+    features_ids: str | None = None
+    features_group: str | None = None
+    pred_probs: str | None = None
+    pred_probs_id: str | None = None
     rare: str | None = None
 
     @property
@@ -56,6 +62,11 @@ class FitOptions:
     def grades(self) -> Grades | None:
         """The order of the classes, where one is given."""
         return None if self.ordered is None else Grades.of(self.ordered)
+
+    @property
+    def of_features(self) -> dict[str, str | None]:
+        """What there is of features, by the arguments of :func:`rarevote.fit`."""
+        return {name: getattr(self, name) for name in FEATURE_NAMES}
 
     @property
     def may_have_gold(self) -> bool:
@@ -76,6 +87,9 @@ class FitOptions:
             estimator.own_rule()  # refuses a method of grades without their order
         if self.gold is not None:
             require_capability(estimator, "gold", "--gold")
+        for option, given in (("--features", self.features), ("--pred-probs", self.pred_probs)):
+            if given is not None:
+                require_capability(estimator, "features", option)
         return estimator
 
     def fit(
@@ -97,7 +111,7 @@ class FitOptions:
             count = counted(len(crowd.gold), "gold label")
             say(f"{self.method} learns from {count} that came with the votes (--ignore-gold leaves them out)")
         with fitting(f"fitting {self.method}", verbose=verbose) as callback:
-            return fit(
+            fitted = fit(
                 crowd,
                 estimator,
                 ordered=self.ordered,
@@ -105,8 +119,18 @@ class FitOptions:
                 use_gold=self.use_gold,
                 rare=self.rare,
                 callback=callback,
+                **self._given_features(),
                 **options,
             )
+        if fitted.features_ is not None:
+            say(capital(fitted.features_.reason))
+        return fitted
+
+    def _given_features(self) -> dict[str, Any]:
+        if self.features is None and self.pred_probs is None:
+            return self.of_features  # what goes with them is refused
+        # The ids may be called as the votes call their tasks.
+        return {**self.of_features, "columns": click.get_current_context().params.get("columns")}
 
 
 def _value(text: str) -> Any:
@@ -117,6 +141,30 @@ def _value(text: str) -> Any:
         return text
 
 
+FEATURE_NAMES = ("features", "features_id", "features_ids", "features_group", "pred_probs", "pred_probs_id")
+
+_of_features = partial(click.option, cls=Option, section="Features of the items")
+feature_options = (
+    _of_features(
+        "--features",
+        metavar="FILE",
+        help="Numbers about the items, voted or not: Parquet or CSV with a column of ids and columns of numbers (or "
+        f"one of lists), or .npy. They count where they predict held-out votes. With {which_methods('features')}.",
+    ),
+    _of_features("--features-id", metavar="COLUMN", help="The ids in --features. Default: task."),
+    _of_features("--features-ids", metavar="FILE", help="The ids of a .npy file, one a line."),
+    _of_features(
+        "--pred-probs",
+        metavar="FILE",
+        help="Probabilities that a model predicts, out of sample: a column of ids and one for each class.",
+    ),
+    _of_features("--pred-probs-id", metavar="COLUMN", help="The ids in --pred-probs. Default: task."),
+)
+_group_option = _of_features(
+    "--features-group",
+    metavar="COLUMN",
+    help="A column of --features that says which items belong together (document, patient).",
+)
 _FIT = (
     click.option(
         "--method",
@@ -143,10 +191,13 @@ _FIT = (
         help=f"Gold: labels that the method learns from (task, label). With {which_methods('gold')}.",
     ),
     click.option("--use-gold/--ignore-gold", default=True, help="Whether to learn from gold in an export."),
+    *feature_options,
+    _group_option,
 )
 rare_option = click.option(
     "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
 )
+with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
 with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
 

@@ -102,15 +102,14 @@ _FREE_TEXT = _option(
 )
 
 with_export = takes(dict, *_EXPORT, show_option, _FREE_TEXT)
-with_reading = takes(
-    Reading,
-    argument(
-        "labels",
-        nargs=-1,
-        required=True,
-        metavar="LABELS...",
-        help="Votes (task, worker, label): files, folders, patterns, a platform's export, or - for standard input.",
-    ),
+_labels = partial(
+    argument,
+    "labels",
+    nargs=-1,
+    metavar="LABELS...",
+    help="Votes (task, worker, label): files, folders, patterns, a platform's export, or - for standard input.",
+)
+_READING = (
     columns_option,
     show_option,
     _option(
@@ -162,3 +161,5 @@ with_reading = takes(
     ),
     _FREE_TEXT,
 )
+with_reading = takes(Reading, _labels(required=True), *_READING)
+with_optional_reading = takes(Reading, _labels(required=False), *_READING)

@@ -155,7 +155,10 @@ class Crowd:
         from rarevote.io.read.items import join_items
 
         named = task_column if self.has_header else None  # a column without a name has a number
-        votes = join_items(self.annotations, items, task_column=named, has_header=self.has_header)
+        return self.with_population(join_items(self.annotations, items, task_column=named, has_header=self.has_header))
+
+    def with_population(self, votes: Annotations) -> Crowd:
+        """The same with votes that have further items without votes, of which nothing is shown."""
         place = {name: row for row, name in enumerate(self.annotations.unanswered.tolist(), votes.n_tasks)}
         rows = [*range(votes.n_tasks), *(place.get(name, -1) for name in votes.unanswered.tolist())]
         # Nothing is shown of an item that only the list names: the text behind all others is empty.

@@ -67,7 +67,7 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
         check_same_index(given)
         of_mapping: Encoded = {role: encode_values(values, role) for role, values in given.items()}
         return Annotations.from_encoded(of_mapping, **policies), Origin()
-    frame, kind = _as_frame(data, "annotations", _VOTES)
+    frame, kind = as_frame(data, "annotations", _VOTES)
     chosen = find_columns(frame.columns, columns, where="the frame", otherwise=_index_hint(frame))
     encoded: Encoded = {role: encode_series(frame.get_column(name), _titled(name)) for role, name in chosen.items()}
     dtypes = {}
@@ -100,7 +100,7 @@ def _unpivoted(data: Any, columns: Mapping[str, str] | None) -> tuple[dict[str, 
     if isinstance(data, Mapping):
         table = {name: _values(column, _titled(name)) for name, column in data.items()}
     else:
-        frame, kind = _as_frame(data, "annotations", _VOTES)
+        frame, kind = as_frame(data, "annotations", _VOTES)
         table = {name: _values(frame.get_column(name), _titled(name)) for name in frame.columns}
     task = (columns or {}).get("task", next(iter(table), None))
     if task not in table or set(columns or {}) - {"task"}:
@@ -155,7 +155,7 @@ def _truth_pairs(data: Any, columns: Mapping[str, str] | None) -> list[list[Any]
     elif _is_indexed(data):
         given = {"task": data.index, "label": data}
     else:
-        frame, _ = _as_frame(data, "gold or truth", _TRUTH)
+        frame, _ = as_frame(data, "gold or truth", _TRUTH)
         chosen = find_columns(frame.columns, columns, aliases=TRUTH_ALIASES, where="the truth frame", choosable=False)
         given = {role: frame.get_column(name) for role, name in chosen.items()}
     pairs = {role: _values(column, f"the {role} of gold or truth") for role, column in given.items()}
@@ -210,7 +210,7 @@ def truth_from_pairs(tasks: Sequence[Any], labels: Sequence[Any]) -> dict[Any, A
 # frames
 
 
-def _as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
+def as_frame(data: Any, wanted: str, kinds: str) -> tuple[Any, Kind]:
     """A narwhals frame and the kind of the frame behind it.
 
     Args:

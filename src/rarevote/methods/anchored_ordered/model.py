@@ -147,9 +147,9 @@ class OrderedModel(EMModel[OrderedShared, Posterior, AnchoredStats]):
         damping: float,
     ) -> float:
         """One pass over a shard: that of Anchored Rasch with one node (see its kernel)."""
-        tables, log_prior = self.tables(shared), self.anchors.log_prior
-        em_pass = passes_for(shard).em_pass
-        return float(em_pass(shard, tables, log_prior, self.weights, self.nodes, refresh, local, out, stats))
+        em_pass, priors = passes_for(shard).em_pass, (self.anchors.log_prior, np.empty((0, self.n_classes)))
+        tables = self.tables(shared)
+        return float(em_pass(shard, tables, *priors, self.weights, self.nodes, refresh, local, out, stats))
 
     def means(self, mean: FloatArray) -> FloatArray:
         """What theta is drawn to, (K + 3)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.decider import Decider
 from rarevote.decide.probabilities import AsReported, Calibrator, FitCalibration
 from rarevote.decide.rules import ItemBatch
+from rarevote.em.engine import Run
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import StoppingRule
 from rarevote.em.model import Gold
@@ -37,8 +38,25 @@ from rarevote.methods.em_estimator import EMEstimator
 from rarevote.methods.evidence import WeighsVotes
 from rarevote.methods.new_tasks import PredictsNewTasks
 
+if TYPE_CHECKING:
+    from rarevote.methods.anchored_rasch.with_features import FeatureOutcome
+
 # The objective must gain less than this per annotation, besides the posterior standing still.
 _GAIN_PER_ANNOTATION = 1e-8
+
+
+class Reported(NamedTuple):
+    """A fit on the classes kept, and what is reported of it.
+
+    Attributes:
+        run: of the EM loop.
+        shares: share of every class in what is reported, (K).
+        reported: probability of every class, (n_tasks, K).
+    """
+
+    run: Run
+    shares: FloatArray
+    reported: FloatArray
 
 
 class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
@@ -93,14 +111,22 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
+        found, outcome = self._refitted(request, model, Reported(run, shares, reported), rule)
         return self._ended(
-            replace(run, posterior=widened(run.posterior, kept, n_classes)),
+            replace(found.run, posterior=widened(found.run.posterior, kept, n_classes)),
             {
-                **self._known(model, shared, kept, n_classes),
-                "shares": widened(shares[None], kept, n_classes)[0],
-                "reported": widened(reported, kept, n_classes),
+                **self._known(model, found.run.outcome.shared, kept, n_classes),
+                "shares": widened(found.shares[None], kept, n_classes)[0],
+                "reported": widened(found.reported, kept, n_classes),
+                **({} if outcome is None else {"features": outcome.widened(kept, n_classes)}),
             },
         )
+
+    def _refitted(
+        self, request: Request, model: Any, found: Reported, rule: StoppingRule
+    ) -> tuple[Reported, FeatureOutcome | None]:
+        """The fit as it is reported, and what came of features of the items; nothing unless a method takes some."""
+        return found, None
 
     @property
     def _kept(self) -> IntArray:
@@ -133,15 +159,22 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
 
     def label_codes(self) -> IntArray:
         """Class number of every task, decided by the method's own rule on what is reported."""
-        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64))
+        return self._decided(self.reported_, self.annotations_, self.gold_codes_.astype(np.int64), self._free)
 
     def _choose(self, posterior: FloatArray, annotations: Annotations) -> IntArray:
         return self._decided(posterior, annotations, np.full(len(posterior), -1))
 
-    def _decided(self, p: FloatArray, votes: Annotations, gold: IntArray) -> IntArray:
+    @property
+    def _free(self) -> NDArray[np.bool_] | None:
+        """Tasks whose label needs no vote, (n_tasks); None for none."""
+        return None
+
+    def _decided(
+        self, p: FloatArray, votes: Annotations, gold: IntArray, free: NDArray[np.bool_] | None = None
+    ) -> IntArray:
         if not len(p):
             return np.empty(0, dtype=np.int64)
-        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p)
+        batch = ItemBatch(p, votes.votes(), np.full(len(p), -1), gold, p, free)
         return Decider(self.own_rule().ready(votes.classes), self._parameter("shares")).codes(batch)[0]
 
     # -- results -----------------------------------------------------------------------------------------------------

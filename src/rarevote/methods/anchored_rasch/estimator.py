@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count, check_number
 from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import Rule
-from rarevote.em.model import CrowdFacts
+from rarevote.em.engine import Run
+from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import ParameterError
-from rarevote.methods.anchored_rasch.base import Anchored, widened
+from rarevote.features.join import ItemFeatures
+from rarevote.features.prior import feature_prior
+from rarevote.features.record import FeatureRecord
+from rarevote.methods.anchored_rasch.base import Anchored, Reported, widened
 from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, Anchors, log_off_diagonal
-from rarevote.methods.base import fitted_result
+from rarevote.methods.anchored_rasch.with_features import (
+    FeatureFit,
+    FeatureOutcome,
+    ItemPriorModel,
+    evidence_of,
+    report_items,
+)
+from rarevote.methods.base import Request, fitted_result
+from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
@@ -130,6 +145,27 @@ class AnchoredRasch(Anchored):
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
+    def fit(
+        self,
+        data: Any,
+        true_labels: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 10,
+        callback: Callback | None = None,
+        features: ItemFeatures | None = None,
+        **options: Any,
+    ) -> Self:
+        """Aggregate the annotations.
+
+        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
+
+        Args:
+            features: of the items, joined with these annotations; :func:`rarevote.fit` does that.
+        """
+        kept = saved_in(checkpoint, checkpoint_every)
+        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept, features=features)
+
     def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any] | None = None) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
         return AnchoredModel(
@@ -141,6 +177,46 @@ class AnchoredRasch(Anchored):
             int(self.n_nodes),
             state_dtype(self.dtype),
         )
+
+    def _refitted(
+        self, request: Request, model: AnchoredModel, found: Reported, rule: StoppingRule
+    ) -> tuple[Reported, FeatureOutcome | None]:
+        """The fit again with the prior that features of the items give, where there are some that count."""
+        if request.features is None:
+            return found, None
+        again = self._with_features(request, model, found.run, rule)
+        if again.outcome.record.used:
+            found = Reported(again.run, again.shares, again.reported)
+        return found, again.outcome
+
+    def _with_features(self, request: Request, model: AnchoredModel, run: Run, rule: StoppingRule) -> FeatureFit:
+        """What the features of the items make of a fit to the votes alone."""
+        features, crowd = request.features, request.annotations
+        assert features is not None
+        gold = _gold_of_all(features, crowd, request.gold)
+        votes_only = run.outcome.shared
+        evidence = evidence_of(model, votes_only, run.posterior, crowd, gold)
+        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist())
+        n_tasks = crowd.n_tasks
+        if not found.record.used:
+            return FeatureFit(FeatureOutcome(found, gold[n_tasks:], np.empty((0, 0)), np.empty((0, 0))), run)
+        offsets = np.log(found.priors[:n_tasks]) - model.anchors.log_prior
+        again = ItemPriorModel.of(model, begin=votes_only, offsets=offsets, task_ptr=crowd.task_ptr)
+        run = self._em(replace(request, checkpoint=None), again, rule, accelerate=self.accelerate, is_last=False)
+        shared = run.outcome.shared
+        likelihood = evidence_of(model, shared, run.posterior, crowd, gold).log_likelihood
+        whole = report_items(
+            likelihood,
+            found.priors,
+            evidence.prior,
+            evidence.n_votes,
+            found.has_row,
+            gold,
+            discount=float(self.rho),
+            lapse=float(self.lapse),
+        )
+        outcome = FeatureOutcome(found, gold[n_tasks:], whole.p[n_tasks:], whole.posterior[n_tasks:])
+        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks])
 
     def _known(
         self, model: AnchoredModel, shared: AnchoredShared, kept: IntArray, n_classes: int
@@ -199,6 +275,12 @@ class AnchoredRasch(Anchored):
         """The balanced rule with the cap."""
         return Balanced(float(self.cap))
 
+    @property
+    def _free(self) -> NDArray[np.bool_] | None:
+        """Tasks whose label needs no vote, since features speak for it."""
+        outcome = self.feature_outcome
+        return None if outcome is None else outcome.free[: self.annotations_.n_tasks]
+
     def _evidence(self, task: int, worker: IntArray, label: IntArray) -> Evidence:
         """Each vote's log likelihood with the node weights of the item held.
 
@@ -228,7 +310,16 @@ class AnchoredRasch(Anchored):
             of_votes=widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
             difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0],
+            of_features=self._said_by_features(task),
         )
+
+    def _said_by_features(self, item: int) -> FloatArray | None:
+        """The log prior of an item against that of the classes, (n_classes); None where its features do not count."""
+        outcome = self.feature_outcome
+        if outcome is None or not outcome.record.used or not outcome.found.has_row[item]:
+            return None
+        prior = np.maximum(self._parameter("prior"), _NO_PRIOR)
+        return np.asarray(np.log(np.maximum(outcome.priors[item], _NO_PRIOR)) - np.log(prior))
 
     def vote_model(self, votes: SomeVotes) -> VoteModel:
         """Votes by the abilities and errors, the node of each task's difficulty drawn given the votes."""
@@ -251,6 +342,21 @@ class AnchoredRasch(Anchored):
 
     # -- results -----------------------------------------------------------------------------------------------------
 
+    @property
+    def features_(self) -> FeatureRecord | None:
+        """What was made of features; None where none were given."""
+        outcome = self.feature_outcome
+        return None if outcome is None else outcome.record
+
+    @property
+    def prior_(self) -> NDArray[Any]:
+        """The prior of every item, (n_items, n_classes): that of the classes where features say nothing."""
+        outcome, crowd = self.feature_outcome, self.annotations_
+        if outcome is not None:
+            return outcome.priors
+        n_items = crowd.n_tasks + len(crowd.unanswered)
+        return np.broadcast_to(self._parameter("prior"), (n_items, crowd.n_classes))
+
     @fitted_result
     def abilities_(self) -> Any:
         """Ability of every annotator per class, on the logit scale: a frame worker x class."""
@@ -265,3 +371,13 @@ class AnchoredRasch(Anchored):
         difficulty.
         """
         return self._worker_label_by_class(self._parameter("errors"))
+
+
+def _gold_of_all(features: ItemFeatures, crowd: Annotations, gold: Gold) -> Gold:
+    """Known class of every item of the population or -1."""
+    known = np.full(crowd.n_tasks + len(crowd.unanswered), -1, dtype=np.int32)
+    known[: len(gold)] = gold
+    code = {name: k for k, name in enumerate(crowd.classes.tolist())}
+    for item, label in features.gold.items():
+        known[item] = code.get(label, -1)
+    return known

@@ -136,6 +136,7 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
         gold,  # int32 (n), the known class or -1; or of size 0
         tables,  # what is looked up per vote
         log_prior,  # (K)
+        offsets,  # (n, K), what each task's own log prior adds to it; or of size 0
         weights,  # (G), of the nodes, sum to one
         nodes,  # (G), s times the nodes
         refresh,  # whether to recompute the posterior
@@ -171,6 +172,11 @@ def _em_pass(unrolled: int) -> Callable[..., float]:
             places = order[block * LANES : min((block + 1) * LANES, n)]
             size = places.shape[0]
             scores_of_block(blocks, tables, start, nodes, block, K, G, score, said, count)
+            if offsets.shape[0] > 0:
+                for i in range(size):
+                    for k in range(K):
+                        for g in range(G):
+                            score[i, k * G + g] += offsets[places[i], k]
             if refresh:
                 # A gold task has the nodes of its class only.
                 for i in range(size):

@@ -254,6 +254,10 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
         """Shares of the votes, gold imposed."""
         return Posterior(soft_majority(shard, self.n_classes).astype(self.dtype, copy=False))
 
+    def offsets_of(self, shard: Shard) -> FloatArray:
+        """What the log prior of each task of a shard has beyond that of the classes, (n, K); or of size 0."""
+        return np.empty((0, self.n_classes))
+
     def empty_stats(self, shared: AnchoredShared) -> AnchoredStats:
         """Zeros to add to."""
         n_workers = len(shared.ability)
@@ -279,6 +283,7 @@ class AnchoredModel(EMModel[AnchoredShared, Posterior, AnchoredStats]):
                 shard,
                 self.tables(shared),
                 self.anchors.log_prior,
+                self.offsets_of(shard),
                 self.weights,
                 self.nodes,
                 refresh,

@@ -52,10 +52,18 @@ def _scores(shard: Shard, tables: VoteTables, weights: Floats, nodes: Floats) ->
     )
 
 
+def log_likelihoods(shard: Shard, tables: VoteTables, weights: Floats, nodes: Floats) -> Floats:
+    """Log probability of the votes on each task given its class, (n, K)."""
+    score = _scores(shard, tables, weights, nodes)
+    top = score.max(axis=2, keepdims=True)
+    return np.asarray((top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0])
+
+
 def em_pass(
     shard: Shard,
     tables: VoteTables,
     log_prior: Floats,  # (K)
+    offsets: Floats,  # (n, K), what each task's own log prior adds to it; or of size 0
     weights: Floats,  # (G), of the nodes, sum to one
     nodes: Floats,  # (G), s times the nodes
     refresh: bool,  # whether to recompute the posterior
@@ -69,6 +77,8 @@ def em_pass(
     G, gold = len(weights), shard.gold
     rows = shard.rows
     score = _scores(shard, tables, weights, nodes) + log_prior[:, None]
+    if offsets.size:
+        score += offsets[:, :, None]
     if refresh:
         # A gold task has the nodes of its class only.
         if gold.size:
@@ -104,9 +114,7 @@ def report_pass(
     sums: ReportSums,  # added to
 ) -> None:
     """Probabilities to be read as such, from the evidence of the votes and not from a rounded posterior."""
-    score = _scores(shard, tables, weights, nodes)
-    top = score.max(axis=2, keepdims=True)
-    evidence = (top + np.log(np.exp(score - top).sum(axis=2, keepdims=True)))[:, :, 0]
+    evidence = log_likelihoods(shard, tables, weights, nodes)
     power = 1.0 / (1.0 + discount * (np.diff(shard.task_ptr)[:, None] - 1))
     p, _ = posterior_of_rows(log_prior + power * evidence, shard.gold)
     sums.class_mass[...] += p.sum(axis=0)

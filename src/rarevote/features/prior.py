@@ -1,0 +1,242 @@
+"""The prior of every item, from its features and from what the votes on all items say.
+
+Steps 2 to 5 of the method: columns in standard form, cross-fitted scores, their weight, the guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
+from rarevote.errors import InputError
+from rarevote.features.columns import Columns
+from rarevote.features.join import ItemFeatures
+from rarevote.features.record import (
+    IN_SAMPLE,
+    ONE_VOTE,
+    FeatureRecord,
+    coverage,
+    in_words_of_predictions,
+    pool_note,
+    subsample_note,
+    too_few,
+    verdict,
+)
+from rarevote.features.scorer import Scorer, Scoring
+from rarevote.features.settings import FeatureSettings
+from rarevote.features.weight import Candidate, Weight, candidate, choose, standard_error
+
+_MAX_CELLS = 1e8  # slopes of all folds
+_MANY_VOTES = 3.0  # an item, from which on votes tell whether a model saw them
+_SUSPICION = -2.0  # standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class VoteEvidence:
+    """What the votes alone say about all items of the population, those with votes first.
+
+    Attributes:
+        posterior: q, (n, K); of items without votes or gold nothing is read.
+        log_likelihood: of the votes on each item given its class, (n, K); 0 and -50 where the class is known.
+        prior: pi, (K).
+        speaks: items with votes or gold, (n).
+        n_votes: on each item, (n).
+        task: of each vote, (N).
+        label: of each vote, (N).
+        ability: alpha of the worker of each vote, for every class, computed on use, (N, K).
+    """
+
+    posterior: FloatArray
+    log_likelihood: FloatArray
+    prior: FloatArray
+    speaks: NDArray[np.bool_]
+    n_votes: IntArray
+    task: IntArray
+    label: IntArray
+    ability: Callable[[IntArray], FloatArray]
+
+    @property
+    def n_voted(self) -> int:
+        """Items with votes or gold."""
+        return int(self.speaks.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePrior:
+    """What came of features.
+
+    Attributes:
+        record: of what was made of them.
+        priors: pi_i of every item, (n, K): pi where it has no features, or where they were left out.
+        has_row: items with features, (n).
+        scorer: gives the scores of new items; None where features were left out.
+        weight: makes priors of them; likewise.
+    """
+
+    record: FeatureRecord
+    priors: FloatArray
+    has_row: NDArray[np.bool_]
+    scorer: Scorer | None = None
+    weight: Weight | None = None
+
+
+@dataclass(eq=False)
+class _Found:
+    """The figures so far, as in the record."""
+
+    items: int
+    unmatched: int
+    pool_items: int
+    columns: int = 0
+    dropped_columns: int = 0
+    missing_cells: int = 0
+    gain: float | None = None
+    se: float | None = None
+    lam: float | None = None
+    tau2: float | None = None
+
+    def record(self, reason: str, *, used: bool, predictions: bool) -> FeatureRecord:
+        said = in_words_of_predictions(reason) if predictions else reason
+        return FeatureRecord(used=used, reason=said, **vars(self))
+
+
+def feature_prior(
+    features: ItemFeatures, evidence: VoteEvidence, settings: FeatureSettings, classes: list[Any]
+) -> FeaturePrior:
+    """The prior of every item.
+
+    Args:
+        features: of the items.
+        evidence: of the votes.
+        settings: the constants.
+        classes: names of the classes of the evidence, (K).
+    """
+    n, K = evidence.posterior.shape
+    has_row = np.zeros(n, dtype=bool)
+    has_row[features.item] = True
+    in_fit = evidence.speaks[features.item]
+    found = _Found(int(in_fit.sum()), int((evidence.speaks & ~has_row).sum()), int((~in_fit).sum()))
+    only_predictions = features.values is None
+    pi = np.broadcast_to(evidence.prior, (n, K))
+
+    def ended(*said: str, used: bool = False, **more: Any) -> FeaturePrior:
+        record = found.record("; ".join(said), used=used, predictions=only_predictions)
+        return FeaturePrior(record, **{"priors": pi, "has_row": has_row, **more})
+
+    items = features.item[in_fit]
+    n_classes = int((evidence.posterior[items].sum(axis=0) >= settings.least_mass).sum())
+    if found.items < settings.least_items or n_classes < 2:
+        return ended(too_few(settings))
+    predictions = None if features.predictions is None else features.predictions.scores(classes)
+    scoring = _scoring(features, predictions, K, settings)
+    if scoring is not None:
+        found.columns, found.dropped_columns = (
+            scoring.columns.n_columns,
+            len(features.names) - scoring.columns.n_columns,
+        )
+        found.missing_cells = scoring.columns.n_missing
+    elif predictions is not None:
+        found.columns = K if np.ptp(predictions, axis=0).max() > 0 else 0
+    if not found.columns:
+        return ended("the features do not vary")
+    weighing = _Weighing(features, scoring, predictions, in_fit, evidence, settings)
+    chosen, eta, scorer = weighing.chosen()
+    found.gain, found.se = chosen.gain, standard_error(chosen.gains)
+    found.lam, found.tau2 = chosen.weight.lam, chosen.weight.tau2
+    used = found.gain >= max(settings.least_gain, settings.least_errors * found.se)
+    said = [*coverage(found.items, evidence.n_voted), verdict(used, found.gain, found.se, settings)]
+    said += pool_note(found.pool_items) if used else []
+    if found.items > settings.subsample:
+        said.append(subsample_note(settings.subsample, found.items))
+    if predictions is not None and _in_sample(features.item, predictions, evidence):
+        said.append(IN_SAMPLE)
+    if (evidence.n_votes[items] <= 1).all():
+        said.append(ONE_VOTE)
+    if not used:
+        return ended(*said)
+    priors = pi.copy()
+    priors[features.item] = chosen.weight.priors(eta)
+    return ended(*said, used=True, priors=priors, scorer=scorer, weight=chosen.weight)
+
+
+def _scoring(
+    features: ItemFeatures, predictions: FloatArray | None, K: int, settings: FeatureSettings
+) -> Scoring | None:
+    """The columns to fit on; None where there are only predictions, which are scores already."""
+    if features.values is None:
+        return None
+    columns = Columns.of(features.values, features.row, features.names)
+    if K * settings.folds * columns.n_columns > _MAX_CELLS:
+        raise InputError(
+            f"features: {columns.n_columns:,} columns and {K:,} classes are too many for {settings.folds} folds: "
+            "project the features on fewer columns (PCA)"
+        )
+    beside = None
+    if predictions is not None:
+        beside = Columns.of(predictions, np.arange(len(predictions)), ["predicted"] * K)
+    return Scoring(tuple(features.names), columns, beside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighing:
+    """The choice of a weight on the rows of features, (n)."""
+
+    features: ItemFeatures
+    scoring: Scoring | None
+    predictions: FloatArray | None
+    in_fit: NDArray[np.bool_]
+    evidence: VoteEvidence
+    settings: FeatureSettings
+
+    def chosen(self) -> tuple[Candidate, FloatArray, Scorer]:
+        """The candidate on all items with votes, the scores of all items, and what scores new ones."""
+        settings, every = self.settings, np.arange(len(self.in_fit))
+        inside = np.flatnonzero(self.in_fit)
+        is_part = len(inside) > settings.subsample
+        rows = np.sort(self.features.by_code(inside)[: settings.subsample]) if is_part else every
+        tried = list(self._cross_fits(rows, settings.tau2))
+        weights = settings.lam_of_predictions if self.scoring is None else settings.lam
+        best = choose(self._candidate(rows, eta, tau2, lam) for tau2, eta, _ in tried for lam in weights)
+        tau2 = best.weight.tau2
+        if is_part:
+            tried = list(self._cross_fits(every, () if tau2 is None else (tau2,)))
+            best = self._candidate(every, tried[0][1], tau2, best.weight.lam)
+        eta, slopes = next((eta, slopes) for of, eta, slopes in tried if of == tau2)
+        return best, eta, Scorer((), None, None) if self.scoring is None else self.scoring.scorer(slopes)
+
+    def _cross_fits(
+        self, rows: IntArray, variances: tuple[float, ...]
+    ) -> Iterator[tuple[float | None, FloatArray, FloatArray]]:
+        """Of each ``tau2`` the scores of these rows and the mean slopes; the larger start from the smaller."""
+        if self.scoring is None:
+            assert self.predictions is not None
+            yield None, self.predictions[rows], np.empty(0)
+            return
+        soft = np.where(self.in_fit[rows, None], self.evidence.posterior[self.features.item[rows]], 0.0)
+        fit = self.scoring.rows(rows).fit(self.features.fold[rows], self.in_fit[rows], soft, self.settings)
+        for tau2 in variances:
+            fit.solve(tau2, self.settings.steps, self.settings.tol)
+            yield tau2, fit.scores, fit.slopes.mean(axis=0)
+
+    def _candidate(self, rows: IntArray, eta: FloatArray, tau2: float | None, lam: float) -> Candidate:
+        inside, evidence = self.in_fit[rows], self.evidence
+        known = evidence.log_likelihood[self.features.item[rows[inside]]]
+        return candidate(tau2, lam, eta[inside], evidence.prior, known, self.settings.lapse)
+
+
+def _in_sample(item: IntArray, predictions: FloatArray, evidence: VoteEvidence) -> bool:
+    """Whether a model agrees with single votes as often as the truth would: it may have seen them."""
+    predicted = np.full(len(evidence.posterior), -1)
+    predicted[item] = predictions.argmax(axis=1)
+    votes = np.flatnonzero(predicted[evidence.task] >= 0)
+    task = evidence.task[votes]
+    if not len(votes) or len(votes) < _MANY_VOTES * len(np.unique(task)):
+        return False
+    right = (evidence.posterior[task] * sigmoid(evidence.ability(votes))).sum(axis=1)
+    excess = (evidence.label[votes] == predicted[task]) - right
+    return bool(excess.mean() > _SUSPICION * excess.std() / np.sqrt(len(votes)))

@@ -1,0 +1,38 @@
+"""The constants of the feature prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """Constants of the feature prior; the defaults were settled by measurement.
+
+    Attributes:
+        folds: of the cross-fit.
+        tau2: candidates for the variance of the logit that features may cause.
+        lam: candidates for the weight of cross-fitted scores.
+        lam_of_predictions: candidates for the weight of predicted probabilities: an inverse temperature.
+        lapse: weight of the class prior in the prior of every item.
+        least_gain: nats of held-out gain below which features are left out.
+        least_errors: standard errors of the gain, likewise.
+        steps: the most steps of the solver.
+        tol: change of a score, over all items of a fit, at which the solver stops.
+        subsample: items that candidates are compared on, where there are more.
+        least_items: items with votes and features below which features are left out.
+        least_mass: expected items of a second class, likewise.
+    """
+
+    folds: int = 5
+    tau2: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)
+    lam: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 4.5)
+    lam_of_predictions: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+    lapse: float = 0.05
+    least_gain: float = 5.0
+    least_errors: float = 3.5
+    steps: int = 20
+    tol: float = 1e-3
+    subsample: int = 50_000
+    least_items: int = 50
+    least_mass: float = 5.0

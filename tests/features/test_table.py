@@ -1,0 +1,180 @@
+"""Feature tables: what can be read, and the sentence for what cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import rarevote
+from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
+from rarevote.features.table import FeatureTable, WhichColumns, read_features, read_predictions
+
+VALUES = np.array([[0.5, 1.0, 0.0], [np.nan, -2.0, 1.0], [3.25, 4.0, 1.0]])
+IDS = ["a", "b", "c"]
+COLUMNS = {"task": IDS, "x": VALUES[:, 0], "y": VALUES[:, 1], "z": VALUES[:, 2] > 0}
+VOTES = [(item, worker, "yes" if item == "a" else "no") for item in IDS for worker in ("ann", "bob")]
+
+
+def same(table: FeatureTable) -> bool:
+    rows = table.rows(IDS)
+    return table.names == ["x", "y", "z"] and np.array_equal(table.values[rows], VALUES, equal_nan=True)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS)], ids=repr)
+def test_frames(frame: Any) -> None:
+    assert same(read_features(frame, WhichColumns()))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
+def test_files(ending: str, tmp_path: Path) -> None:
+    path, frame = tmp_path / f"f.{ending}", pd.DataFrame(COLUMNS)
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records")
+    assert same(read_features(path, WhichColumns()))
+
+
+def test_a_column_of_lists(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": IDS, "embedding": VALUES.tolist()})
+    frame.write_parquet(tmp_path / "f.parquet")
+    for given in (frame, frame.to_pandas(), frame.to_arrow(), tmp_path / "f.parquet"):
+        table = read_features(given, WhichColumns())
+        assert table.names == ["embedding[0]", "embedding[1]", "embedding[2]"]
+        assert np.array_equal(table.values[table.rows(IDS)], VALUES, equal_nan=True)
+
+
+def test_npy(tmp_path: Path) -> None:
+    np.save(tmp_path / "f.npy", VALUES.astype(np.float32))
+    (tmp_path / "ids.txt").write_text("a\nb\nc\n")
+    table = read_features(tmp_path / "f.npy", WhichColumns(), ids=tmp_path / "ids.txt")
+    assert isinstance(table.values.base, np.memmap)
+    assert np.array_equal(table.values, VALUES.astype(np.float32), equal_nan=True)
+    with pytest.raises(ParameterError, match="file has no ids"):
+        read_features(tmp_path / "f.npy", WhichColumns())
+    (tmp_path / "ids.txt").write_text("a\nb\n")
+    with pytest.raises(InputError, match="2 ids for 3 rows"):
+        read_features(tmp_path / "f.npy", WhichColumns(), ids=tmp_path / "ids.txt")
+    np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="not a readable"):
+        read_features(tmp_path / "o.npy", WhichColumns(), ids=tmp_path / "ids.txt")
+
+
+def test_large_tables_go_to_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rarevote.features.table._IN_MEMORY", 10)
+    pd.DataFrame(COLUMNS).to_parquet(tmp_path / "f.parquet")
+    with pytest.warns(RarevoteWarning, match="3 rows of 3 numbers go to a temporary file"):
+        table = read_features(tmp_path / "f.parquet", WhichColumns())
+    assert isinstance(table.values, np.memmap)
+    assert np.array_equal(table.values, VALUES.astype(np.float32), equal_nan=True)
+
+
+def test_the_id_column() -> None:
+    named = pd.DataFrame(COLUMNS).rename(columns={"task": "picture"})
+    assert same(read_features(named, WhichColumns(id="picture")))
+    assert same(read_features(named, WhichColumns(task="picture")))
+    with pytest.raises(ColumnsError, match="no column"):
+        read_features(named, WhichColumns())
+    with pytest.raises(ColumnsError, match="has no column 'photo'"):
+        read_features(named, WhichColumns(id="photo"))
+
+
+def test_groups_are_no_feature() -> None:
+    table = read_features(pd.DataFrame({**COLUMNS, "doc": [1, 1, 2]}), WhichColumns(group="doc"))
+    assert same(table)
+    assert table.groups == ["1", "1", "2"]
+
+
+HOSTILE: list[tuple[Any, str]] = [
+    (pd.DataFrame({**COLUMNS, "words": ["u", "v", "w"], "more": ["1", "2", "3"]}), "'words'.*'more' hold no numbers"),
+    (pd.DataFrame({"task": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]}), "'a' has two different rows"),
+    (pd.DataFrame({"task": ["a", None, "c"], "x": [1.0, 2.0, 3.0]}), "1 rows have no id"),
+    (pd.DataFrame({"task": IDS, "x": [[1.0, 2.0], [1.0], [2.0, 3.0]]}), "lists of unequal length"),
+    (pd.DataFrame({"task": IDS, "x": [[1.0, "u"], [1.0, 2.0], [2.0, 3.0]]}), "row 1 is not a list of numbers"),
+    (pd.DataFrame({"task": IDS}), "no columns of numbers"),
+    ((IDS, np.zeros((2, 3))), "3 ids for 2 rows"),
+    ((IDS, np.array([["u"], ["v"], ["w"]])), "numbers in rows and columns are needed"),
+    ((IDS, np.zeros((3, 3), dtype=complex)), "numbers in rows and columns are needed"),
+    ((IDS, [[1.0], [2.0, 3.0], [4.0]]), "lists of unequal length"),
+    ((IDS, np.zeros(3)), "numbers in rows and columns are needed"),
+    (np.zeros((3, 3)), "an array does not say which row is which item"),
+    ((IDS, np.zeros((3, 5000))), "5,000 columns, more than the 4,096 supported: project"),
+    (7, "cannot read features from int"),
+    ((["x", "y", "z"], np.zeros((3, 2))), "no id is one of the votes' tasks .its first is 'x', and the tasks look"),
+]
+
+
+@pytest.mark.parametrize(("features", "sentence"), HOSTILE, ids=lambda given: str(given)[:20])
+def test_a_hostile_table_gets_a_sentence(features: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        rarevote.fit(VOTES, features=features)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("task,x\na,1\nb,red\nc,2\n", "'x' holds no numbers"),
+        ("task,x\na,1\na,2\nb,3\n", "'a' has two different rows"),
+        ("task,x\na,1,2\nb,3\n", "f.csv"),
+        ('task,x\na,"[1, 2]"\nb,[3]\n', "lists of unequal length"),
+    ],
+)
+def test_a_hostile_file_gets_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        rarevote.fit(VOTES, features=tmp_path / "f.csv")
+
+
+def test_equal_rows_count_once() -> None:
+    table = read_features(pd.DataFrame({"task": ["a", "b", "a"], "x": [1.0, 2.0, 1.0]}), WhichColumns())
+    assert table.place == {"a": 0, "b": 1}
+
+
+def test_numbers_are_joined_as_text() -> None:
+    votes = [(item, worker, "yes" if item == 1 else "no") for item in (1, 2, 3) for worker in ("ann", "bob")]
+    fitted = rarevote.fit(votes, features=(["1", "2", "3", "4"], np.zeros((4, 1))))
+    assert fitted.decide().tasks.tolist() == [1, 2, 3, 4]
+    assert "at least 50 voted items" in fitted.features_.reason  # type: ignore[union-attr]
+
+
+PREDICTED = pd.DataFrame({"task": IDS, "yes": [0.9, 0.2, 0.1], "no": [0.1, 0.8, 0.9]})
+
+
+def test_predicted_probabilities() -> None:
+    table = read_predictions(PREDICTED, WhichColumns(), ["no", "yes"])
+    assert table.classes == ["yes", "no"]
+    with pytest.warns(RarevoteWarning, match="model is not a class: the column is left out"):
+        read_predictions(PREDICTED.assign(model="v1"), WhichColumns(), ["no", "yes"])
+    given = read_predictions((IDS, PREDICTED[["no", "yes"]].to_numpy(), ["no", "yes"]), WhichColumns(), ["no", "yes"])
+    assert given.classes == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "sentence"),
+    [
+        (PREDICTED.rename(columns={"yes": "ja", "no": "nein"}), "no column is a class: its columns are"),
+        (PREDICTED.assign(yes=[1.4, 0.2, 0.1]), "not probabilities between 0 and 1"),
+        (PREDICTED.assign(yes=[np.nan, 0.2, 0.1]), "not probabilities between 0 and 1"),
+        (PREDICTED.assign(yes=0.5), "do not sum to 1"),
+        (PREDICTED.assign(yes="high"), "'yes' holds no numbers"),
+        (PREDICTED[["yes", "no"]].to_numpy(), "an array does not say which row is which item"),
+    ],
+)
+def test_hostile_probabilities_get_a_sentence(predicted: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        rarevote.fit(VOTES, pred_probs=predicted)
+
+
+def test_options_without_what_they_are_about() -> None:
+    with pytest.raises(ParameterError, match="features_group goes with features"):
+        rarevote.fit(VOTES, features_group="doc")
+    with pytest.raises(ParameterError, match="pred_probs_id goes with pred_probs"):
+        rarevote.fit(VOTES, pred_probs_id="doc")
