@@ -437,6 +437,7 @@ class Fitted:
             self.rare,
             truth=None if truth is None else self.crowd.known(truth),
             models=self.crowd.models,
+            grades=self.grades,
         )
 
     def _quietly_decided(self) -> Result:

@@ -10,7 +10,7 @@ import pytest
 import rarevote
 from rarevote.crowd.grades import Grades
 from rarevote.decide.decider import Decider
-from rarevote.decide.ordered import BalancedMedian, GradeRule, Levelled, Mean, Median
+from rarevote.decide.ordered import BalancedMedian, GradeRule, Levelled, MeanGrade, Median
 from rarevote.decide.rules import ABSTAINED, ItemBatch
 from rarevote.decide.selection import parse_rule
 from rarevote.errors import ParameterError, RarevoteWarning
@@ -18,7 +18,7 @@ from rarevote.errors import ParameterError, RarevoteWarning
 CLASSES = np.array(["high", "low", "mid", "n/a", "top", "skip"], dtype=object)
 GRADES = Grades(("low", "mid", "high", "gap", "top"))
 PLACE = {"low": 0, "mid": 1, "high": 2, "top": 4}
-RULES = [Levelled(GRADES), Median(GRADES), Mean(GRADES), BalancedMedian(GRADES), BalancedMedian(GRADES, cap=2)]
+RULES = [Levelled(GRADES), Median(GRADES), MeanGrade(GRADES), BalancedMedian(GRADES), BalancedMedian(GRADES, cap=2)]
 
 
 def batch(p: Any, votes: Any, gold: Any = None) -> ItemBatch:
@@ -50,7 +50,7 @@ def by_hand(rule: GradeRule, p: list[float], votes: list[float], f: list[float])
             return best
     inside = sorted((k for k in range(K) if names[k] in PLACE), key=lambda k: PLACE[names[k]])
     total = sum(w[k] * p[k] for k in inside)
-    if isinstance(rule, Mean):
+    if isinstance(rule, MeanGrade):
         mean = sum(p[k] * PLACE[names[k]] for k in inside) / total
         place = min(PLACE.values(), key=lambda x: abs(x - mean))
     else:
@@ -100,10 +100,10 @@ def test_ties() -> None:
     same = np.full(6, 1 / 6)
     assert decided(Median(GRADES), batch([halves], [[0, 1, 1, 0, 0, 0]]), same) == [1]  # the lower grade
     # Rounded .5 of the mean: the grade with more votes; two grades around a gap likewise.
-    assert decided(Mean(GRADES), batch([halves], [[0, 1, 3, 0, 0, 0]]), shares) == [2]
+    assert decided(MeanGrade(GRADES), batch([halves], [[0, 1, 3, 0, 0, 0]]), shares) == [2]
     around = [0.5, 0, 0, 0, 0.5, 0.0]  # high and top, two apart
-    assert decided(Mean(GRADES), batch([around], [[1, 0, 0, 0, 2, 0]]), shares) == [4]
-    assert decided(Mean(GRADES), batch([around], [[2, 0, 0, 0, 1, 0]]), shares) == [0]
+    assert decided(MeanGrade(GRADES), batch([around], [[1, 0, 0, 0, 2, 0]]), shares) == [4]
+    assert decided(MeanGrade(GRADES), batch([around], [[2, 0, 0, 0, 1, 0]]), shares) == [0]
     # A class outside and a grade weigh the same: more votes, else the grade.
     outside = [0, 0.5, 0, 0.5, 0, 0.0]
     assert decided(Median(GRADES), batch([outside], [[0, 1, 0, 2, 0, 0]]), shares) == [3]
@@ -113,7 +113,7 @@ def test_ties() -> None:
 def test_a_class_that_nobody_met_is_never_the_mean() -> None:
     shares = np.array([0.0, 0.4, 0.3, 0.1, 0.1, 0.1])  # nobody met high
     p = [[0, 0.1, 0.2, 0, 0.7, 0.0]]
-    assert decided(Mean(GRADES), batch(p, [[0, 1, 0, 0, 1, 0]]), shares) == [4]
+    assert decided(MeanGrade(GRADES), batch(p, [[0, 1, 0, 0, 1, 0]]), shares) == [4]
 
 
 def test_levelled_is_the_balanced_median_capped_at_the_largest_share() -> None:

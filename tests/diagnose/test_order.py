@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from math import exp, log, sqrt
 from pathlib import Path
 
@@ -39,10 +39,7 @@ def ratings(seed: int = 0, n: int = 300, K: int = 5, ordered: bool = True) -> An
 
 def by_hand(crowd: Annotations, place: dict[int, float]) -> tuple[float, float, float, float]:
     """Pairs, lam, gain and standard error with loops and a general optimiser."""
-    tasks = [
-        [int(y) for y in crowd.label[a:b] if y in place]
-        for a, b in zip(crowd.task_ptr, crowd.task_ptr[1:], strict=False)
-    ]
+    tasks = [[int(y) for y in crowd.label[a:b] if y in place] for a, b in pairwise(crowd.task_ptr)]
     tasks = [said for said in tasks if len(said) >= 2]
     votes = [y for said in tasks for y in said]
     share = {k: votes.count(k) / len(votes) for k in place if votes.count(k)}
@@ -102,7 +99,7 @@ def test_against_loops(seed: int) -> None:
     np.testing.assert_allclose([found.pairs, found.lam], hand[:2], atol=1e-6)
     np.testing.assert_allclose([found.gain, found.se], hand[2:], atol=1e-5)
     places = sorted(place.values())
-    orders = [by_hand(crowd, dict(zip(place, one, strict=True)))[2] for one in permutations(places) if one[0] < one[-1]]
+    orders = [by_hand(crowd, dict(zip(place, one, strict=True)))[2] for one in permutations(places)]
     assert found.better == pytest.approx(np.mean([gain > hand[2] + 1e-6 for gain in orders]))
 
 
@@ -110,7 +107,7 @@ def test_against_loops(seed: int) -> None:
     ("names", "expected"),
     [
         ("5,1,3,2,4", "1,2,3,4,5"),
-        ("5 stars,1 star,3 Stars", None),  # two are missing
+        ("5 stars,1 star,3 Stars", "1 star,3 Stars,5 stars"),  # equal steps, of two
         ("4 stars,1 star,3 Stars,2 stars", "1 star,2 stars,3 Stars,4 stars"),
         ("1,2,4", "1,2,3,4"),
         ("0,0.5,1", "0,0.5,1"),
@@ -120,10 +117,7 @@ def test_against_loops(seed: int) -> None:
         ("1 - poor,2 - good,3: excellent", "1 - poor,2 - good,3: excellent"),
         ("Poor,bad,good", None),  # two names of one rank
         ("strongly agree,Agree,neutral,DISAGREE", "DISAGREE,neutral,Agree,strongly agree"),
-        (
-            "not relevant,Highly-relevant,somewhat relevant,broken link",
-            "not relevant,somewhat relevant,Highly-relevant",
-        ),
+        ("irrelevant,Highly-relevant,somewhat relevant,broken link", "irrelevant,somewhat relevant,Highly-relevant"),
         ("low,high,medium,can't tell,N/A,Don't know", "low,medium,high"),
         ("very low,low,high,very high", "very low,low,high,very high"),
         ("no,yes,unsure", "no,unsure,yes"),
@@ -167,9 +161,8 @@ def test_an_order_is_suggested_and_never_taken() -> None:
 
 def test_a_wrong_order_is_a_warning_and_obeyed() -> None:
     crowd = ratings()
-    with pytest.warns(
-        RarevoteWarning, match=r"the votes do not show this order \(\d+% of other orders fit better\): check"
-    ):
+    words = r"the votes do not show this order \(\d+% of other orders fit better\): check it"
+    with pytest.warns(RarevoteWarning, match=words):
         fitted = rarevote.fit(crowd, ordered=[0, 3, 1, 4, 2])
     assert fitted.method.method_name == "anchored-ordered"
     with warnings.catch_warnings():

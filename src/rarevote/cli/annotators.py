@@ -135,6 +135,12 @@ def _tell_agreement(found: Diagnosis) -> None:
     for name, words in COEFFICIENTS.items():
         value, (low, high) = getattr(agreement, name), agreement.intervals[name]
         rows.append([words, f"{value:.3f}", "" if low != low else f"{low:.3f} to {high:.3f}"])
+    if found.on_grades is not None:
+        from rarevote.diagnose.ordered_agreement import ORDERED_COEFFICIENTS
+
+        for name, words in ORDERED_COEFFICIENTS.items():
+            value, (low, high) = getattr(found.on_grades, name), found.on_grades.intervals[name]
+            rows.append([words, f"{value:.3f}", "" if low != low else f"{low:.3f} to {high:.3f}"])
     tell(aligned(["agreement", "value", "95 % interval"], rows))
     tell()
     if closest := found.alike.closest(_SHOWN_PAIRS):

@@ -172,7 +172,7 @@ class BalancedMedian(Median):
 
 
 @dataclass(frozen=True)
-class Mean(GradeRule):
+class MeanGrade(GradeRule):
     """The grade nearest to the mean grade: where opinions are asked for, not facts."""
 
     name: ClassVar[str] = "mean"

@@ -8,12 +8,12 @@ from typing import Any
 from rarevote.crowd.grades import Grades, order_wanted
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.costs import Costs
-from rarevote.decide.ordered import BalancedMedian, GradeRule, Levelled, Mean, Median
+from rarevote.decide.ordered import BalancedMedian, GradeRule, Levelled, MeanGrade, Median
 from rarevote.decide.recall_target import CONFIDENCE
 from rarevote.decide.rules import AbstainBelow, Argmax, LeastCost, MinRecall, OwnLabels, Rule
 from rarevote.errors import ParameterError
 
-_OF_GRADES: dict[str, type[GradeRule]] = {"levelled": Levelled, "median": Median, "mean": Mean}
+_OF_GRADES: dict[str, type[GradeRule]] = {"levelled": Levelled, "median": Median, "mean": MeanGrade}
 #: rules that need the order of the classes
 GRADE_RULES = (*_OF_GRADES, BalancedMedian.name)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import numbered
 from rarevote.crowd.numerics import IntArray
 from rarevote.crowd.rare import RareClass
@@ -22,6 +23,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_of
 from rarevote.diagnose.classes import Classes, describe_classes
 from rarevote.diagnose.items import Items, Overruled, describe_items, describe_overruled
+from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.piles import Piles, make_piles
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 from rarevote.diagnose.trade_off import Point, TradeOff, expected_trade_off, trade_off
@@ -82,6 +84,7 @@ class Diagnosis:
         status: how the fit ended, in words.
         agreement: how far annotators agree.
         alike: who errs alike.
+        on_grades: how far they agree on grades, where the classes have an order.
     """
 
     crowd: Annotations
@@ -107,6 +110,7 @@ class Diagnosis:
     status: str
     agreement: AnnotatorAgreement
     alike: ErrorsAlike
+    on_grades: OrderedAgreement | None = None
 
     @property
     def rare_name(self) -> str:
@@ -128,6 +132,7 @@ def diagnose(
     *,
     truth: Mapping[Any, Any] | None = None,
     models: Iterable[Any] = (),
+    grades: Grades | None = None,
 ) -> Diagnosis:
     """Describe annotators, items and classes of a fitted crowd; see :meth:`rarevote.Fitted.diagnose`.
 
@@ -138,6 +143,7 @@ def diagnose(
         rare: the class that matters.
         truth: true labels to check the result against.
         models: names of the workers that are models.
+        grades: the order of the classes, where there is one.
 
     Raises:
         InputError: there are no votes, or the truth names none of the tasks.
@@ -200,6 +206,7 @@ def diagnose(
         converged=estimator.converged_,
         status=estimator.status_,
         agreement=agreement_of(crowd, most_shared=_MAX_SHARED),
+        on_grades=None if grades is None else ordered_agreement(crowd, grades),
         alike=errors_alike(crowd, gold=voted.gold, models=models),
     )
 

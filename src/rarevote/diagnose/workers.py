@@ -245,6 +245,7 @@ def annotator_figures(found: Diagnosis, method: str, columns: dict[str, Any]) ->
             for k, name in enumerate(names.tolist())
         },
         "agreement": agreement_figures(found.agreement),
+        **({} if found.on_grades is None else {"agreement_on_grades": found.on_grades.figures()}),
         "errors_alike": found.alike.figures(),
         "annotators": [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)],
     }
