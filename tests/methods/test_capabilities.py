@@ -28,6 +28,7 @@ from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods
 from rarevote.methods.vote_model import SomeVotes
 from tests.command import rarevote as command
+from tests.features.crowds import draw_crowd
 from tests.tables import METHOD_ROWS, MethodRow
 
 pytestmark = [
@@ -160,6 +161,16 @@ def computes_in_single_precision(row: MethodRow, folder: Path) -> None:
     np.testing.assert_allclose(model.posterior_, fit(row).posterior_, atol=1e-2)
 
 
+def uses_features(row: MethodRow, folder: Path) -> None:
+    """An item without votes, of which only the features are known, gets a probability of its own."""
+    del folder
+    drawn = draw_crowd(1)
+    found = rarevote.fit(drawn.votes, row.make(), features=drawn.given, use_gold=False)
+    assert found.features_ is not None
+    assert found.features_.used
+    assert np.ptp(found.probabilities[200:, 0]) > 0.5
+
+
 TRIALS: dict[str, Callable[[MethodRow, Path], None]] = {
     "predict": predicts,
     "explain": explains,
@@ -167,10 +178,11 @@ TRIALS: dict[str, Callable[[MethodRow, Path], None]] = {
     "checkpoint": resumes,
     "replicate": replicates,
     "float32": computes_in_single_precision,
+    "features": uses_features,
 }
 ELSEWHERE = {"dask"}
 # No method has these yet; the first that declares one needs a trial here.
-TO_COME = {"features", "ordered"}
+TO_COME = {"ordered"}
 
 
 @pytest.mark.parametrize("capability", TRIALS)
@@ -267,7 +279,7 @@ def test_help_names_the_shorter_side() -> None:
 
 def test_the_table_of_the_command_line() -> None:
     header, rows = capability_table()
-    assert header == ["method", "predict", "explain", "gold", "dask", "checkpoint", "replicate", "float32"]
+    assert header == ["method", "predict", "explain", "gold", "dask", "checkpoint", "replicate", "float32", "features"]
     assert {row[0]: row[3] for row in rows if row[3] == "needs"}.keys() == set(methods_that("needs_gold"))
     shown = command("methods").stdout
     assert "predict  explain" in shown
