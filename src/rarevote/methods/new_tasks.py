@@ -91,7 +91,8 @@ class PredictsNewTasks(Estimator):
         crowd = self.annotations_
         if not self._result.parameters:
             raise InputError("a fit without any vote has learned nothing that could be saved")
-        arrays, notes = {}, {}
+        arrays: dict[str, NDArray[Any]] = {}
+        notes: dict[str, Any] = {}
         if self.feature_model is not None:
             arrays, of_features = self.feature_model.saved()
             notes = {"features": of_features}
