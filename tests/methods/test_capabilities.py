@@ -29,6 +29,7 @@ from rarevote.methods.new_tasks import PredictsNewTasks
 from rarevote.methods.registry import METHODS, MethodEntry, capability_table, methods_that, which_methods
 from rarevote.methods.vote_model import SomeVotes
 from tests.command import rarevote as command
+from tests.features.crowds import draw_crowd
 from tests.tables import METHOD_ROWS, MethodRow
 
 pytestmark = [
@@ -170,6 +171,16 @@ def uses_the_order(row: MethodRow, folder: Path) -> None:
     assert np.abs(one.posterior_ - other.posterior_).max() > 1e-3
 
 
+def uses_features(row: MethodRow, folder: Path) -> None:
+    """An item without votes, of which only the features are known, gets a probability of its own."""
+    del folder
+    drawn = draw_crowd(1)
+    found = rarevote.fit(drawn.votes, row.make(), features=drawn.given, use_gold=False)
+    assert found.features_ is not None
+    assert found.features_.used
+    assert np.ptp(found.probabilities[200:, 0]) > 0.5
+
+
 TRIALS: dict[str, Callable[[MethodRow, Path], None]] = {
     "predict": predicts,
     "explain": explains,
@@ -178,10 +189,9 @@ TRIALS: dict[str, Callable[[MethodRow, Path], None]] = {
     "replicate": replicates,
     "float32": computes_in_single_precision,
     "ordered": uses_the_order,
+    "features": uses_features,
 }
 ELSEWHERE = {"dask"}
-# No method has these yet; the first that declares one needs a trial here.
-TO_COME = {"features"}
 
 
 @pytest.mark.parametrize("capability", TRIALS)
@@ -198,8 +208,7 @@ def test_methods_can_exactly_what_they_declare(row: MethodRow, capability: str, 
 
 
 def test_every_capability_has_a_trial() -> None:
-    assert set(TRIALS) | ELSEWHERE | TO_COME == set(Capabilities.names())
-    assert not any(methods_that(name) for name in TO_COME)
+    assert set(TRIALS) | ELSEWHERE == set(Capabilities.names())
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -278,7 +287,8 @@ def test_help_names_the_shorter_side() -> None:
 
 def test_the_table_of_the_command_line() -> None:
     header, rows = capability_table()
-    assert header == ["method", "predict", "explain", "gold", "dask", "checkpoint", "replicate", "float32", "ordered"]
+    abilities = ["predict", "explain", "gold", "dask", "checkpoint", "replicate", "float32", "features", "ordered"]
+    assert header == ["method", *abilities]
     assert {row[0]: row[3] for row in rows if row[3] == "needs"}.keys() == set(methods_that("needs_gold"))
     shown = command("methods").stdout
     assert "predict  explain" in shown
@@ -295,6 +305,6 @@ def test_methods_as_json() -> None:
 
 
 def test_option_help_names_the_methods() -> None:
-    shown = " ".join(command("aggregate", "--help").stdout.split()).replace("- ", "-")  # names break at hyphens
+    shown = "".join(command("aggregate", "--help").stdout.split())  # help breaks its lines at hyphens too
     for capability in ("gold", "dask", "checkpoint", "predict"):
         assert which_methods(capability).replace(" ", "") in shown

@@ -195,8 +195,8 @@ def test_decisions_share_their_options_with_aggregate() -> None:
         options[name] = {option for one in command.params for option in one.opts}
     only_there = options["aggregate"] - options["report"]
     assert only_there == {
-        "--calibrate", "--with-posterior", "--model-out", "--back-out", "--soft-out", "--engine", "--scheduler",
-        "--checkpoint", "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
+        "--calibrate", "--with-posterior", "--with-prior", "--model-out", "--back-out", "--soft-out", "--engine",
+        "--scheduler", "--checkpoint", "--checkpoint-every", "--strict", "--spreadsheet-safe", "--verbose", "-v",
     }  # fmt: skip
     assert options["report"] - options["aggregate"] == {"--charts", "--audit"}
 

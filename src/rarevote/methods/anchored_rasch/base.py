@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _GAIN_PER_ANNOTATION = 1e-8
 
 
-class Reported(NamedTuple):
+class ReportedFit(NamedTuple):
     """A fit on the classes kept, and what is reported of it.
 
     Attributes:
@@ -111,7 +111,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
 
         report = AnchoredReport(model, float(self.rho), float(self.lapse))
         reported = runner.report(report, crowd, gold, ReportShared(shared, np.empty(0)), then)
-        found, outcome = self._refitted(request, model, Reported(run, shares, reported), rule)
+        found, outcome = self._refitted(request, model, ReportedFit(run, shares, reported), rule)
         return self._ended(
             replace(found.run, posterior=widened(found.run.posterior, kept, n_classes)),
             {
@@ -123,8 +123,8 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
         )
 
     def _refitted(
-        self, request: Request, model: Any, found: Reported, rule: StoppingRule
-    ) -> tuple[Reported, FeatureOutcome | None]:
+        self, request: Request, model: Any, found: ReportedFit, rule: StoppingRule
+    ) -> tuple[ReportedFit, FeatureOutcome | None]:
         """The fit as it is reported, and what came of features of the items; nothing unless a method takes some."""
         return found, None
 
@@ -136,7 +136,7 @@ class Anchored(EMEstimator, PredictsNewTasks, WeighsVotes):
     # -- new tasks and decisions -------------------------------------------------------------------------------------
 
     def _posterior_of(self, annotations: Annotations, worker: IntArray) -> FloatArray:
-        """Reported probabilities of new tasks; workers, prior and class shares are those of the fit."""
+        """ReportedFit probabilities of new tasks; workers, prior and class shares are those of the fit."""
         kept = self._kept
         votes = np.bincount(annotations.label, minlength=annotations.n_classes)
         votes[kept] = 0

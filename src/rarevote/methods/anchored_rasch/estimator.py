@@ -22,7 +22,7 @@ from rarevote.errors import ParameterError
 from rarevote.features.join import ItemFeatures
 from rarevote.features.prior import feature_prior
 from rarevote.features.record import FeatureRecord
-from rarevote.methods.anchored_rasch.base import Anchored, Reported, widened
+from rarevote.methods.anchored_rasch.base import Anchored, ReportedFit, widened
 from rarevote.methods.anchored_rasch.model import AnchoredModel, AnchoredShared, Anchors, log_off_diagonal
 from rarevote.methods.anchored_rasch.with_features import (
     FeatureFit,
@@ -179,14 +179,14 @@ class AnchoredRasch(Anchored):
         )
 
     def _refitted(
-        self, request: Request, model: AnchoredModel, found: Reported, rule: StoppingRule
-    ) -> tuple[Reported, FeatureOutcome | None]:
+        self, request: Request, model: AnchoredModel, found: ReportedFit, rule: StoppingRule
+    ) -> tuple[ReportedFit, FeatureOutcome | None]:
         """The fit again with the prior that features of the items give, where there are some that count."""
         if request.features is None:
             return found, None
         again = self._with_features(request, model, found.run, rule)
         if again.outcome.record.used:
-            found = Reported(again.run, again.shares, again.reported)
+            found = ReportedFit(again.run, again.shares, again.reported)
         return found, again.outcome
 
     def _with_features(self, request: Request, model: AnchoredModel, run: Run, rule: StoppingRule) -> FeatureFit:
