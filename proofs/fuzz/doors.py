@@ -30,6 +30,7 @@ from rarevote.audit import Audit
 from rarevote.audit.journal import journal_path
 from rarevote.audit.verify import verify_files
 from rarevote.decide.costs import cost_matrix
+from rarevote.io import platforms as registry
 from rarevote.io.read.answers import read_answers, read_review_list
 from rarevote.io.read.crowd import read_each
 from rarevote.io.read.results import read_result
@@ -41,7 +42,7 @@ from rarevote.methods.crowdfm.weights import read_tensors
 
 FIXTURES = evidence.REPOSITORY / "tests" / "io" / "platforms" / "fixtures"
 TABLES = (".csv", ".tsv", ".json", ".ndjson", ".parquet", ".arrow", ".xlsx", ".csv.gz")
-PLATFORMS = ("label_studio", "argilla", "prodigy", "doccano", "mturk", "toloka", "appen")
+PLATFORMS = tuple(name.replace("-", "_") for name in registry.PLATFORMS)
 _CLASSES = np.array(["defect", "sound"], dtype=object)
 _ITERATIONS_KEPT = 4
 

@@ -54,7 +54,8 @@ class DaskRunner(Runner):
     @property
     def engine(self) -> DaskEngine[Any, Any, Any]:
         """That of the last run."""
-        assert self._engine is not None
+        if self._engine is None:
+            raise RuntimeError("nothing ran on the cluster yet: ask the runner for votes after the run")
         return self._engine
 
     def run(

@@ -2,7 +2,7 @@
 
 A rule is an object that says in words what it trades: the method's own label, the most probable class, balanced, least
 cost, a recall target, or no answer in doubt. It gets an :class:`ItemBatch` (what is known about some items) and gives a
-class number per item. A new rule is one more class here and a line in :func:`rule_of`.
+class number per item. A new rule is one more class here and a line in :mod:`rarevote.decide.selection`.
 """
 
 from __future__ import annotations

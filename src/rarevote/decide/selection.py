@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,43 +14,55 @@ from rarevote.decide.recall_target import CONFIDENCE
 from rarevote.decide.rules import AbstainBelow, Argmax, LeastCost, MinRecall, OwnLabels, Rule
 from rarevote.errors import ParameterError
 
-_OF_GRADES: dict[str, type[GradeRule]] = {"levelled": Levelled, "median": Median, "mean": MeanGrade}
-#: rules that need the order of the classes
-GRADE_RULES = (*_OF_GRADES, BalancedMedian.name)
+#: rules by name; one with a field ``cap`` also takes it behind a colon
+RULES: dict[str, type[Rule]] = {"labels": OwnLabels, "argmax": Argmax, "balanced": Balanced}
+#: rules by name that need the order of the classes
+GRADE_RULES: dict[str, type[GradeRule]] = {
+    "levelled": Levelled,
+    "median": Median,
+    "mean": MeanGrade,
+    "balanced-median": BalancedMedian,
+}
 
 
 def parse_rule(text: str, grades: Grades | None = None) -> Rule:
-    """A rule by name: ``labels`` (the method's own), ``argmax``, ``balanced``, ``balanced:5``; of grades also others.
+    """A rule by name: those of :data:`RULES`, such as ``balanced`` or ``balanced:5``; of grades also others.
 
     Args:
-        text: the name; with an order also ``levelled``, ``median``, ``mean``, ``balanced-median``,
-            ``balanced-median:5``.
+        text: the name; with an order also one of :data:`GRADE_RULES`, such as ``median`` or ``balanced-median:5``.
         grades: the order of the classes, where there is one.
 
     >>> parse_rule("balanced:5")
     Balanced(cap=5.0)
     """
     name, colon, cap = text.strip().partition(":")
-    if name == BalancedMedian.name or (name in _OF_GRADES and not colon):
+    kind = RULES.get(name) or GRADE_RULES.get(name)
+    if kind is None or (colon and not _takes_cap(kind)):
+        of_grades = "" if grades is None else f"; of grades also {rule_names(GRADE_RULES)}"
+        raise ParameterError(f"{text!r} is not a decision: there are {rule_names(RULES)}{of_grades}")
+    given: dict[str, Any] = {}
+    if name in GRADE_RULES:
         if grades is None:
             raise ParameterError(f"{text!r} decides about grades and needs their order: give {order_wanted()}")
-        if name in _OF_GRADES:
-            return _OF_GRADES[name](grades)
-        try:
-            return BalancedMedian(grades, cap=float(cap)) if colon else BalancedMedian(grades)
-        except ValueError:
-            raise ParameterError(f"{name} takes a cap of at least 1, such as {name}:5, not {cap!r}") from None
-    if name == "labels" and not colon:
-        return OwnLabels()
-    if name == "argmax" and not colon:
-        return Argmax()
-    if name == "balanced":
-        try:
-            return Balanced(float(cap)) if colon else Balanced()
-        except ValueError:
-            raise ParameterError(f"balanced takes a cap of at least 1, such as balanced:5, not {cap!r}") from None
-    of_grades = "" if grades is None else f"; of grades also {', '.join(GRADE_RULES)} and {BalancedMedian.name}:CAP"
-    raise ParameterError(f"{text!r} is not a decision: there are labels, argmax, balanced and balanced:CAP{of_grades}")
+        given["grades"] = grades
+    try:
+        return kind(**given, **({"cap": float(cap)} if colon else {}))
+    except ValueError:
+        raise ParameterError(f"{name} takes a cap of at least 1, such as {name}:5, not {cap!r}") from None
+
+
+def _takes_cap(kind: type[Rule]) -> bool:
+    return "cap" in inspect.signature(kind).parameters
+
+
+def rule_names(rules: Mapping[str, type[Rule]]) -> str:
+    """How rules are written, in words.
+
+    >>> rule_names(RULES)
+    'labels, argmax, balanced and balanced:CAP'
+    """
+    *first, last = [*rules, *(f"{name}:CAP" for name, kind in rules.items() if _takes_cap(kind))]
+    return f"{', '.join(first)} and {last}"
 
 
 def rule_of(

@@ -116,7 +116,7 @@ class Runner(ABC):
 
     @abstractmethod
     def worker_votes(self, crowd: CrowdFacts) -> IntArray:
-        """How often each worker gave each label, (n_workers, n_classes)."""
+        """How often each worker gave each label, (n_workers, n_classes); on a cluster known after a run."""
 
     @abstractmethod
     def digest(self, crowd: CrowdFacts, gold: Gold) -> str:
