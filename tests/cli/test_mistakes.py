@@ -113,7 +113,8 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("convert votes.csv --out rows.csv", 1, ("not recognised as an export", "--from NAME", "rarevote aggregate FILE")),
     ("convert mturk_form.csv --question damage --gold-out gold.csv --out rows.csv", 1, ("nothing for --gold-out",)),
     # verbs and options
-    ("agregate votes.csv", 2, ("No such command 'agregate'",)),
+    ("agregate votes.csv", 2, ("No such command 'agregate'. Did you mean 'aggregate'?",)),
+    ("audit contine plan.json", 2, ("No such command 'contine'. Did you mean 'continue'?",)),
     ("aggregate", 2, ("Missing argument",)),
     ("aggregate votes.csv --ouput r.csv", 2, ("No such option",)),
     ("predict votes.csv votes.csv --out r.csv", 1, ("is no model of rarevote",)),

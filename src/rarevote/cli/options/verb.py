@@ -6,6 +6,7 @@ values. So an option is declared once, whichever verbs have it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
@@ -79,6 +80,18 @@ class Verbs(click.Group):
         """Run the verb, and the one below it that was named."""
         keep_inputs(ctx)
         return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was named; where there is none, the nearest is proposed."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                error.message = f"{error.message.partition(' Did you mean')[0]} Did you mean {near[0]!r}?"
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of its verbs, as they are declared."""
