@@ -89,9 +89,9 @@ class Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if near:
-                error.message = f"{error.message.partition(' Did you mean')[0]} Did you mean {near[0]!r}?"
-            raise
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of its verbs, as they are declared."""
