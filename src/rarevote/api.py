@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
-from rarevote.crowd.grades import FEWEST_GRADES, Grades
+from rarevote.crowd.grades import MIN_GRADES, Grades
 from rarevote.crowd.names import as_name_array, some_names
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
@@ -204,11 +204,11 @@ def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known:
         if words is not None:
             warn_user(words)
     found = grades.met(met)
-    if len(found) >= FEWEST_GRADES or not estimator.capabilities.ordered:
+    if len(found) >= MIN_GRADES or not estimator.capabilities.ordered:
         return estimator
     warn_user(
         f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
-        f"{FEWEST_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
+        f"{MIN_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
     )
     return make_method(DEFAULT_METHOD, n_jobs=estimator.n_jobs)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from rarevote import AnchoredOrdered, AnchoredRasch
+from rarevote import AnchoredOrdered, AnchoredRasch, Fitted
 from rarevote.scoring.metrics import log_loss, score
 from tests.benchmark_data import load
 
@@ -100,3 +101,35 @@ def test_values_at_the_optimum(name: str, shared_folder: Path) -> None:
     of_rasch = log_loss(true, rasch, classes=crowd.classes.tolist())
     assert of_rasch == pytest.approx(check.rasch_log_loss, abs=5.1e-6)
     assert chances[0] < of_rasch
+
+
+@pytest.mark.parametrize("name", ["dog", "labelme"])
+def test_an_order_without_meaning_costs_nothing(name: str, shared_folder: Path) -> None:
+    """Accuracy of the balanced decision: all orders of four breeds, twenty random ones of eight kinds of picture."""
+    task, worker, label, truth = load(shared_folder, name)
+    default = AnchoredRasch().fit((task, worker, label))
+    crowd = default.annotations_
+    rows = [n for n, one in enumerate(crowd.tasks.tolist()) if one in truth]
+    true = np.array([truth[crowd.tasks.tolist()[n]] for n in rows], dtype=object)
+    expected = float((crowd.classes[default.label_codes()[rows]] == true).mean())
+    names = crowd.classes.tolist()
+    orders = [one for one in permutations(names) if one[0] < one[-1]]
+    if len(names) > 4:
+        rng = np.random.default_rng(0)
+        orders = [tuple(rng.permutation(names).tolist()) for _ in range(20)]
+    found = []
+    for order in orders:
+        model = AnchoredOrdered(ordered=list(order)).fit((task, worker, label))
+        labels = Fitted.of(model).decide("balanced").labels
+        found.append(float((labels[rows] == true).mean()))
+    assert abs(np.mean(found) - expected) < 0.01
+    assert max(abs(one - expected) for one in found) < 0.02
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_reversed_order_gives_the_reversed_answer(name: str, shared_folder: Path) -> None:
+    votes = load(shared_folder, name)[:3]
+    K = len(CHECKS[name].reported)
+    up, down = (AnchoredOrdered(ordered=order).fit(votes) for order in (f"0..{K - 1}", f"{K - 1}..0"))
+    np.testing.assert_allclose(up.reported_, down.reported_, atol=1e-12)
+    assert (up.label_codes() == down.label_codes()).mean() > 0.999

@@ -154,7 +154,7 @@ def test_what_ends_in_an_underscore_is_a_public_result(name: str, inputs: dict[s
     gold = inputs["true_labels"]
     if name == "Rasch":
         gold = pd.Series("a", index=data["task"].unique())
-    model = getattr(rarevote, name)()
+    model = getattr(rarevote, name)(**({"ordered": list("abc")} if name == "AnchoredOrdered" else {}))
     model.fit(data, *([gold] if name in ("GoldMajorityVote", "GoldDawidSkene", "Rasch") else []))
     _ = model.labels_, model.probas_
     assert all(hasattr(type(model), entry) for entry in vars(model) if entry.endswith("_"))

@@ -16,7 +16,7 @@ from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError, how
 
 #: fewer grades have no order to learn from, more are numbers
-FEWEST_GRADES, MOST_GRADES = 3, 20
+MIN_GRADES, MAX_GRADES = 3, 20
 
 _RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*")
 
@@ -44,12 +44,12 @@ class Grades:
         """
         names = _listed(given)
         option = how("ordered", "--ordered")
-        if len(names) < FEWEST_GRADES:
+        if len(names) < MIN_GRADES:
             raise ParameterError(
-                f"{option} wants at least {FEWEST_GRADES} grades, the lowest first, got {some_names(names) or 'none'}: "
+                f"{option} wants at least {MIN_GRADES} grades, the lowest first, got {some_names(names) or 'none'}: "
                 "two classes have no order to learn from, leave it out"
             )
-        if len(names) > MOST_GRADES:
+        if len(names) > MAX_GRADES:
             raise ParameterError(_too_many(len(names), names))
         keys = [name_key(name) for name in names]
         if twice := [name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1]:
@@ -133,7 +133,7 @@ def _listed(given: Any) -> list[Any]:
         if found := _RANGE.fullmatch(given):
             first, last = int(found[1]), int(found[2])
             step = 1 if last >= first else -1
-            if abs(last - first) >= MOST_GRADES:
+            if abs(last - first) >= MAX_GRADES:
                 raise ParameterError(_too_many(abs(last - first) + 1, [first, last]))
             return [str(number) for number in range(first, last + step, step)]
         return [name.strip() for name in given.split(",") if name.strip()]
@@ -154,7 +154,7 @@ def _too_many(count: int, names: Sequence[Any]) -> str:
         "where the third column is the label, then --ordered 0..10"
     )
     instead = f" ({command})" if high != low else ""
-    return f"{count:,} grades are too many (at most {MOST_GRADES}): round or bin them first{instead}"
+    return f"{count:,} grades are too many (at most {MAX_GRADES}): round or bin them first{instead}"
 
 
 def order_wanted() -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.grades import FEWEST_GRADES, MOST_GRADES, Grades
+from rarevote.crowd.grades import MAX_GRADES, MIN_GRADES, Grades
 from rarevote.crowd.names import spelling
 from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.words import percent
@@ -106,7 +106,7 @@ def check_order(crowd: Annotations, grades: Grades) -> OrderCheck:
     chance = share[first] * share[second]
 
     def fitted(x: FloatArray) -> tuple[float, FloatArray]:
-        return _most_likely(met, chance, np.abs(x[first] - x[second]) - 1.0)
+        return _likeliest(met, chance, np.abs(x[first] - x[second]) - 1.0)
 
     x = positions[inside]
     lam, log_ratio = fitted(x)
@@ -117,7 +117,7 @@ def check_order(crowd: Annotations, grades: Grades) -> OrderCheck:
     return OrderCheck(float(met.sum()), lam, gain, se, better, len(gains))
 
 
-def _most_likely(met: FloatArray, chance: FloatArray, distance: FloatArray) -> tuple[float, FloatArray]:
+def _likeliest(met: FloatArray, chance: FloatArray, distance: FloatArray) -> tuple[float, FloatArray]:
     """The most likely lam between 0 and 5, and ``log(m1 / m0)`` of every pair of grades, by Newton's method."""
     total, observed = met.sum(), float((met * distance).sum())
     even = chance / chance.sum()
@@ -170,11 +170,11 @@ def order_hint(crowd: Annotations) -> str | None:
     """The suggestion to declare an order, in words; None where nothing looks like grades."""
     classes = crowd.classes[crowd.class_votes > 0]
     numbers = [number for name in classes.tolist() if (number := _number(_trimmed(name))) is not None]
-    if len(numbers) > MOST_GRADES and len(numbers) == len(classes):
+    if len(numbers) > MAX_GRADES and len(numbers) == len(classes):
         option = how("ordered=[...]", "--ordered")
         return (
             f"The {len(numbers):,} classes are numbers. If they are ratings, round or bin them to at most "
-            f"{MOST_GRADES} grades and add {option}"
+            f"{MAX_GRADES} grades and add {option}"
         )
     grades = candidate(classes)
     if grades is None:
@@ -209,7 +209,7 @@ def candidate(classes: NDArray[Any]) -> Grades | None:
     """
     named = {name: _trimmed(name) for name in classes.tolist() if not isinstance(name, bool)}
     named = {name: text for name, text in named.items() if text not in _OUTSIDE and not text.startswith("broken")}
-    if len(named) < FEWEST_GRADES or len(set(named.values())) < len(named):
+    if len(named) < MIN_GRADES or len(set(named.values())) < len(named):
         return None
     found = _of_numbers(named)
     if found is None and set(named.values()) <= set(_LETTERS):
@@ -240,7 +240,7 @@ def _number(text: str) -> float | None:
 def _of_numbers(named: dict[Any, str]) -> list[Any] | None:
     """Numbers at equal steps, the lowest first; one of them may be missing, and is named to keep its place."""
     values = {name: _number(text) for name, text in named.items()}
-    if len(values) > MOST_GRADES or any(value is None for value in values.values()):
+    if len(values) > MAX_GRADES or any(value is None for value in values.values()):
         return None
     names = sorted(values, key=lambda name: values[name] or 0.0)
     steps = [(values[b] or 0.0) - (values[a] or 0.0) for a, b in pairwise(names)]
@@ -248,7 +248,7 @@ def _of_numbers(named: dict[Any, str]) -> list[Any] | None:
     wide = [place for place, step in enumerate(steps) if not np.isclose(step, unit)]
     if not wide:
         return names
-    if len(wide) > 1 or not np.isclose(steps[wide[0]], 2 * unit) or len(names) == MOST_GRADES:
+    if len(wide) > 1 or not np.isclose(steps[wide[0]], 2 * unit) or len(names) == MAX_GRADES:
         return None
     place = wide[0]
     gap = spelling((values[names[place]] or 0.0) + unit)
