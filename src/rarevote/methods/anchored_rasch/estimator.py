@@ -261,7 +261,7 @@ class AnchoredRasch(EMEstimator, PredictsNewTasks, WeighsVotes):
             lapse=float(self.lapse),
         )
         outcome = FeatureOutcome(found, gold[n_tasks:], whole.p[n_tasks:], whole.posterior[n_tasks:])
-        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks])
+        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks].astype(model.dtype, copy=False))
 
     def _known(self, anchors: Anchors, shared: AnchoredShared, kept: IntArray, n_classes: int) -> dict[str, FloatArray]:
         """Fitted arrays over all classes; one that nobody met has what the anchors would say without data."""
