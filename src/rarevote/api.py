@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import MIN_GRADES, Grades
-from rarevote.crowd.names import as_name_array, some_names
+from rarevote.crowd.names import as_name_array, some_names, unmatched
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
@@ -127,12 +127,12 @@ def fit(
         options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
     if given.is_given:
-        require_capability(estimator, "features", how("features", "--features"))
+        option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if grades is not None:
             raise ParameterError(
-                f"features know no order of classes: leave out {how('features', '--features')} or "
-                f"{how('ordered', '--ordered')}"
+                f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
             )
+        require_capability(estimator, "features", option)
     crowd = read(data, **reading)
     joined: ItemFeatures | None = None
     if isinstance(features, ItemFeatures):
@@ -177,6 +177,9 @@ def _gold_of_the_pool(
     place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
     pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
     voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
+    strange = unmatched(list(pool.values()), as_name_array([*votes.classes.tolist(), *voted.values()]))
+    if strange:
+        warn_user(f"gold of items without votes names {some_names(map(repr, strange))}, which has no votes: left out")
     return voted or None, replace(features, gold=pool)
 
 

@@ -84,7 +84,7 @@ class Result(Described):
 
     @property
     def n_unvoted(self) -> int:
-        """Items without votes, which have no label."""
+        """Items without votes, which have no label unless they have features."""
         return len(self.fitted.annotations.unanswered)
 
     @property

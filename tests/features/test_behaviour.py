@@ -15,9 +15,12 @@ import rarevote
 from rarevote.api import Fitted
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
 from rarevote.features.columns import Columns
+from rarevote.features.model import FeatureModel
 from rarevote.features.ridge import CrossFit
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
+from rarevote.io.model_files import read_model, write_model
+from rarevote.kernels import plain
 from tests.command import rarevote as command
 from tests.features.crowds import DrawnCrowd, draw_crowd
 
@@ -334,3 +337,45 @@ def test_an_audit_of_items_without_votes(folder: Path, drawn: DrawnCrowd, fitted
 )
 def test_refusals(folder: Path, words: list[str], sentence: str) -> None:
     assert sentence in command("aggregate", "votes.csv", *words, folder=folder, code=2).stderr
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_compiled_passes_say_the_same(classes: int) -> None:
+    drawn = draw_crowd(1, classes=classes)
+    gold = {drawn.ids[0]: "c1", drawn.ids[230]: "c0"}
+    found = rarevote.fit(drawn.votes, features=drawn.given, gold=gold)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "MAX_PLAIN_VOTES", 10**9)
+        wanted = rarevote.fit(drawn.votes, features=drawn.given, gold=gold)
+    assert found.features_ is not None
+    assert found.features_.used
+    assert found.probabilities == pytest.approx(wanted.probabilities, abs=1e-9)
+    assert found.method.loss_history_[-1] == pytest.approx(wanted.method.loss_history_[-1], abs=1e-7)
+
+
+def test_shards_find_the_priors_of_their_tasks(drawn: DrawnCrowd, fitted: Fitted) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rarevote.em.local._ANNOTATIONS_PER_SHARD", 50)
+        again = rarevote.fit(drawn.votes, features=drawn.given)
+    assert again.probabilities == pytest.approx(fitted.probabilities, abs=1e-9)
+
+
+def test_a_damaged_model_gets_a_sentence(fitted: Fitted, tmp_path: Path) -> None:
+    model = fitted.method.feature_model
+    assert model is not None
+    arrays, notes = model.saved()
+    for name in arrays:
+        less = {other: array for other, array in arrays.items() if other != name}
+        if name.endswith("slopes"):
+            continue  # without them there are only predicted probabilities
+        with pytest.raises((KeyError, ValueError)):
+            FeatureModel.loaded(less, notes, 2)
+        with pytest.raises(ValueError, match="of the features"):
+            FeatureModel.loaded({**arrays, name: arrays[name][:-1].astype(np.float32) * np.nan}, notes, 2)
+    fitted.save(tmp_path / "model")
+    saved = read_model(tmp_path / "model")
+    saved.arrays["features:offsets"][:] = np.nan
+    write_model(tmp_path / "model", saved)
+    with pytest.raises(InputError, match="damaged model"):
+        rarevote.load(tmp_path / "model")

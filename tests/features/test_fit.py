@@ -139,3 +139,10 @@ def test_gold_without_votes_teaches_and_is_certain(example: CheckExample) -> Non
         assert result.labels[rows[name]] == label
         assert result.probabilities.p[rows[name], int(label)] == 1.0
     assert fitted.features_.items == 242  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", [None, "anchored-rasch"])
+def test_an_order_and_features_do_not_go_together(method: str | None) -> None:
+    drawn = draw_crowd(1)
+    with pytest.raises(ParameterError, match="features know no order of classes: leave out features or ordered"):
+        rarevote.fit(drawn.votes, method, features=drawn.given, ordered=["a", "b"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rarevote
@@ -46,3 +47,35 @@ def test_all_votes(name: str, shared_folder: Path) -> None:
     if name in FLAGS:
         found = is_rare[np.argsort(-score, kind="stable")].cumsum()
         assert (np.searchsorted(found, np.ceil(0.9 * found[-1])) + 1) / found[-1] <= FLAGS[name]
+
+
+# Average precision of the rarest class among the half of the items that has no votes, at least.
+POOL = {
+    "product": 0.75,
+    "appendicitis": 0.6,
+    "medical-cause": 0.53,
+    "music": 0.6,
+    "amazon-sentiment-negative": 0.34,
+}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("name", POOL)
+def test_items_without_votes(name: str, shared_folder: Path) -> None:
+    folder = shared_folder / "features" / name
+    if not folder.is_dir():
+        pytest.skip("the sets with features are not here")
+    truth = {str(task): str(label) for task, label in read_truth(folder / "truth.csv").items()}
+    labels, counts = np.unique(list(truth.values()), return_counts=True)
+    votes = pd.read_csv(folder / "labels.csv", dtype=str)
+    tasks = np.unique(votes["task"])
+    found = []
+    for seed in range(3):
+        kept = np.random.default_rng(seed).permutation(tasks)[: len(tasks) // 2]
+        fitted = rarevote.fit(votes[votes["task"].isin(kept)], features=folder / "features.parquet")
+        pool = fitted.annotations.unanswered.tolist()
+        rows = [number for number, task in enumerate(pool) if task in truth]
+        is_rare = np.array([truth[pool[number]] == labels[counts.argmin()] for number in rows])
+        code = fitted.annotations.classes.tolist().index(str(labels[counts.argmin()]))
+        found.append(average_precision(is_rare, fitted.probabilities[fitted.annotations.n_tasks :][rows, code]))
+    assert np.mean(found) >= POOL[name]

@@ -14,7 +14,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.errors import InputError
 
 BLOCK = 16_384  # rows at a time
-# Up to so many cells the standard form is kept, in double precision; a larger table is made anew in every pass.
+# Up to so many cells the standard form is kept, in double precision; a larger table is made again in every pass.
 _KEPT_CELLS = 1 << 24
 _CONSTANT = 1e-9
 _LARGEST = 1e30  # larger numbers are codes or accidents, and their squares overflow

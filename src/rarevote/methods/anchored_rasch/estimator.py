@@ -216,7 +216,7 @@ class AnchoredRasch(Anchored):
             lapse=float(self.lapse),
         )
         outcome = FeatureOutcome(found, gold[n_tasks:], whole.p[n_tasks:], whole.posterior[n_tasks:])
-        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks])
+        return FeatureFit(outcome, run, whole.shares, whole.p[:n_tasks].astype(model.dtype, copy=False))
 
     def _known(
         self, model: AnchoredModel, shared: AnchoredShared, kept: IntArray, n_classes: int
