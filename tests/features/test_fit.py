@@ -12,6 +12,7 @@ import rarevote
 from rarevote.api import Fitted
 from rarevote.errors import ParameterError
 from tests.features.conftest import CheckExample
+from tests.features.crowds import draw_crowd
 
 IDS = [f"t{number}" for number in range(300)]
 
