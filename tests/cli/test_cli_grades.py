@@ -43,6 +43,12 @@ def test_a_class_outside(votes: Path) -> None:
     assert "".join(row["label"] for row in rows) == "12341234"
 
 
+def test_posteriors_are_those_of_the_estimator(votes: Path) -> None:
+    rows = rows_of(rarevote("aggregate", votes, "--ordered", "1..4", "--with-posterior", "--set", "tol=1e-10").stdout)
+    found = [float(rows[7][f"posterior:{k}"]) for k in range(1, 5)]
+    assert found == pytest.approx([0.000013, 0.012665, 0.747192, 0.240130], abs=6e-6)
+
+
 def test_decisions(votes: Path) -> None:
     for rule in ("median", "mean", "argmax", "balanced", "balanced-median:5", "levelled"):
         done = rarevote("aggregate", votes, "--ordered", "1..4", "--decide", rule)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class FitOptions:
     """What the command line says about the fit."""
 
-    chosen: str | None
+    method: str  # empty or None where none is chosen
     ordered: str | None
     settings: Sequence[str]
     gold: str | None
@@ -53,10 +53,9 @@ class FitOptions:
     pred_probs_id: str | None = None
     rare: str | None = None
 
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return self.chosen or (DEFAULT_METHOD if self.ordered is None else ORDERED_METHOD)
+    def __post_init__(self) -> None:
+        if not self.method:
+            object.__setattr__(self, "method", DEFAULT_METHOD if self.ordered is None else ORDERED_METHOD)
 
     @property
     def grades(self) -> Grades | None:
@@ -169,7 +168,6 @@ _FIT = (
     click.option(
         "--method",
         "-m",
-        "chosen",
         help=f"Aggregation method (see: rarevote methods). Default: {DEFAULT_METHOD}; with --ordered {ORDERED_METHOD}.",
         shell_complete=one_of(*METHODS),
     ),
