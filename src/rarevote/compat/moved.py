@@ -1,11 +1,7 @@
 """Import paths of version 0.2 that moved: each forwards to the module of today, warns, and goes with version 0.4.
 
->>> import warnings
->>> with warnings.catch_warnings(record=True) as heard:
-...     warnings.simplefilter("always")
-...     from rarevote.meaning.check import Check
->>> Check.__module__, heard[-1].category.__name__
-('rarevote.diagnose.check', 'DeprecationWarning')
+>>> MOVED["rarevote.meaning.check"]
+'rarevote.diagnose.check'
 """
 
 from __future__ import annotations
