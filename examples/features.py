@@ -24,7 +24,7 @@ def main() -> None:
             votes.append((ids[number], f"rater {worker}", label))
     for features in (None, (ids, numbers)):
         fitted = rarevote.fit(votes, features=features, rare="defect")
-        place = {task: row for row, task in enumerate(fitted.decide().tasks.tolist())}
+        place = {task: row for row, task in enumerate(fitted.crowd.population.tolist())}
         rows = [place[name] for name in ids[:500]]
         likeliest = np.argsort(-fitted.probabilities[rows, 0], kind="stable")[:50]
         found = is_defect[:500][likeliest].sum()
