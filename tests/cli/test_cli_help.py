@@ -89,7 +89,7 @@ def test_one_dataset_as_json() -> None:
     ("path", "parameter", "begin", "found"),
     [
         (("annotators",), "sort", "v", ["votes"]),
-        (("annotators",), "chosen", "cc", ["cc-rasch"]),
+        (("annotators",), "method", "cc", ["cc-rasch"]),
         (("aggregate",), "review_as", "l", ["label-studio"]),
         (("report",), "keep", "", ["all", "first", "last", "error"]),
         (("convert",), "platform", "t", ["toloka"]),
