@@ -128,7 +128,7 @@ def fit(
     given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
-        if grades is not None:
+        if ordered is not None:
             raise ParameterError(
                 f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
             )
