@@ -7,6 +7,8 @@ import sys
 import pytest
 from proofs.plan_fuzz import fuzzed
 
+pytestmark = pytest.mark.prove  # seconds each, and rarely breaks
+
 N = 260
 
 

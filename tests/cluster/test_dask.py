@@ -110,6 +110,7 @@ def worker_killer(client: Any, iteration: int, *, everybody: bool) -> Callable[[
 # the same answer
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     "estimator",
     [

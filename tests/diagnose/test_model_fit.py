@@ -81,6 +81,7 @@ def test_figures_are_those_counted_by_hand() -> None:
     np.testing.assert_allclose(statistics_of(votes, votes.label), by_hand, equal_nan=True)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("method", ["dawid-skene", "one-coin", "anchored-rasch", "cc-rasch", "class-conditional"])
 def test_replicates_have_the_means_of_all_that_can_happen(method: str) -> None:
     """Every class of every task, every vote: enumerated with chances taken from the evidence that ``explain`` shows."""

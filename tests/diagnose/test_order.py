@@ -172,6 +172,7 @@ def test_a_wrong_order_is_a_warning_and_obeyed() -> None:
     assert order_doubt(tiny(), Grades.of("1,3,2,4")) is None  # too few pairs to tell
 
 
+@pytest.mark.prove
 def test_which_shared_sets_get_a_hint(shared_folder: Path) -> None:
     strong = set()
     for path in sorted((shared_folder / "datasets").glob("*/labels.csv")):

@@ -52,6 +52,7 @@ def test_memory_is_limited_whatever_the_size_of_the_file(options: dict[str, bool
     assert float(number) == pytest.approx(max(2 << 30, physical_memory() // 12) / (1 << 30), abs=0.1)
 
 
+@pytest.mark.prove
 def test_a_packed_table_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duck, "_MIN_MEMORY", 64 << 20)
     monkeypatch.setattr(duck, "physical_memory", lambda: 0)

@@ -185,6 +185,7 @@ def test_items_without_votes(write: Callable[..., Path], tmp_path: Path, out_of_
     assert len(crowd.shown["worker"]) == len(crowd.population)
 
 
+@pytest.mark.prove
 def test_gold_truth_and_results_are_the_same_as_in_memory(
     tmp_path: Path, out_of_core: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

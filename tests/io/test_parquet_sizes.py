@@ -68,6 +68,7 @@ def false_footer(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("made", "unpacked"),
     [

@@ -9,6 +9,8 @@ import sys
 import pytest
 from benchmarks.evidence import REPOSITORY
 
+pytestmark = pytest.mark.prove  # seconds each, and rarely breaks
+
 # Tables of workers x classes x classes that BLAS would share out, in a crowd that is fitted in NumPy.
 _ALL_METHODS = """
 import hashlib, warnings

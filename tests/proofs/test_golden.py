@@ -9,6 +9,8 @@ from proofs.golden.__main__ import main, parts_of
 from proofs.golden.repeatable import normalised
 from proofs.golden.run import keep
 
+pytestmark = pytest.mark.prove  # seconds each, and rarely breaks
+
 CASES = ["--only", "commands", "--only", "bits"]
 for name in ("in-headless", "methods-json", "numpy dawid-skene tiny 1"):
     CASES += ["--case", name]
