@@ -164,7 +164,7 @@ def test_no_class_bears_the_name_of_another() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1 and name != "HeldWorkers"} == {}
 
 
-_MAY_BE_INTERNAL = re.compile(r"^\s*(?:from|import)\b(?!\s+__future__).*(?:\b_|\.core\b|\.misc\b|\bcore\b)", re.MULTILINE)
+_MAY_BE_INTERNAL = re.compile(r"^\s*(?:from|import)\b(?!\s+__future__).*(?:\b_|\bcore\b|\bmisc\b)", re.MULTILINE)
 
 
 def internal_imports(path: Path) -> set[str]:
