@@ -203,6 +203,7 @@ def test_scores_from_elsewhere_may_be_missing_and_say_who_voted() -> None:
         Audit.start(range(6), scores, name="x", target=0.5, unvoted=[9])
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("rate", "certifies"), [(0.45, False), (0.005, True)])
 def test_certificates_hold_where_items_without_votes_have_positives(rate: float, certifies: bool) -> None:
     """Every third item has no votes. Where half of the positives are there, nothing but everything is certified."""

@@ -37,6 +37,7 @@ def _race(folder: Path, first: int, start: Barrier, results: Any) -> None:
     results.put((first, written))
 
 
+@pytest.mark.prove
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     audit, _ = started(60)
     audit.round(10)

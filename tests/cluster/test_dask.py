@@ -177,6 +177,7 @@ def test_a_label_needs_a_vote_unless_that_is_lifted(client: Any, tmp_path: Path)
     assert guarded == [0, strange[0]]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("n_shards", "profiled"), [(3, False), (3, True), (7, False)])
 def test_equal_shards_give_equal_bits(
     client: Any, frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_shards: int, profiled: bool
@@ -212,6 +213,7 @@ def test_hosts_stay_where_they_are(client: Any, parquet: Path, tmp_path: Path, m
     assert result.fit.n_iter == 15
 
 
+@pytest.mark.prove
 def test_a_dask_frame_gold_and_policies(client: Any, frame: Any, tmp_path: Path) -> None:
     dataframe = pytest.importorskip("dask.dataframe")
     extra = pandas.DataFrame({"task": ["task-00000"] * 2, "worker": ["worker 1"] * 2, "label": ["skip", None]})

@@ -264,7 +264,6 @@ def test_no_cell_of_a_download_is_a_formula(opened: Watched) -> None:
     assert not [cell for row in cells for cell in row if cell[:1] in "=+@\t\r" and cell]
 
 
-@pytest.mark.prove
 def test_screenshots_in_light_dark_print_and_on_a_phone(browser: Browser, hostile_page: Path, tmp_path: Path) -> None:
     grounds, inks = {}, {}
     for name, scheme, width, media in (

@@ -144,6 +144,7 @@ def test_a_lead_is_paired_by_draw() -> None:
     assert found == pytest.approx((0.1, low, high))
 
 
+@pytest.mark.prove
 def test_the_study_writes_everything(data: Path, tmp_path: Path) -> None:
     chosen = gold.choose_datasets(data)
     out = tmp_path / "out"

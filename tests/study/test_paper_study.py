@@ -313,6 +313,7 @@ def test_out_that_is_a_file(data: Path, tmp_path: Path) -> None:
 # command line
 
 
+@pytest.mark.prove
 def test_the_command_line(data: Path, tmp_path: Path) -> None:
     arguments = ["paper", "--data", str(data), "--out", str(tmp_path / "out"), "--jobs", "1", "--no-ablation"]
     shown = rarevote("study", *arguments, "--methods", "cc-rasch, majority-vote")

@@ -149,6 +149,7 @@ def test_memory_of_this_process_grows_with_what_it_holds() -> None:
 # ---- the verbs ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.prove
 def test_theory_from_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     size = ["--seeds", "1", "--items", "80", "--jobs", "1"]

@@ -88,6 +88,7 @@ def test_glad_cannot_tell_one_class_specialists_apart_and_cc_rasch_can() -> None
     assert rare["glad"] < 0.4 < rare["dawid-skene"] < rare["cc-rasch"]
 
 
+@pytest.mark.prove
 def test_the_study_writes_everything(tmp_path: Path) -> None:
     study = TheoryStudy(["majority-vote", "cc-rasch"], n_seeds=2, n_items=400, sizes=(11, 31), shares=(0.4, 0.8))
     section = study.run(tmp_path, n_jobs=1)

@@ -86,7 +86,6 @@ def expert_at(browser: Browser, address: str, width: int = 1180, scheme: str = "
     context.close()
 
 
-@pytest.mark.prove
 def test_by_keys_to_a_certificate(browser: Browser, tmp_path: Path) -> None:
     """About 400 items of which a third are positive: the same answers and the same proof as in the terminal."""
     path, right = plan_file(tmp_path, 400, rate=1 / 3, flag_cost=1.0)
@@ -201,7 +200,6 @@ def test_a_form_on_another_site_changes_nothing(browser: Browser, tmp_path: Path
     assert len(read_journal(path)) == 1
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (390, "dark")])
 def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: int, scheme: str) -> None:
     """Short, long, hostile and picture: the buttons stay where the finger is."""
