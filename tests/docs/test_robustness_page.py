@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks import evidence
-from proofs import robustness_page
 from proofs.fault_cache import FAULTS as CACHE_FAULTS
 from proofs.fuzz.doors import House
+
+from proofs import robustness_page
 
 STAMP = {"date": "2026-01-02", "commit": "abc", "command": "python -m benchmarks.some"}
 ROWS: dict[str, list[dict[str, object]]] = {
