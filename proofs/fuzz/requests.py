@@ -30,8 +30,8 @@ _HOST = "127.0.0.1:8123"
 _ADDRESS, _PAGE, _COOKIE = "ADDRESS-TOKEN", "PAGE-TOKEN", "COOKIE"
 _TRUSTED = {"host": _HOST, "cookie": f"rarevote-8123={_COOKIE}", "origin": f"http://{_HOST}"}
 _FORM = {"content-type": "application/x-www-form-urlencoded"}
-# After so many requests a sitting is begun again: what was answered would fill the disk.
-_REQUESTS_PER_SITTING = 200
+# After so many requests a session is begun again: what was answered would fill the disk.
+_REQUESTS_PER_SESSION = 200
 
 
 class Visitor:
@@ -57,7 +57,7 @@ class Visitor:
         Raises:
             InputError: the answer is that something is wrong with the request.
         """
-        if self._sent % _REQUESTS_PER_SITTING == 0:
+        if self._sent % _REQUESTS_PER_SESSION == 0:
             self._begin()
         app, secrets = self._apps[self._sent % len(self._apps)]
         self._sent += 1
@@ -74,7 +74,7 @@ class Visitor:
             raise InputError(f"status {status}")
 
     def close(self) -> None:
-        """End the sittings."""
+        """End the sessions."""
         self._open.close()
         self._thread.shutdown()
         self._loop.close()
@@ -90,7 +90,7 @@ class Visitor:
         listed = self._folder / "list.csv"
         names = np.array([f"item {i}" for i in range(30)], dtype=object)
         write_columns({"task": names, "decided": np.array(["defect", "sound"] * 15, dtype=object)}, listed)
-        sittings = [
+        sessions = [
             AuditSession(plan, pictures=Pictures(), journal=self._open.enter_context(writing(plan)), who="anna"),
             ListSession(
                 listed,
@@ -101,10 +101,10 @@ class Visitor:
             ),
         ]
         self._apps = []
-        for sitting in sittings:
+        for session in sessions:
             guard = Guard()
             secrets = {_ADDRESS: guard.address_token, _PAGE: guard.page_token, _COOKIE: guard._cookie}
-            self._apps.append((build_app(sitting, guard), secrets))
+            self._apps.append((build_app(session, guard), secrets))
 
 
 def _as_sent(request: Any, secrets: dict[str, str]) -> tuple[str, bytes, list[tuple[bytes, bytes]], list[bytes]]:
