@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import shared_errors
+from benchmarks import evidence, shared_errors
 from scipy.stats import multivariate_normal, norm
 
 from rarevote.errors import ParameterError
@@ -119,3 +120,16 @@ def test_the_fit_finds_the_strength_that_made_a_crowd() -> None:
     independent = simulate_crowd(1500, 30, imbalance=4, votes_per_task=6, hard_share=0, random_state=6)
     votes = shared_errors.Votes(independent.task, independent.worker, independent.truth[crowd.task], independent.label)
     assert votes.strength() < 0.04
+
+
+def test_real_is_what_was_measured() -> None:
+    rows = {row["dataset"]: row for row in evidence.read("shared_errors")}
+    assert float(rows["median of groups"]["strength"]) == pytest.approx(REAL, abs=0.005)
+
+
+@pytest.mark.skipif("RAREVOTE_DATA" not in os.environ, reason="needs the benchmark datasets")
+def test_a_small_dataset_is_fitted_as_recorded() -> None:
+    rows = {row["dataset"]: row for row in evidence.read("shared_errors")}
+    assert shared_errors.fitted("loneliness-technology")["strength"] == pytest.approx(
+        float(rows["loneliness-technology"]["strength"]), abs=1e-3
+    )
