@@ -325,6 +325,7 @@ class Result(Described):
         self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
         caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
         promised = "" if self.target is None or caution else f"; {self.target.description}"
+        cost = f"; {self.decision.cost_description}" if self.rule.name == "cost" else ""
         fitted = self.fitted
         return write_report(
             fitted.diagnose(self, None if truth is None else self._known(truth)),
@@ -333,7 +334,7 @@ class Result(Described):
             source=source or fitted.crowd.title,
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
-            decision=f"{self.description}{promised}",
+            decision=f"{self.description}{cost}{promised}",
             features="" if fitted.features_ is None else capital(fitted.features_.reason),
             cautions=[*caution, *map(capital, self.warnings)],
             extra=[] if audit is None else [proved_section(audit)],
