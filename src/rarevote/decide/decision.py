@@ -72,8 +72,10 @@ class DecisionCounts(NamedTuple):
         flagged: items that got each class, (K).
         open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
         known: known items, by class and whether they got it, (K, 2).
+        drawn: items in every draw of independent errors, by class and whether they got it, (K, n_draws, 2).
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
+        labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
         cost: expected cost of all answers.
     """
 
@@ -82,8 +84,10 @@ class DecisionCounts(NamedTuple):
     flagged: IntArray
     open: IntArray
     known: IntArray
+    drawn: IntArray
     labels_open: IntArray
     labels_known: IntArray
+    labels_drawn: IntArray
     cost: float
 
     @classmethod
@@ -98,6 +102,7 @@ class DecisionCounts(NamedTuple):
             np.bincount(codes[answered], minlength=len(of_class)),
             np.stack([one.open for one in of_class]),
             np.stack([one.known for one in of_class]),
+            np.stack([one.drawn for one in of_class]),
             *of_labels,
             float(expected_costs(probabilities.p, codes, costs)[answered].sum()) if codes.size else 0.0,
         )
@@ -135,7 +140,7 @@ def expected_decision(
     found = [
         expectations_from(
             name,
-            ClassCounts(counts.open[k], counts.known[k]),
+            ClassCounts(counts.open[k], counts.known[k], counts.drawn[k]),
             int(counts.flagged[k]),
             counts.n_items,
             belief.of_class,
@@ -151,7 +156,9 @@ def expected_decision(
         classes,
         rule,
         tuple(found),
-        accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
+        accuracy_from(
+            ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
+        ),
         f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
         costs,
         counts.cost,
