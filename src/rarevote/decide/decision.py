@@ -119,8 +119,10 @@ class DecisionCounts(NamedTuple):
         flagged: items that got each class, (K).
         open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
         known: known items, by class and whether they got it, (K, 2).
+        drawn: items in every draw of independent errors, by class and whether they got it, (K, n_draws, 2).
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
+        labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
         cost: expected cost of all answers.
         constant: the same if all items with an answer that are not known were given each class, (K).
     """
@@ -130,8 +132,10 @@ class DecisionCounts(NamedTuple):
     flagged: IntArray
     open: IntArray
     known: IntArray
+    drawn: IntArray
     labels_open: IntArray
     labels_known: IntArray
+    labels_drawn: IntArray
     cost: float
     constant: FloatArray
 
@@ -148,6 +152,7 @@ class DecisionCounts(NamedTuple):
             np.bincount(codes[answered], minlength=len(of_class)),
             np.stack([one.open for one in of_class]),
             np.stack([one.known for one in of_class]),
+            np.stack([one.drawn for one in of_class]),
             *of_labels,
             float(own[answered].sum()),
             (probabilities.p[answered & ~known] @ costs).sum(axis=0) + own[answered & known].sum(),
@@ -186,7 +191,7 @@ def expected_decision(
     found = [
         expectations_from(
             name,
-            ClassCounts(counts.open[k], counts.known[k]),
+            ClassCounts(counts.open[k], counts.known[k], counts.drawn[k]),
             int(counts.flagged[k]),
             counts.n_items,
             belief.of_class,
@@ -202,7 +207,9 @@ def expected_decision(
         classes,
         rule,
         tuple(found),
-        accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
+        accuracy_from(
+            ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
+        ),
         f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
         costs,
         counts.cost,
