@@ -36,6 +36,7 @@ from rarevote.cluster.parts import Parts, find_parts
 from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
 from rarevote.decide.probabilities import Shares, shares_wanted
+from rarevote.decide.rules import MinRecall
 from rarevote.decide.selection import rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
@@ -133,10 +134,14 @@ class Dask:
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
             rare: the class that matters; the one with the fewest votes if not given.
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
-            **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
+            **decision: ``decide``, ``costs``, ``min_recall`` (with ``errors``), ``cap`` or ``abstain_below``.
         """
         own = estimator.own_rule()
-        deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
+        rule = rule_of(**decision, own=own)
+        if isinstance(rule, MinRecall) and rule.errors == "independent":
+            errors = how('errors="independent"', "--errors independent")
+            raise ParameterError(f"{errors} samples all votes in one memory, which dask does not: leave it out")
+        deciding_by = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
         if truth is not None:

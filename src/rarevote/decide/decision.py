@@ -300,9 +300,5 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
         "cost_of_flagging_none": finite_or_none(decision.trivial.flag_none),
     }
     if decision.target is not None:
-        target = dict(vars(decision.target))
-        # The threshold is infinite where nothing needs a flag.
-        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
-        target["words"] = target.pop("description")
-        figures["recall_target"] = target
+        figures["recall_target"] = decision.target.figures()
     return figures

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
 from rarevote.decide.costs import cost_matrix
-from rarevote.decide.recall_target import CONFIDENCE, check_share, one_target
+from rarevote.decide.expectations import World
+from rarevote.decide.recall_target import CONFIDENCE, ERRORS, Flags, check_errors, check_share, one_target
 from rarevote.errors import ParameterError
 
 BoolArray = NDArray[np.bool_]
@@ -194,8 +195,10 @@ class MinRecall(Rule):
     wanted: Mapping[Any, float]
     confidence: float = CONFIDENCE
     random_gold: bool = False
+    errors: World = ERRORS
 
     def __post_init__(self) -> None:
+        check_errors(self.errors)
         if not 0.0 < self.confidence < 1.0:
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
 
@@ -222,12 +225,14 @@ class FlagAbove(Rule):
         number: the class.
         threshold: items whose probability of the class is at least this are flagged.
         promised: whether gold promises a recall: then the ranking decides, and nothing may be left out.
+        needed: how many items each world needs; None where that does not matter.
     """
 
     name: ClassVar[str] = "recall"
     number: int
     threshold: float
     promised: bool = False
+    needed: Flags | None = None
 
     @property
     def description(self) -> str:
