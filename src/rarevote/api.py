@@ -43,6 +43,7 @@ from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
+from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
 from rarevote.result import Result, predict_from_features
 
@@ -121,10 +122,8 @@ def fit(
     estimator, grades = _with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
-    options: dict[str, Any] = {}
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-        options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
@@ -153,9 +152,9 @@ def fit(
     taught = known
     if joined is not None:
         taught, joined = _gold_of_the_pool(known, joined, votes)
-        options["features"] = joined
+    saved = saved_in(checkpoint, checkpoint_every)
     begin = time.perf_counter()
-    estimator.fit(crowd.annotations, taught, callback=callback, **options)
+    estimator.fit_request(crowd.annotations, taught, callback=callback, checkpoint=saved, features=joined)
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:

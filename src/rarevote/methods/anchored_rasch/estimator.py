@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import Rule
 from rarevote.em.engine import Run
-from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.loop import StoppingRule
 from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import ParameterError
 from rarevote.features.join import ItemFeatures
@@ -32,7 +31,6 @@ from rarevote.methods.anchored_rasch.with_features import (
     report_items,
 )
 from rarevote.methods.base import Request, fitted_result
-from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
@@ -144,27 +142,6 @@ class AnchoredRasch(Anchored):
             )
 
     # -- the fit -----------------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        data: Any,
-        true_labels: Any = None,
-        *,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 10,
-        callback: Callback | None = None,
-        features: ItemFeatures | None = None,
-        **options: Any,
-    ) -> Self:
-        """Aggregate the annotations.
-
-        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
-
-        Args:
-            features: of the items, joined with these annotations; :func:`rarevote.fit` does that.
-        """
-        kept = saved_in(checkpoint, checkpoint_every)
-        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept, features=features)
 
     def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any] | None = None) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
