@@ -35,6 +35,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
+from rarevote.features.appearance import with_ids
 from rarevote.features.join import ItemFeatures
 from rarevote.features.record import IN_SAMPLE
 from rarevote.features.source import FeatureSource
@@ -104,7 +105,8 @@ def fit(
             lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
             votes; see ``Fitted.features_``.
         pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
-            class, ``(ids, array, classes)``, or a path.
+            class, ``(ids, array, classes)``, or a path. Better not: an array alone, whose rows are the items in the
+            order in which they first appear in the votes, and whose columns are the sorted classes.
         groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
         features_id: the column of ids in the features; "task" or what the votes call it if not given.
         features_ids: a file with the ids of a ``.npy`` file, one a line.
@@ -137,6 +139,9 @@ def fit(
     if isinstance(features, ItemFeatures):
         joined = features
     elif given.is_given:
+        if isinstance(pred_probs, np.ndarray):
+            pred_probs = with_ids(pred_probs, data, crowd.annotations, reading.get("columns"))
+            given = replace(given, pred_probs=pred_probs)
         voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
         crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
