@@ -491,7 +491,7 @@ class Fitted:
             return self._quietly_decided().explain(task)
         from rarevote.diagnose.explain import explain, find_task
 
-        number = find_task(self.annotations, task, self.crowd.title)
+        number = find_task(self.annotations, task, self.crowd.title, free=self.reported.free)
         return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
 
     def audit(

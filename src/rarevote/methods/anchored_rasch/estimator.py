@@ -281,12 +281,12 @@ class AnchoredRasch(Anchored):
         weights /= weights.sum(axis=1, keepdims=True)
         told = np.where(weights > 0, weights, 1.0)
         cost = (weights * (np.log(told) - np.log(model.weights))).sum(axis=1)
-        of_votes = (weights * of_nodes).sum(axis=2) - cost / len(worker)
+        of_votes = (weights * of_nodes).sum(axis=2) - cost / max(len(worker), 1)
         return Evidence(
             log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
             of_votes=widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
-            difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0],
+            difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0] if len(worker) else None,
             of_features=self._said_by_features(task),
         )
 
