@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import MIN_GRADES, Grades
-from rarevote.crowd.names import as_name_array, some_names, unmatched
+from rarevote.crowd.names import as_name_array, some_names
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
@@ -38,6 +38,7 @@ from rarevote.errors import ConvergenceWarning, InputError, ParameterError, Rare
 from rarevote.features.appearance import with_ids
 from rarevote.features.join import ItemFeatures
 from rarevote.features.record import IN_SAMPLE
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.options import ReadOptions
@@ -85,6 +86,7 @@ def fit(
     features_ids: Any = None,
     features_group: str | None = None,
     pred_probs_id: str | None = None,
+    feature_settings: FeatureSettings | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
@@ -112,7 +114,9 @@ def fit(
         features_ids: a file with the ids of a ``.npy`` file, one a line.
         features_group: the column of groups in the features.
         pred_probs_id: the column of ids in ``pred_probs``.
-        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
+        feature_settings: the constants of the feature prior, where others than the defaults are wanted.
+        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration, and after each step of the
+            stage "features".
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
         **reading: how to read the data, as for :func:`read`.
@@ -126,7 +130,16 @@ def fit(
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    given = FeatureSource(
+        features,
+        pred_probs,
+        groups,
+        features_id,
+        features_ids,
+        features_group,
+        pred_probs_id,
+        feature_settings or FeatureSettings(),
+    )
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -155,8 +168,8 @@ def fit(
     if grades is not None and votes.n_annotations:
         estimator = _for_grades(estimator, grades, votes, known or {})
     taught = known
-    if joined is not None:
-        taught, joined = _gold_of_the_pool(known, joined, votes)
+    if joined is not None and known:
+        taught, joined = joined.with_gold(known, votes)
     saved = saved_in(checkpoint, checkpoint_every)
     begin = time.perf_counter()
     estimator.fit_request(crowd.annotations, taught, callback=callback, checkpoint=saved, features=joined)
@@ -169,22 +182,6 @@ def fit(
     if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
         warn_user(IN_SAMPLE)
     return fitted
-
-
-def _gold_of_the_pool(
-    known: dict[Any, Any] | None, features: ItemFeatures, votes: Annotations
-) -> tuple[dict[Any, Any] | None, ItemFeatures]:
-    """Gold of items with votes, and the features with that of items without any."""
-    if not known:
-        return known, features
-    has_row = set(features.item.tolist())
-    place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
-    pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
-    voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
-    strange = unmatched(list(pool.values()), as_name_array([*votes.classes.tolist(), *voted.values()]))
-    if strange:
-        warn_user(f"gold of items without votes names {some_names(map(repr, strange))}, which has no votes: left out")
-    return voted or None, replace(features, gold=pool)
 
 
 def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:

@@ -15,7 +15,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import Rule
 from rarevote.em.engine import Run
-from rarevote.em.loop import StoppingRule
+from rarevote.em.loop import Progress, StoppingRule
 from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import ParameterError
 from rarevote.features.join import ItemFeatures
@@ -173,7 +173,13 @@ class AnchoredRasch(Anchored):
         gold = _gold_of_all(features, crowd, request.gold)
         votes_only = run.outcome.shared
         evidence = evidence_of(model, votes_only, run.posterior, crowd, gold)
-        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist())
+        callback = request.callback
+
+        def report(done: int, most: int, change: float) -> None:
+            if callback is not None:
+                callback(Progress(done, most, float("nan"), change, "features"))
+
+        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist(), report)
         n_tasks = crowd.n_tasks
         if not found.record.used:
             return FeatureFit(FeatureOutcome(found, gold[n_tasks:], np.empty((0, 0)), np.empty((0, 0))), run)
