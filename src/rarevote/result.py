@@ -290,8 +290,7 @@ class Result(Described):
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        by_features = self.probabilities.has_features
-        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
+        number = find_task(fitted.annotations, task, fitted.crowd.title, free=self.probabilities.free)
         return explain(
             fitted.method,
             number,
