@@ -327,9 +327,10 @@ def _refuse_unread(options: dict[str, Any]) -> None:
     unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
     if unread is not None:
         option = next(one for one in click.get_current_context().command.params if one.name == unread)
+        named = (options[unread] is False and option.secondary_opts) or option.opts
         raise ParameterError(
-            f"{(option.secondary_opts or option.opts)[0]} is for a single machine: the dask engine reads Parquet and "
-            "CSV files with a header (rarevote convert makes such files)"
+            f"{named[0]} is for a single machine: the dask engine reads Parquet and CSV files with a header (rarevote "
+            "convert makes such files)"
         )
 
 
