@@ -51,6 +51,8 @@ EXTRAS = {
     "aggregate crowd/labels.csv --engine dask --out results": "rarevote[dask]",
     "audit review audit.json --no-browser": "rarevote[workbench]",
     "review round.csv --no-browser": "rarevote[workbench]",
+    "pull label-studio --url http://127.0.0.1:9 --project 1 --out export.json": "rarevote[live]",
+    "push label-studio r.csv --export export.json --url http://127.0.0.1:9 --project 1": "rarevote[live]",
     "study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study": "rarevote[study]",
     "datasets fetch rte --cache empty-cache": "rarevote[study]",
 }

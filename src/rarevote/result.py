@@ -193,12 +193,12 @@ class Result(Described):
 
         self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
-        crowd, model = self.fitted.crowd, self.fitted.method.method_name
+        crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
         rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
         tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
+        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""

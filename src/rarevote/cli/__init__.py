@@ -33,6 +33,8 @@ VERBS = (
     "methods",
     "demo",
     "audit",
+    "pull",
+    "push",
     "datasets",
     "study",
 )
