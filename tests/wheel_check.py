@@ -36,6 +36,7 @@ plan crowd/labels.csv --budget 20 --out again.csv
 explain crowd/labels.csv --task task-000000000000
 predict people.model crowd/labels.csv --out new.csv
 score r.csv --truth crowd/truth.csv
+watch crowd/labels.csv --rounds 1 --out watched
 convert form.csv --question damage --out rows.csv
 audit start crowd/labels.csv --find 1=0.5 --flag-cost 30 --confidence 0.6 --plan audit.json --review-out round.csv
 audit status audit.json

@@ -54,6 +54,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "audit verify": ({"plan", "certificate", "labels"}, set()),
     "pull label-studio": (set(), {"out"}),
     "push label-studio": ({"result", "export"}, set()),
+    "watch": ({*FIT, "cost"}, {"out", "review_out"}),
     "datasets": ({"data"}, set()),
     "datasets show": (set(), set()),
     "datasets fetch": (set(), {"cache"}),

@@ -35,6 +35,7 @@ VERBS = (
     "audit",
     "pull",
     "push",
+    "watch",
     "datasets",
     "study",
 )

@@ -86,12 +86,23 @@ def pull(project: Project, path: Path, *, progress: Callable[[int], None] = lamb
     return Pulled(*found, found[0], whole=True)
 
 
+def tasks_in(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The tasks of a pulled file."""
+    for _, _, task in walk_objects(open_export(path).only(), "a task"):
+        yield task
+
+
+def is_answered(task: Mapping[str, Any]) -> bool:
+    """Whether an annotation of a task counts."""
+    return any(not one.get("was_cancelled") for one in task.get("annotations") or [])
+
+
 def _earlier(path: Path, project: Project) -> _Earlier | None:
     """What is in the file of an earlier pull; None where there is none."""
     if not path.exists():
         return None
     found = _Earlier()
-    for task in _tasks_in(path, project):
+    for task in _own_tasks(path, project):
         if found.first is None:
             found.first, found.created = int(task["id"]), str(task.get("created_at"))
         found.latest = max(found.latest, str(task.get("updated_at") or ""))
@@ -99,10 +110,10 @@ def _earlier(path: Path, project: Project) -> _Earlier | None:
     return found
 
 
-def _tasks_in(path: Path, project: Project) -> Iterator[Mapping[str, Any]]:
+def _own_tasks(path: Path, project: Project) -> Iterator[Mapping[str, Any]]:
     other = f"{path}: is there already and does not hold tasks of {project.title}; name another file, or remove it"
     try:
-        for _, _, task in walk_objects(open_export(path).only(), "a task"):
+        for task in tasks_in(path):
             if task.get("project") != project.number or not isinstance(task.get("id"), int):
                 raise InputError("of another project")
             yield task
@@ -124,7 +135,7 @@ def _since(earlier: _Earlier, project: Project) -> str | None:
 def _merged(path: Path, changed: dict[int, dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The tasks of a file with those that changed in their places, new ones at the end."""
     left = dict(changed)
-    for _, _, task in walk_objects(open_export(path).only(), "a task"):
+    for task in tasks_in(path):
         yield left.pop(int(task["id"]), task)
     yield from left.values()
 
