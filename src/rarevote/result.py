@@ -188,7 +188,11 @@ class Result(Described):
             refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        """Write the labels as predictions of "rarevote" for the platform to import; returns how many items got one.
+
+        Imported into the project that the export is from, the file of Label Studio doubles its tasks: that is for
+        ``rarevote push label-studio``.
+        """
         from rarevote.io.platforms.write_back import write_back
 
         self._refuse_overwriting(path)

@@ -149,12 +149,14 @@ def _of_labels(
     """What makes the function that polls, once the folder is ours; what cannot be meant is refused here."""
     from rarevote.io.live.predictions import Column
     from rarevote.io.read.options import ReadOptions
+    from rarevote.io.write.atomic import make_folder
     from rarevote.methods.registry import require_capability
     from rarevote.watch.labels import LabelsWatch
     from rarevote.watch.projects import ReviewProject
     from rarevote.watch.sources import Files, LabelStudioProject, Source
 
     if decisions.max_review is not None and decisions.review_out is None:
+        make_folder(out)
         decisions = replace(decisions, review_out=out / "review.csv")
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=None, grades=fit_options.grades)
     estimator = fit_options.make()

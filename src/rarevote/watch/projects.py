@@ -55,7 +55,9 @@ class ReviewProject:
             return 0
         there = {str(task["data"].get(TASK_KEY)): is_answered(task) for task in tasks_in(self.path)}
         room = self._max_review - list(there.values()).count(False)
-        worth = [item.task for item in result.review(self._max_review).items]
+        # Items without votes may get some yet; an answer about one teaches nothing about annotators.
+        listed = result.review(self._max_review + result.n_unvoted).items
+        worth = [item.task for item in listed if item.row < result.fitted.annotations.n_tasks][: self._max_review]
         new = [task for task in worth if task not in known and str(task) not in there]
         return self.add(new[: max(room, 0)], result.fitted.crowd)
 

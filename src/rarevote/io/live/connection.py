@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -132,8 +132,6 @@ class Connection:
         url: the address of the server.
         credentials: say what goes into the header; None for requests without one.
         title: what messages call the platform.
-        transport: in place of the network, for tests.
-        sleep: waits before a further try.
     """
 
     def __init__(
@@ -142,17 +140,14 @@ class Connection:
         credentials: Credentials | None,
         *,
         title: str,
-        transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url, self.title = check_url(url), title
-        self._credentials, self._sleep = credentials, sleep
+        self._credentials = credentials
         library = self._errors = http_library()
         host = urlsplit(self.url).hostname or ""
         self._client: httpx.Client = library.Client(
             timeout=library.Timeout(_SILENCE, connect=_CONNECT),
             follow_redirects=False,
-            transport=transport,
             # A proxy of the environment is for other machines; this one is spoken to directly.
             trust_env=not is_loopback(host),
             headers={"Accept": "application/json", "User-Agent": "rarevote"},
@@ -222,7 +217,7 @@ class Connection:
                 raise UnsureError(f"{self.url}: a request failed ({failure})")
             if wait is None:
                 break
-            self._sleep(min(retry_after if retry_after is not None else wait, _LONGEST_WAIT))
+            time.sleep(min(retry_after if retry_after is not None else wait, _LONGEST_WAIT))
         raise ServerDownError(
             f"{self.url}: {self.title} cannot be reached ({failure}), after {len(_WAITS) + 1} tries. Is it running, "
             "and is the address right?"

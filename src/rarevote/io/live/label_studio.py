@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError, shown
@@ -24,9 +24,6 @@ from rarevote.io.live.connection import Connection, Secret, ServerError, UnsureE
 from rarevote.io.platforms.base import MODEL_NAME
 from rarevote.io.platforms.label_studio import OWN_COLUMNS, own_columns
 from rarevote.io.platforms.write_back import TASK_KEY
-
-if TYPE_CHECKING:
-    import httpx
 
 TITLE = "Label Studio"
 TOKEN_VARIABLE = "LABEL_STUDIO_API_KEY"
@@ -134,29 +131,19 @@ class Project:
         url: the address of the server: https, or http on this machine.
         number: of the project, as in the address of its page.
         token: a personal access token or a legacy one; that of ``LABEL_STUDIO_API_KEY`` if not given.
-        transport: in place of the network, for tests.
-        sleep: waits before a further try.
 
     Raises:
         ParameterError: there is no token, or the address is not one that a token is sent to.
         MissingExtraError: httpx is not installed.
     """
 
-    def __init__(
-        self,
-        url: str,
-        number: int,
-        *,
-        token: str | Secret | None = None,
-        transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, url: str, number: int, *, token: str | Secret | None = None) -> None:
         secret = Secret(token) if isinstance(token, str) else token or token_from_environment()
         if secret is None:
             raise ParameterError(f"no token: put one into the environment variable {TOKEN_VARIABLE}")
         self.number = number
         self._token = Token(secret)
-        self._server = Connection(url, self._token, title=TITLE, transport=transport, sleep=sleep)
+        self._server = Connection(url, self._token, title=TITLE)
         self._info: Record | None = None
 
     @property
