@@ -52,6 +52,9 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "audit finish": ({"plan"}, {"out", "certificate", "page"}),
     "audit repeat": ({"plan", "answers"}, {"review_out"}),
     "audit verify": ({"plan", "certificate", "labels"}, set()),
+    "pull label-studio": (set(), {"out"}),
+    "push label-studio": ({"result", "export"}, set()),
+    "watch": ({*FIT, "cost"}, {"out", "review_out"}),
     "datasets": ({"data"}, set()),
     "datasets show": (set(), set()),
     "datasets fetch": (set(), {"cache"}),
@@ -76,7 +79,8 @@ NOT_FILES = {"LABEL"}  # metavars
 
 def verbs() -> dict[str, Any]:
     leaves = {" ".join(path): command for path, command in COMMANDS.items() if path and command.callback is not None}
-    return {name: command for name, command in leaves.items() if name not in ("audit", "study")}  # only have verbs
+    only_have_verbs = ("audit", "study", "pull", "push")
+    return {name: command for name, command in leaves.items() if name not in only_have_verbs}
 
 
 VERBS = verbs()

@@ -40,6 +40,7 @@ from rarevote.io.platforms.base import ALL
 from rarevote.methods.registry import require_capability, which_methods
 
 if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
@@ -178,10 +179,21 @@ def aggregate(
             say(line)
         if plan is not None:
             say(review_words(plan, decisions.review_out))
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, ""), (soft_out, "")):
+        back = _back_words(crowd, out)
+        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)
+
+
+def _back_words(crowd: Crowd, out: Path | None) -> str:
+    """What to know about a file of labels before it is imported."""
+    if crowd.export is None or crowd.export.platform != "label-studio":
+        return ""
+    return (
+        ": for another project; imported into the same one it doubles the tasks. Beside the tasks that are there: "
+        f"rarevote push label-studio {out or 'result.csv'} --export {crowd.export.path} --url URL --project NUMBER"
+    )
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:

@@ -407,25 +407,14 @@ def _form(audit: Audit) -> str:
 
 def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
     """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
-    from rarevote.audit.answers import adjudicated
+    from rarevote.audit.answers import by_expert
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
 
-    rows = read_answers(path, question=question)
-    agreed = adjudicated((row.task, row.label) for row in rows)
-    said = {row.task for row in rows if row.label is not None}
-    disputed = [task for task, label in agreed.items() if label is None and task in said]
+    experts, disputed = by_expert(read_answers(path, question=question), who)
     if disputed:
         warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
-    experts: dict[Any, dict[str, None]] = {}
-    for row in rows:
-        if row.label is not None and row.who is not None:
-            experts.setdefault(row.task, {})[row.who] = None
-    by_expert: dict[str | None, dict[Any, Any]] = {}
-    for task, label in agreed.items():
-        name = who or ", ".join(experts.get(task, ())) or None
-        by_expert.setdefault(name, {})[task] = label
-    for name, labels in by_expert.items():
+    for name, labels in experts.items():
         try:
             take(labels, who=name)
         except InputError as error:

@@ -17,6 +17,8 @@ from rarevote.errors import InputError, how, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
+#: what platforms call the predictions that come from here, whatever the method
+MODEL_NAME = "rarevote"
 ALL = "all"  # in place of a question: every one that looks like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
