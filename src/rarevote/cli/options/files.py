@@ -25,6 +25,8 @@ _OUTPUTS = {
     "report": ("charts",),
     "demo": ("report",),
     "audit start": ("plan",),
+    "audit review": ("offline",),
+    "review": ("offline",),
     "audit finish": ("certificate", "page"),
     "datasets fetch": ("cache",),
     "datasets import": ("cache",),
