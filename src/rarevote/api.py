@@ -98,7 +98,8 @@ def fit(
             grades. Classes that it does not name are outside the scale.
         gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold that came with an export.
-        rare: the class that matters; the one with the fewest votes if not given.
+        rare: the class that matters, or of grades a tail such as ``">=4"``; the class with the fewest votes if not
+            given, of grades the end of the scale with fewer votes.
         features: numbers about the items, voted or not: a frame with a column of ids and columns of numbers (or one of
             lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
             votes; see ``Fitted.features_``.
@@ -142,7 +143,7 @@ def fit(
         crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
     votes = crowd.annotations
-    chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, grades) if votes.n_classes else RareClass((), None)
     known = None
     if gold is not None:
         known, crowd = crowd.known(gold), crowd.with_files(gold)
@@ -159,7 +160,7 @@ def fit(
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:
-        again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
+        again = RareClass.of(votes.classes, votes.class_votes, chosen.name, grades)
         chosen = replace(again, named=chosen.named)
     fitted = Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades, joined)
     if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
@@ -221,6 +222,7 @@ def compare(
     methods: Sequence[str],
     *,
     gold: Any = None,
+    ordered: Any = None,
     watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
     **reading: Any,
 ) -> Comparison:
@@ -230,6 +232,7 @@ def compare(
         data: whatever :func:`read` takes.
         methods: names of the methods.
         gold: labels that methods may learn from; those that came with an export if not given.
+        ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
@@ -249,7 +252,7 @@ def compare(
         try:
             with (watched or _unwatched)(name, number) as callback:
                 learned = known if estimator.capabilities.gold else None
-                fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
+                fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
@@ -300,13 +303,22 @@ class Fitted:
         crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
         votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
         gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))
-        chosen = RareClass.of(votes.classes, votes.class_votes, rare)
+        chosen = RareClass.of(votes.classes, votes.class_votes, rare, estimator.grades)
         return cls(estimator, crowd, chosen, gold, grades=estimator.grades)
 
     @property
     def annotations(self) -> Annotations:
         """The encoded votes."""
         return self.crowd.annotations
+
+    def rare_class(self, name: Any) -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        votes = self.annotations
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -369,7 +381,7 @@ class Fitted:
         decide: Rule | str | None = None,
         *,
         costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | None = None,
+        min_recall: Mapping[Any, float] | str | None = None,
         cap: float | None = None,
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
@@ -386,7 +398,8 @@ class Fitted:
             decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
-            min_recall: flag as many items as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
+            min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
+                as ``{"defect": 0.95}``, ``{">=severe": 0.9}`` or ``"defect=0.95"``.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its probability is below this.
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks

@@ -35,6 +35,7 @@ class Decision:
         rule: how it was decided, in words.
         expected: what to expect of every class: recall, precision, prevalence.
         accuracy: expected share of the labels that are right.
+        of_rare: what to expect of the rare class, or of the items flagged for a tail.
         how: how that was estimated, in words.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all items with an answer.
@@ -48,6 +49,7 @@ class Decision:
     rule: str
     expected: tuple[Expectations, ...]
     accuracy: Expected
+    of_rare: Expectations
     how: str
     costs: FloatArray
     expected_cost: float
@@ -74,6 +76,8 @@ class DecisionCounts(NamedTuple):
         known: known items, by class and whether they got it, (K, 2).
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
+        of_rare: items by probability of the rare class, or of a tail, and whether they are flagged as it.
+        n_rare: items that are.
         cost: expected cost of all answers.
     """
 
@@ -84,11 +88,21 @@ class DecisionCounts(NamedTuple):
     known: IntArray
     labels_open: IntArray
     labels_known: IntArray
+    of_rare: ClassCounts
+    n_rare: int
     cost: float
 
     @classmethod
-    def of(cls, probabilities: Probabilities, codes: IntArray, costs: FloatArray) -> DecisionCounts:
-        """The counts of some items and their labels."""
+    def of(
+        cls,
+        probabilities: Probabilities,
+        codes: IntArray,
+        costs: FloatArray,
+        rare: RareClass,
+        flagged: NDArray[np.bool_] | None = None,
+    ) -> DecisionCounts:
+        """The counts of some items, their labels, and those flagged as the rare class (labelled so if not given)."""
+        flagged = rare.holds(codes) if flagged is None else flagged
         of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
         of_labels, n_labels = count_labels(probabilities, codes)
         answered = codes != ABSTAINED
@@ -99,6 +113,8 @@ class DecisionCounts(NamedTuple):
             np.stack([one.open for one in of_class]),
             np.stack([one.known for one in of_class]),
             *of_labels,
+            count_class(probabilities.against_the_rest(rare), 0, flagged),
+            int(flagged.sum()),
             float(expected_costs(probabilities.p, codes, costs)[answered].sum()) if codes.size else 0.0,
         )
 
@@ -147,11 +163,16 @@ def expected_decision(
         # What is not of the one class is of the other: two draws of the same share would differ a little.
         other = 1 - rare.code
         found[other] = replace(found[other], prevalence=found[rare.code].prevalence.rest)
+    of_rare = found[rare.code]
+    if rare.is_tail:
+        share = None if given is None else float(rare.mass(given))
+        of_rare = expectations_from(rare.name, counts.of_rare, counts.n_rare, counts.n_items, belief.of_class, share)
     return Decision(
         classes,
         rule,
         tuple(found),
         accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
+        of_rare,
         f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
         costs,
         counts.cost,
@@ -167,11 +188,12 @@ def with_expectations(
     costs: FloatArray,
     rare: RareClass,
     target: RecallTarget | None = None,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> Decision:
-    """The decision ``codes`` on items in memory, with what to expect of it."""
+    """The decision ``codes`` on items in memory, with what to expect of it; ``flagged`` are of the rare class."""
     decision = expected_decision(
         probabilities.classes,
-        DecisionCounts.of(probabilities, codes, costs),
+        DecisionCounts.of(probabilities, codes, costs, rare, flagged),
         Belief.in_probabilities(probabilities),
         rare,
         rule=rule,
@@ -200,6 +222,27 @@ def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatAr
 # in figures
 
 
+def rare_figures(
+    rare: RareClass, class_votes: IntArray, n_flagged: int, n_unvoted: int, n_items: int
+) -> dict[str, Any]:
+    """Of the rare class, or a tail: items that are of it by the decision, their share, and the share of the votes.
+
+    Args:
+        n_flagged: items labelled so, or flagged for the tail.
+        n_unvoted: those flagged without a vote in the tail.
+    """
+    n_votes = max(int(class_votes.sum()), 1)
+    return {
+        "class": str(rare.name),
+        "is_rare": rare.is_rare,
+        "named": rare.named,
+        "tasks": n_flagged,
+        "share_of_tasks": float(n_flagged / max(n_items, 1)),
+        "share_of_votes": float(rare.mass(class_votes) / n_votes),
+        **({"is_tail": True, "flagged_without_a_vote": n_unvoted} if rare.is_tail else {}),
+    }
+
+
 def class_figures(
     classes: NDArray[Any], labels: IntArray, class_votes: IntArray, n_items: int
 ) -> dict[str, dict[str, Any]]:
@@ -221,23 +264,25 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}
 
-    per_class = {}
-    for one in decision.expected:
+    def figures_of(one: Expectations) -> dict[str, Any]:
         shares = {"share": one.prevalence, "recall": one.recall, "precision": one.precision}
-        per_class[str(one.name)] = {
+        return {
             **figure("share", one.prevalence),
             **figure("expected_recall", one.recall),
             **figure("expected_precision", one.precision),
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
+
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
-        "classes": per_class,
+        "classes": {str(one.name): figures_of(one) for one in decision.expected},
         **figure("expected_accuracy", decision.accuracy),
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
     }
+    if all(one is not decision.of_rare for one in decision.expected):
+        figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
     if decision.target is not None:
         target = dict(vars(decision.target))
         # The threshold is infinite where nothing needs a flag.
