@@ -122,7 +122,7 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     assert not loaded & {
         f"rarevote.{name}"
         for name in (
-            "audit.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
+            "decide.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
             "decide.review",
         )
     }  # fmt: skip

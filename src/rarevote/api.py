@@ -27,12 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
-from rarevote.crowd.grades import MIN_GRADES, Grades
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.names import as_name_array, some_names, unmatched
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.features.join import ItemFeatures
@@ -43,7 +44,7 @@ from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
-from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
+from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result, predict_from_features
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def fit(
         InputError: the data cannot be used.
         ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
     """
-    estimator, grades = _with_order(method, ordered)
+    from rarevote.diagnose.declared_order import for_grades, with_order
+
+    estimator, grades = with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
     options: dict[str, Any] = {}
@@ -150,7 +153,7 @@ def fit(
     elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     if grades is not None and votes.n_annotations:
-        estimator = _for_grades(estimator, grades, votes, known or {})
+        estimator = for_grades(estimator, grades, votes, known or {})
     taught = known
     if joined is not None:
         taught, joined = _gold_of_the_pool(known, joined, votes)
@@ -182,39 +185,6 @@ def _gold_of_the_pool(
     if strange:
         warn_user(f"gold of items without votes names {some_names(map(repr, strange))}, which has no votes: left out")
     return voted or None, replace(features, gold=pool)
-
-
-def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
-    """The method, and the order of the classes where there is one; refused where the two do not go together."""
-    grades = None if ordered is None else Grades.of(ordered)
-    estimator = make_method(method or (DEFAULT_METHOD if grades is None else ORDERED_METHOD))
-    if not estimator.capabilities.ordered:
-        return estimator, grades
-    if grades is not None:
-        own = estimator.get_params()["ordered"]
-        if own is not None and Grades.of(own).text != grades.text:
-            raise ParameterError("the order is given twice, and differs: leave ordered out of the method or of fit")
-        estimator.set_params(ordered=list(grades.names))
-    return estimator, estimator.grades
-
-
-def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
-    """The method for these grades: the default where too few of them have votes or gold to be in an order."""
-    from rarevote.diagnose.order import order_doubt
-
-    voted = votes.classes[votes.class_votes > 0].tolist()
-    met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
-    for words in (grades.doubt(met), order_doubt(votes, grades)):
-        if words is not None:
-            warn_user(words)
-    found = grades.met(met)
-    if len(found) >= MIN_GRADES or not estimator.capabilities.ordered:
-        return estimator
-    warn_user(
-        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
-        f"{MIN_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
-    )
-    return make_method(DEFAULT_METHOD, n_jobs=estimator.n_jobs)
 
 
 def compare(
@@ -350,7 +320,15 @@ class Fitted:
             is_default=method.method_name == DEFAULT_METHOD,
             free=None if outcome is None else outcome.free,
             has_features=used,
+            draws=lambda: self.independent,
         )
+
+    @cached_property
+    def independent(self) -> IndependentDraws:
+        """The true class of every item, drawn many times, if annotators err independently; takes seconds, once."""
+        found = self.reported
+        # The sampler knows nothing of features.
+        return independent_draws(self.annotations, found.gold, "features count" if found.has_features else "")
 
     @property
     def features_(self) -> FeatureRecord | None:

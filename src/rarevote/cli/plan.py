@@ -32,6 +32,7 @@ _SHOWN_NAMES = 3
 @verb(
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
+    "rarevote plan labels.csv --budget 100 --named inspector-01 --named inspector-23",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
@@ -39,6 +40,12 @@ _SHOWN_NAMES = 3
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
+@click.option(
+    "--named",
+    metavar="NAME",
+    multiple=True,
+    help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+)
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
@@ -57,6 +64,7 @@ def plan(
     *,
     budget: int,
     votes_per_item: int,
+    named: tuple[str, ...],
     top: int,
     out: Path | None,
     out_as: str,
@@ -75,7 +83,7 @@ def plan(
         check_review_file(out, out_as)
     crowd = reading.read()
     result = fit_options.fit(crowd, estimator).decide(**deciding)
-    found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
+    found = result.plan(budget, out, votes_per_item=votes_per_item, named=named or None, form=out_as)
     if as_json:
         asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
         tell_json({**asked, **plan_figures(found)})

@@ -37,6 +37,7 @@ from rarevote.decide.guards import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, target_reached
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
+from rarevote.decide.sampled import DrawsLater
 from rarevote.decide.tail import tail_flags
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
@@ -108,6 +109,7 @@ class Labelled(NamedTuple):
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
         known: known items of that class, likewise, (2).
+        drawn: items of that class in every draw of independent errors, likewise, (n_draws, 2).
     """
 
     labels: IntArray
@@ -117,6 +119,7 @@ class Labelled(NamedTuple):
     n_unvoted: int
     open: IntArray
     known: IntArray
+    drawn: IntArray
 
     def plus(self, other: Labelled) -> Labelled:
         """The sums over the items of both."""
@@ -267,15 +270,17 @@ class Deciding:
         flagged = tail_flags(self.rare, part.p, self.shares)
         return np.asarray(flagged & ((part.votes > 0).any(axis=1) | (part.gold >= 0) | ~part.bound))
 
-    def labelled(self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int) -> Labelled:
-        """What came of these items."""
+    def labelled(
+        self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
+    ) -> Labelled:
+        """What came of these items; ``draws`` are those of independent errors."""
         K = len(self.crowd.classes)
-        counted = ClassCounts(np.zeros((N_BINS, 2), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        counted = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
         n_unvoted = 0
         if self.wanted is not None:
             rare, _ = self.wanted
-            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold).against_the_rest(rare)
-            counted = count_class(some, 0, rare.holds(codes))
+            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
+            counted = count_class(some.against_the_rest(rare), 0, rare.holds(codes))
             unvoted = rare.holds(codes) & (rare.mass(part.votes) == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
         flagged = self.flagged(decider, part, codes) & (part.gold < 0)
@@ -328,7 +333,7 @@ class Deciding:
         n_flagged = int(rare.mass(found.labels))
         expected = expectations_from(
             rare.name,
-            ClassCounts(found.open, found.known),
+            ClassCounts(found.open, found.known, found.drawn),
             n_flagged,
             self.n_items,
             self.belief.of_class,
@@ -405,7 +410,7 @@ def decide_crowd(
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
-    found = deciding.labelled(decider, part, codes, n_guarded)
+    found = deciding.labelled(decider, part, codes, n_guarded, lambda: probabilities.independent)
     flagged = deciding.flagged(decider, part, codes)
     return deciding.outcome(decider, sums.survey, found)._replace(codes=codes, flagged=flagged)
 
