@@ -118,13 +118,12 @@ def aggregate(
     if engine.engine == "dask":
         require_capability(estimator, "dask", "--engine dask")
         of_one |= {
-            "ordered": fit_options.ordered,
             "spreadsheet_safe": spreadsheet_safe,
             "gold_is_random": deciding.pop("random_gold"),
         }
         _refuse(of_one, "is for a single machine, not for --engine dask")
         _refuse(fit_options.of_features, "is for a single machine: leave --engine dask out, or leave the features out")
-        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
+        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior, "ordered": fit_options.ordered}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:

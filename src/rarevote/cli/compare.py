@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.fit import rare_option
+from rarevote.cli.options.fit import ordered_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import aligned, say, share, tell, tell_json, warn
+from rarevote.errors import ParameterError
 from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ _SHOWN_CLASSES = 8
     "--methods",
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
-@rare_option
+@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes.")
+@ordered_option
 @click.option(
     "--gold",
     metavar="FILE",
@@ -54,6 +56,7 @@ def compare(
     truth: str | None,
     methods: list[str] | None,
     rare: str | None,
+    ordered: str | None,
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
@@ -62,6 +65,7 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
+    from rarevote.crowd.grades import Grades
     from rarevote.crowd.rare import RareClass
     from rarevote.io.write.columns import write_columns
 
@@ -73,13 +77,18 @@ def compare(
     known = None if truth is None else crowd.truth(truth)
     learned = crowd.known(gold) if gold is not None else crowd.gold or None
     votes = crowd.annotations
-    rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, None if ordered is None else Grades.of(ordered))
+    if chosen.is_tail:
+        raise ParameterError(
+            f"--rare {chosen.name} is a tail of grades, and methods are compared by one class: name one"
+        )
+    rare_name = str(chosen.name)
     say()
 
     def watched(name: str, number: int) -> Any:
         return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
-    found = compare_methods(crowd, names, gold=learned, watched=watched)
+    found = compare_methods(crowd, names, gold=learned, ordered=ordered, watched=watched)
     for reason in found.refused:
         warn(f"left out: {reason}")
     summary = _summary(crowd, found, rare_name)

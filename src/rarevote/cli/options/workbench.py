@@ -78,7 +78,7 @@ class WorkbenchOptions:
         if as_json:
             tell_json({"offline": str(self.offline), "n_items": n_items})
         say(
-            f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns the answers."
+            f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers."
         )
         say(f"then: {then}")
 
