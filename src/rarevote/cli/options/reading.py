@@ -83,7 +83,11 @@ _EXPORT = (
         metavar="NAME",
         help="Which question, if several were asked; with aggregate, all answers every one of them.",
     ),
-    _option("--multilabel", is_flag=True, help="Several choices per answer: make one yes/no problem per choice."),
+    _option(
+        "--multilabel",
+        is_flag=True,
+        help="Several choices per answer: one yes/no problem per choice, each with a fit of its own.",
+    ),
     _option(
         "--include-predictions", is_flag=True, help="Take models' predictions in as further workers (model:<version>)."
     ),
@@ -153,6 +157,7 @@ _READING = (
     ),
     _option("--sheet", help="Which sheet of a spreadsheet. Default: the first."),
     *_EXPORT,
+    _option("--choice", metavar="NAME", help="With --multilabel, this choice alone."),
     _option(
         "--items",
         metavar="FILE",

@@ -30,12 +30,13 @@ class ReadOptions:
         platform: the labelling platform of an export; found by its content if not given.
         question: of an export, which question.
         multilabel: of an export, one yes/no problem per choice.
+        choice: of several choices, the one that is read: a yes/no problem whose tasks are the items.
         include_predictions: of an export, models' predictions as further workers.
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.
         gold_column: the column with gold.
         items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
-            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
+            a list, an array, a Series or a column of a frame.
     """
 
     columns: Mapping[str, str] | None = None
@@ -51,6 +52,7 @@ class ReadOptions:
     platform: str | None = None
     question: str | None = None
     multilabel: bool = False
+    choice: str | None = None
     include_predictions: bool = False
     free_text: bool = False
     prediction_columns: Sequence[str] = ()
