@@ -30,19 +30,19 @@ from scipy.special import expit
 import rarevote
 from benchmarks import evidence
 from benchmarks.datasets import DATASETS, slugs
-from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
 from rarevote.decide.expectations import (
     Curve,
     Expected,
     bin_of,
     expectations,
-    expected,
     expected_accuracy,
     logit_of,
+    quantiles,
     rates,
 )
 from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.sampled import sample_crowd
 from rarevote.io.read.frames import read_truth
 from rarevote.study.datasets import find_dataset
 
@@ -157,7 +157,7 @@ class Case:
         n = np.full(len(hits), float(len(self.codes)))
         right = (self.draws == self.codes).sum(axis=1).astype(float)
         parts = (hits, total), (hits, np.full(len(hits), flagged.sum())), (total, n), (right, n)
-        return {name: expected(*part) for name, part in zip(FIGURES, parts, strict=True)}
+        return {name: quantiles(*part) for name, part in zip(FIGURES, parts, strict=True)}
 
     def after(self, curve: Curve, of_labels: Curve) -> dict[str, Expected]:
         one = expectations(self.found, self.codes, self.rare, curve=curve)

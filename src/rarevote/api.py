@@ -33,6 +33,7 @@ from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
 from rarevote.features.join import ItemFeatures
@@ -339,7 +340,15 @@ class Fitted:
             is_default=method.method_name == DEFAULT_METHOD,
             free=None if outcome is None else outcome.free,
             has_features=used,
+            draws=lambda: self.independent,
         )
+
+    @cached_property
+    def independent(self) -> IndependentDraws:
+        """The true class of every item, drawn many times, if annotators err independently; takes seconds, once."""
+        found = self.reported
+        # The sampler knows nothing of features.
+        return independent_draws(self.annotations, found.gold, "features count" if found.has_features else "")
 
     @property
     def features_(self) -> FeatureRecord | None:

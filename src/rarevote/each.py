@@ -400,11 +400,11 @@ class ResultEach(_Problems[Result]):
         return plans
 
     def plan(
-        self, budget: int, path: str | Path | None = None, *, votes_per_item: int = 1, form: str = "table"
+        self, budget: int, path: str | Path | None = None, *, form: str = "table", **options: Any
     ) -> dict[str, ReviewPlan]:
-        """For each label, how to spend so many further votes; see :meth:`rarevote.Result.plan`."""
+        """For each label, how to spend so many further votes; see :meth:`rarevote.Result.plan` for the options."""
         self._refuse_overwriting(path)
-        plans = {name: one.plan(budget, votes_per_item=votes_per_item) for name, one in self.parts.items()}
+        plans = {name: one.plan(budget, **options) for name, one in self.parts.items()}
         self._write_plans(plans, path, form)
         return plans
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -219,7 +219,7 @@ class Result(Described):
         self._refuse_overwriting(path)
         return self._planned(self.decision.costs, path, form, max_review=max_review)
 
-    def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: int) -> ReviewPlan:
+    def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""
         from rarevote.decide.review import plan_review, write_review
 
@@ -243,7 +243,13 @@ class Result(Described):
         return logit(recognition(votes, self.probabilities.p[: votes.n_tasks])[1])
 
     def plan(
-        self, budget: int, path: str | Path | None = None, *, votes_per_item: int = 1, form: str = "table"
+        self,
+        budget: int,
+        path: str | Path | None = None,
+        *,
+        votes_per_item: int = 1,
+        named: Iterable[Any] | None = None,
+        form: str = "table",
     ) -> ReviewPlan:
         """How to spend further votes: the tasks most worth labelling again, and who should.
 
@@ -255,16 +261,20 @@ class Result(Described):
             budget: how many further votes there may be.
             path: where to write the list.
             votes_per_item: votes that each task gets; what is left of the budget is not spent.
+            named: the annotators who are available; all who have voted if not given.
             form: "table", "label-studio" or "argilla".
 
         Raises:
-            ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+            ParameterError: a number that is not whole or below 1, a budget that is too small for one task, or a name
+                that no vote has.
         """
-        from rarevote.decide.review import check_budget, shared_load
+        from rarevote.decide.review import available_workers, check_budget, shared_load
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
         crowd = self.fitted.annotations
+        available = None if named is None else available_workers(named, crowd)
+        n_available = crowd.n_workers if available is None else len(available)
         n_tasks = min(budget // votes_per_item, len(self.codes))
         return self._planned(
             self.rule.stakes(crowd.classes, self.probabilities.mean),
@@ -272,7 +282,8 @@ class Result(Described):
             form,
             max_review=n_tasks,
             n_annotators=votes_per_item,
-            max_each=shared_load(n_tasks * votes_per_item, crowd.n_workers),
+            max_each=shared_load(n_tasks * votes_per_item, n_available),
+            available=available,
         )
 
     def explain(self, task: Any) -> Explanation:
@@ -323,13 +334,14 @@ class Result(Described):
 
         caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
         promised = "" if self.target is None or caution else f"; {self.target.description}"
+        cost = f"; {self.decision.cost_description}" if self.rule.name == "cost" else ""
         fitted = self.fitted
         return PageParts(
             fitted.diagnose(self, None if truth is None else self._known(truth)),
             fitted.method,
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
-            decision=f"{self.description}{promised}",
+            decision=f"{self.description}{cost}{promised}",
             features="" if fitted.features_ is None else capital(fitted.features_.reason),
             cautions=(*caution, *map(capital, self.warnings)),
             extra=() if audit is None else (proved_section(audit),),

@@ -35,7 +35,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "convert": ({"export"}, {"out", "gold_out"}),
     "compare": ({*READING, "gold", "truth"}, {"out"}),
     "report": ({*FIT, "truth", "cost", "audit"}, {"out", "review_out", "charts"}),
-    "review": ({"listed"}, {"out"}),
+    "review": ({"listed", "instructions"}, {"out"}),
     "annotators": (FIT, {"out"}),
     "check": (FIT, set()),
     "explain": (FIT, set()),
@@ -46,7 +46,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "methods": (set(), set()),
     "demo": (set(), {"report"}),
     "audit review": ({"plan"}, set()),
-    "audit start": (FIT, {"plan", "review_out"}),
+    "audit start": ({*FIT, "instructions"}, {"plan", "review_out"}),
     "audit continue": ({"plan", "answers"}, {"review_out"}),
     "audit status": ({"plan"}, set()),
     "audit finish": ({"plan"}, {"out", "certificate", "page"}),
@@ -63,7 +63,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "study speed": (set(), {"out"}),
 }
 # Folders of pictures, which are shown: a result never has the name of one, and may be kept beside them.
-PICTURES = {"images"}
+PICTURES = {"media"}
 # What a verb insists on beside the two files in question.
 NEEDS = {
     "plan": ["--budget", "9"],

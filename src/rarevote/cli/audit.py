@@ -13,7 +13,7 @@ from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
-from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
+from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
 from rarevote.cli.show import say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
@@ -54,7 +54,7 @@ def audit() -> None:
 
 @audit.verb(
     "rarevote audit review audit.json",
-    "rarevote audit review audit.json --images photos/ --who anna",
+    "rarevote audit review audit.json --media photos/ --who anna",
     "rarevote audit review audit.json --port 8080 --no-browser",
 )
 @with_workbench
@@ -65,11 +65,11 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
 
-    pictures = workbench.pictures()
+    media = workbench.shown_media()
     check_plan(plan)
 
     def sit(journal: Journal) -> ReviewSession:
-        return AuditSession(plan, pictures=pictures, journal=journal, who=workbench.who)
+        return AuditSession(plan, media=media, journal=journal, who=workbench.who, show_as=workbench.show_as)
 
     workbench.run(sit, writing(plan), as_json=as_json)
 
@@ -83,6 +83,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 )
 @with_reading
 @with_fit
+@with_instructions
 @click.option(
     "--find",
     metavar="CLASS=RECALL",
@@ -111,6 +112,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 def start(
     reading: Reading,
     fit_options: FitOptions,
+    instructions: InstructionOptions,
     *,
     find: str,
     plan: Path,
@@ -132,6 +134,7 @@ def start(
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
+    asked = instructions.read()
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
     estimator = fit_options.make()
@@ -156,6 +159,7 @@ def start(
         labels_sha256=fingerprint,
         gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
         earlier=earlier,
+        instructions=asked,
         **given,
     )
     say()

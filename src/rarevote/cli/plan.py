@@ -33,6 +33,7 @@ _SHOWN_NAMES = 3
 @verb(
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
+    "rarevote plan labels.csv --budget 100 --named inspector-01 --named inspector-23",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
@@ -40,6 +41,12 @@ _SHOWN_NAMES = 3
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
+@click.option(
+    "--named",
+    metavar="NAME",
+    multiple=True,
+    help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+)
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
@@ -58,6 +65,7 @@ def plan(
     *,
     budget: int,
     votes_per_item: int,
+    named: tuple[str, ...],
     top: int,
     out: Path | None,
     out_as: str,
@@ -76,7 +84,7 @@ def plan(
         check_review_file(out, out_as)
     crowd = reading.read()
     asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-    given: dict[str, Any] = {"votes_per_item": votes_per_item, "form": out_as}
+    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "form": out_as}
     plans = (
         fit_options.fit_each(crowd, estimator).decide(**deciding).plan(budget, out, **given)
         if crowd.choices

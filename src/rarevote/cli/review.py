@@ -9,7 +9,7 @@ import click
 
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.verb import PATH, argument, file_option, flag, verb
-from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
+from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
 from rarevote.cli.show import say
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 @verb(
     "rarevote review review.csv",
-    "rarevote review review.csv --images photos/ --who anna --out answers.csv",
+    "rarevote review review.csv --media photos/ --who anna --out answers.csv",
     "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
 )
 @with_workbench
+@with_instructions
 @argument(
     "listed",
     metavar="LIST",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @talk_options
 def review(
     workbench: WorkbenchOptions,
+    instructions: InstructionOptions,
     *,
     listed: Path,
     out: Path | None,
@@ -54,7 +56,7 @@ def review(
     from rarevote.io.write.columns import check_output
     from rarevote.io.write.overwrite import refuse_overwriting
 
-    pictures = workbench.pictures()
+    media, asked = workbench.shown_media(), instructions.read()
     target = out or listed.with_name(f"{listed.stem}.answers.csv")
     check_output(target)
     refuse_overwriting(target, [listed])
@@ -69,7 +71,9 @@ def review(
             out=target,
             classes=classes,
             reasons=reasons,
-            pictures=pictures,
+            media=media,
+            show_as=workbench.show_as,
+            instructions=asked,
             journal=journal,
             who=workbench.who,
         )

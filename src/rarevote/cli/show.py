@@ -159,7 +159,7 @@ def decision_words(result: Result) -> list[str]:
     if decision.n_abstained:
         words.append(f"{decision.n_abstained:,} tasks have no answer")
     if result.rule.name == "cost":
-        words.append(f"expected cost of these decisions: {decision.expected_cost:,.1f}")
+        words.append(decision.cost_description)
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
     words.append(f"accuracy of the labels: {decision.accuracy.description}")

@@ -36,6 +36,7 @@ from rarevote.decide.guards import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
+from rarevote.decide.sampled import DrawsLater
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -102,6 +103,7 @@ class Labelled(NamedTuple):
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
         known: known items of that class, likewise, (2).
+        drawn: items of that class in every draw of independent errors, likewise, (n_draws, 2).
     """
 
     labels: IntArray
@@ -110,6 +112,7 @@ class Labelled(NamedTuple):
     n_unvoted: int
     open: IntArray
     known: IntArray
+    drawn: IntArray
 
     def plus(self, other: Labelled) -> Labelled:
         """The sums over the items of both."""
@@ -254,14 +257,16 @@ class Deciding:
     def _given(self, number: int) -> float | None:
         return None if self.given is None else float(self.given[number])
 
-    def labelled(self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int) -> Labelled:
-        """What came of these items."""
+    def labelled(
+        self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
+    ) -> Labelled:
+        """What came of these items; ``draws`` are those of independent errors."""
         K = len(self.crowd.classes)
-        counted = ClassCounts(np.zeros((N_BINS, 2), dtype=np.int64), np.zeros(2, dtype=np.int64))
+        counted = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
         n_unvoted = 0
         if self.wanted is not None:
             k, _ = self.wanted
-            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold)
+            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
             counted = count_class(some, k, codes == k)
             unvoted = (codes == k) & (part.votes[:, k] == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
@@ -310,7 +315,7 @@ class Deciding:
         n_flagged = int(found.labels[number])
         expected = expectations_from(
             self.crowd.classes[number],
-            ClassCounts(found.open, found.known),
+            ClassCounts(found.open, found.known, found.drawn),
             n_flagged,
             self.n_items,
             self.belief.of_class,
@@ -387,7 +392,7 @@ def decide_crowd(
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
-    found = deciding.labelled(decider, part, codes, n_guarded)
+    found = deciding.labelled(decider, part, codes, n_guarded, lambda: probabilities.independent)
     return deciding.outcome(decider, sums.survey, found)._replace(codes=codes)
 
 

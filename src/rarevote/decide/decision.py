@@ -38,6 +38,7 @@ class Decision:
         how: how that was estimated, in words.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all items with an answer.
+        trivial: the same if nothing were decided.
         n_abstained: items without an answer.
         target: what came of a recall target, if there was one.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
@@ -51,16 +52,62 @@ class Decision:
     how: str
     costs: FloatArray
     expected_cost: float
+    trivial: TrivialCosts
     n_abstained: int
     target: RecallTarget | None = None
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @property
+    def cost_description(self) -> str:
+        """What it is expected to cost, beside giving all items one label."""
+        return self.trivial.beside(self.expected_cost)
+
+    @property
     def labels(self) -> NDArray[Any]:
         """Name of the decided class per item; None where there is no answer."""
         names = object_array([*self.classes.tolist(), None])  # the last is what -1 picks
         return np.asarray(names[self.codes])
+
+
+class TrivialCosts(NamedTuple):
+    """What it is expected to cost to give the same label to all items that have an answer, known ones left as they are.
+
+    Attributes:
+        rare: name of the class that matters.
+        other: the other class that costs least.
+        flag_all: cost of labelling every item as the class that matters.
+        flag_none: cost of labelling every item as the other one.
+    """
+
+    rare: Any
+    other: Any
+    flag_all: float
+    flag_none: float
+
+    @classmethod
+    def of(cls, constant: FloatArray, classes: NDArray[Any], rare: RareClass) -> TrivialCosts:
+        """From the cost of giving each class to all, (K)."""
+        others = [k for k in range(len(classes)) if k != rare.code]
+        if not others:
+            return cls(rare.name, None, float(constant.sum()), np.nan)
+        other = min(others, key=lambda k: constant[k])
+        return cls(rare.name, classes[other], float(constant[rare.code]), float(constant[other]))
+
+    def beside(self, cost: float) -> str:
+        """The cost of a decision beside these, and whether they are less."""
+        words = (
+            f"expected cost of these decisions: {cost:,.1f}; of labelling every item {self.rare}: "
+            f"{self.flag_all:,.1f}; of labelling none so: {self.flag_none:,.1f}"
+        )
+        if not self.less_than(cost):
+            return words
+        all_as = self.rare if self.flag_all <= self.flag_none else self.other
+        return f"{words}. Labelling every item {all_as} is expected to cost less than these decisions"
+
+    def less_than(self, cost: float) -> bool:
+        """Whether giving all items one label is expected to cost less; rounding apart."""
+        return min(self.flag_all, self.flag_none) < cost * (1.0 - 1e-9)
 
 
 class DecisionCounts(NamedTuple):
@@ -72,9 +119,12 @@ class DecisionCounts(NamedTuple):
         flagged: items that got each class, (K).
         open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
         known: known items, by class and whether they got it, (K, 2).
+        drawn: items in every draw of independent errors, by class and whether they got it, (K, n_draws, 2).
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
+        labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
         cost: expected cost of all answers.
+        constant: the same if all items with an answer that are not known were given each class, (K).
     """
 
     n_items: int
@@ -82,24 +132,30 @@ class DecisionCounts(NamedTuple):
     flagged: IntArray
     open: IntArray
     known: IntArray
+    drawn: IntArray
     labels_open: IntArray
     labels_known: IntArray
+    labels_drawn: IntArray
     cost: float
+    constant: FloatArray
 
     @classmethod
     def of(cls, probabilities: Probabilities, codes: IntArray, costs: FloatArray) -> DecisionCounts:
         """The counts of some items and their labels."""
         of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
         of_labels, n_labels = count_labels(probabilities, codes)
-        answered = codes != ABSTAINED
+        answered, known = codes != ABSTAINED, probabilities.gold >= 0
+        own = expected_costs(probabilities.p, codes, costs) if codes.size else np.empty(0)
         return cls(
             len(codes),
             n_labels,
             np.bincount(codes[answered], minlength=len(of_class)),
             np.stack([one.open for one in of_class]),
             np.stack([one.known for one in of_class]),
+            np.stack([one.drawn for one in of_class]),
             *of_labels,
-            float(expected_costs(probabilities.p, codes, costs)[answered].sum()) if codes.size else 0.0,
+            float(own[answered].sum()),
+            (probabilities.p[answered & ~known] @ costs).sum(axis=0) + own[answered & known].sum(),
         )
 
     def plus(self, other: DecisionCounts) -> DecisionCounts:
@@ -135,7 +191,7 @@ def expected_decision(
     found = [
         expectations_from(
             name,
-            ClassCounts(counts.open[k], counts.known[k]),
+            ClassCounts(counts.open[k], counts.known[k], counts.drawn[k]),
             int(counts.flagged[k]),
             counts.n_items,
             belief.of_class,
@@ -151,10 +207,13 @@ def expected_decision(
         classes,
         rule,
         tuple(found),
-        accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
+        accuracy_from(
+            ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
+        ),
         f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
         costs,
         counts.cost,
+        TrivialCosts.of(counts.constant, classes, rare),
         counts.n_items - counts.n_labels,
         target,
     )
@@ -237,6 +296,8 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
         **figure("expected_accuracy", decision.accuracy),
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
+        "cost_of_flagging_all": finite_or_none(decision.trivial.flag_all),
+        "cost_of_flagging_none": finite_or_none(decision.trivial.flag_none),
     }
     if decision.target is not None:
         target = dict(vars(decision.target))

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import in_kind, some_names, unmatched
 from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
+from rarevote.decide.sampled import DrawsLater, IndependentDraws
 from rarevote.errors import ParameterError
 
 #: "estimate" (the probabilities as reported), "gold" (shares among known items), or the shares themselves.
@@ -193,6 +194,7 @@ class Probabilities:
         blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
         free: items whose label needs no vote, because their features count, (n); None where features play no part.
         has_features: whether features count at all.
+        draws: makes the draws of annotators who err independently; None where there are none.
     """
 
     classes: NDArray[Any]
@@ -205,9 +207,19 @@ class Probabilities:
     blind: FloatArray | None = None
     free: NDArray[np.bool_] | None = None
     has_features: bool = False
+    draws: DrawsLater | None = None
 
     def __len__(self) -> int:
         return len(self.p)
+
+    @property
+    def independent(self) -> IndependentDraws:
+        """The true classes of the same items if annotators err independently, drawn when first asked for."""
+        if self.draws is None:
+            return IndependentDraws.none(len(self), "the votes are not in memory")
+        if self.how != Probabilities.how:
+            return IndependentDraws.none(len(self), f"the class shares are {self.how}")
+        return self.draws().first(len(self))
 
     @property
     def ranking(self) -> FloatArray:

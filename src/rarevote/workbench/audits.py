@@ -6,6 +6,7 @@ because what is drawn next rests on them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from rarevote.crowd.words import counted, percent, quoted
 from rarevote.errors import InputError
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
-from rarevote.workbench.content import ItemContent, Pictures
+from rarevote.workbench.content import ItemContent
+from rarevote.workbench.media import Media
 from rarevote.workbench.session import ANOTHER, UNSURE, Made, OvertakenError, ReviewSession
 
 
@@ -32,7 +34,8 @@ class AuditSession(ReviewSession):
 
     Args:
         path: the plan, beside which the journal is.
-        pictures: which texts are pictures.
+        media: which files and hosts may be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
         journal: where answers go at once.
         who: the expert.
 
@@ -45,17 +48,19 @@ class AuditSession(ReviewSession):
 
     proves, noun = True, "round"
 
-    def __init__(self, path: Path, *, pictures: Pictures, journal: Journal, who: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, media: Media, journal: Journal, who: str | None = None, show_as: Sequence[str] = ()
+    ) -> None:
         self._path = path
+        self.command = ("rarevote", "audit", "review", str(path))
         audit = self.audit = Audit.from_json(read_text(path))
         self._in_plan = self._answered()
         audit.take_journal(path)
         plan = audit.plan
         # A plan made in Python may name no labels: then there is nothing to see but the items' names.
         self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
-        content = ItemContent([], {}, pictures)
-        if self._crowd is not None:
-            content = ItemContent(self._crowd.population.tolist(), self._crowd.to_show, pictures)
+        tasks, to_show = ([], {}) if self._crowd is None else (self._crowd.population.tolist(), self._crowd.to_show)
+        content = ItemContent(tasks, to_show, media, show_as)
         named = plan.classes if plan.classes and len(plan.classes) > 1 else None
         super().__init__(
             about=f"{path.name} · recall of {quoted(plan.name)} at least {float(plan.target):.2f}, "
@@ -66,11 +71,18 @@ class AuditSession(ReviewSession):
             content=content,
             journal=journal,
             who=who,
+            instructions=plan.instructions,
         )
         if named is None:
             self.choices = [str(plan.name), f"not {plan.name}"]
         self._unsaved = False
         self._ask_round()
+
+    def _expected_in_all(self) -> int:
+        forecast = self.audit.forecast
+        more = round(forecast.reviews) if forecast is not None and forecast.pays else 0
+        # The open items of this round are the first of those that the forecast is about.
+        return len(self.tasks) - len(self.audit.pending) + more
 
     @property
     def is_over(self) -> bool:
