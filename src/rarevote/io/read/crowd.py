@@ -204,13 +204,13 @@ class Crowd:
         from rarevote.io.platforms import PLATFORMS
         from rarevote.io.platforms.write_back import check_way_back
 
+        back = how("write_back", "--back-out")
         if self.export is None:
             able = some_names(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
-            back = how("write_back", "--back-out")
             raise InputError(f"{back} needs an export of {able}, and {self.title} is none")
         if self.choice is not None:
-            one = how("the crowd of one choice", "--choice")
-            raise InputError(f"{back} writes all choices of an item together: leave {one} out")
+            every = how("fit_each(crowd)", "the command without --choice")
+            raise InputError(f"{back} writes all choices of an item together: use {every}")
         check_way_back(self.export.platform, path, self.export.details)
 
 
