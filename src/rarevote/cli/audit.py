@@ -17,6 +17,7 @@ from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions,
 from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
     from rarevote.audit import Audit
@@ -88,7 +89,12 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 @with_reading
 @with_fit
 @with_instructions
-@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@click.option(
+    "--find",
+    metavar="CLASS=RECALL",
+    required=True,
+    help="What is to be proved, such as defect=0.9; with --multilabel CHOICE=RECALL.",
+)
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
@@ -128,6 +134,8 @@ def start(
     from rarevote.audit.words import start_words
 
     name, target = _parse_find(find)
+    if reading.options["multilabel"] and reading.options["choice"] is None:
+        reading.options["choice"], name = name, YES  # the label is what is to be found
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
