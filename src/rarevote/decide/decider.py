@@ -39,6 +39,7 @@ from rarevote.decide.guards import (
     rare_note,
     silence_note,
     single_vote_note,
+    tail_notes,
     why_no_answer,
 )
 from rarevote.decide.probabilities import Probabilities
@@ -48,11 +49,11 @@ from rarevote.decide.recall_target import (
     flags_in_draws,
     flags_needed,
     gold_threshold,
-    one_target,
     target_reached,
 )
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
 from rarevote.decide.sampled import DrawsLater, IndependentDraws
+from rarevote.decide.tail import tail_flags
 from rarevote.errors import ParameterError, how
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
@@ -64,11 +65,12 @@ class Note(NamedTuple):
 
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
-            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), names ("silence").
+            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), a tail of grades ("tail"),
+            names ("silence").
         description: a sentence.
     """
 
-    kind: Literal["no answer", "target", "single", "doubt", "rare", "silence"]
+    kind: Literal["no answer", "target", "single", "doubt", "rare", "tail", "silence"]
     description: str
 
 
@@ -82,6 +84,7 @@ class Decided(NamedTuple):
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
         cannot_answer: whether the labels are only the votes.
+        flagged: items that are of the rare class by the decision, (n): those labelled so, or flagged for a tail.
     """
 
     codes: IntArray
@@ -90,6 +93,7 @@ class Decided(NamedTuple):
     n_guarded: int
     notes: tuple[Note, ...]
     cannot_answer: bool
+    flagged: NDArray[np.bool_]
 
 
 class CrowdSums(NamedTuple):
@@ -117,7 +121,8 @@ class Labelled(NamedTuple):
     Attributes:
         labels: items that got each class, (K).
         n_guarded: items whose label would have been a class without a vote on them.
-        n_rare: items labelled as the rare class that are not known.
+        n_rare: items labelled as the rare class, or flagged for a tail, that are not known.
+        n_rare_unvoted: those of a tail without a vote in it.
         n_unvoted: items without a vote for the class that is promised, and flagged as it.
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
@@ -130,6 +135,7 @@ class Labelled(NamedTuple):
     labels: IntArray
     n_guarded: int
     n_rare: int
+    n_rare_unvoted: int
     n_unvoted: int
     open: IntArray
     known: IntArray
@@ -176,7 +182,7 @@ class Decider:
         refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes & bound
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
-            refused &= codes != self.rule.number
+            refused &= ~self.rule.rare.holds(codes)
         n_guarded = 0
         if self.only_voted and refused.any():
             some = part.rows(refused)
@@ -220,9 +226,9 @@ class Deciding:
     why_not: str = "the votes are not in memory"
 
     @cached_property
-    def wanted(self) -> tuple[int, float] | None:
-        """The class with a recall target, and the target."""
-        return one_target(self.rule.wanted, self.crowd.classes) if isinstance(self.rule, MinRecall) else None
+    def wanted(self) -> tuple[RareClass, float] | None:
+        """The class, or the tail of grades, with a recall target, and the target."""
+        return self.rule.target(self.crowd.classes) if isinstance(self.rule, MinRecall) else None
 
     def with_own(self, part: ItemBatch) -> ItemBatch:
         """The items with the method's own labels, where these follow from the probabilities."""
@@ -235,17 +241,16 @@ class Deciding:
     ) -> CrowdSums:
         """What these items tell (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
-        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code, permitted)
+        survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
         return CrowdSums(survey, *self._may_be_flagged(part, draws))
 
     def _may_be_flagged(self, part: ItemBatch, draws: DrawsLater | None) -> tuple[IntArray, IntArray]:
         """Items by probability of the class with a target, all and those that may be flagged; and by draw."""
         if self.wanted is None:
             return np.zeros((2, N_BINS), dtype=np.int64), np.zeros((0, 2, N_BINS), dtype=np.int64)
-        k, _ = self.wanted
-        bins, open_items = bin_of(part.p[:, k]), part.gold < 0
-        kinds = open_items, open_items & self.may(part)
-        drawn = np.empty((0, len(bins)), dtype=bool) if draws is None else draws().of_class(k)
+        rare, open_items = self.wanted[0], part.gold < 0
+        bins, kinds = bin_of(rare.mass(part.p)), (open_items, open_items & self.may(part))
+        drawn = np.empty((0, len(bins)), dtype=bool) if draws is None else rare.holds(draws().classes)
         return (
             np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in kinds]),
             np.stack([count_drawn(drawn & rows, bins, N_BINS) for rows in kinds], axis=1),
@@ -254,37 +259,37 @@ class Deciding:
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
         assert self.wanted is not None
-        votes = part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)
+        votes = self.wanted[0].mass(part.votes) if self.only_voted else part.votes.sum(axis=1)
         return np.asarray((votes > 0) | ~part.bound)
 
     def reason(self, survey: VoteSurvey) -> str | None:
         """Why the crowd cannot tell who is right, in words."""
         return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
 
-    def decider(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Decider:
+    def decider(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Decider:
         """How labels follow.
 
         Args:
             sums: of all items.
-            kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
-                not known.
+            kth_largest: the k-th largest probability of a class or a tail among items that may be flagged and are not
+                known.
         """
         unanswerable = self.reason(sums.survey) is not None and not self.has_features
         rule = TheVotes() if unanswerable else self._ready(sums, kth_largest)
         return Decider(rule, self.shares, self.only_voted)
 
-    def _ready(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Rule:
+    def _ready(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Rule:
         if self.wanted is None or not isinstance(self.rule, MinRecall):
             return self.rule.ready(self.crowd.classes)
-        number, target = self.wanted
+        rare, target = self.wanted
         bound = None
         if self.vouching is not None and target < 1.0:
             bound = gold_threshold(self.vouching, target, self.rule.confidence)
         if bound is not None:
-            return FlagAbove(number, bound, promised=True)
+            return FlagAbove(rare, bound, promised=True)
         of_all, that_may = sums.of_target
         flags = Flags(
-            flags_needed(of_all, that_may, target, self.belief.of_class, self._given(number)),
+            flags_needed(of_all, that_may, target, self.belief.of_class, self._given(rare)),
             flags_in_draws(sums.drawn, that_may, target),
             self.rule.errors,
         )
@@ -293,10 +298,23 @@ class Deciding:
                 f"{how('errors', '--errors')} independent needs draws of independent errors, and there are none: "
                 f"{self.why_not}. Leave it out: then annotators share errors as real crowds do"
             )
-        return FlagAbove(number, kth_largest(number, flags.used) if flags.used else float("inf"), needed=flags)
+        return FlagAbove(rare, kth_largest(rare, flags.used) if flags.used else float("inf"), needed=flags)
 
-    def _given(self, number: int) -> float | None:
-        return None if self.given is None else float(self.given[number])
+    def _given(self, rare: RareClass) -> float | None:
+        return None if self.given is None else float(rare.mass(self.given))
+
+    def flagged(self, decider: Decider, part: ItemBatch, codes: IntArray) -> NDArray[np.bool_]:
+        """Which of these items are of the rare class by the decision, (n): those labelled so, or flagged for a tail."""
+        if not self.rare.is_tail or isinstance(decider.rule, (TheVotes, FlagAbove)):
+            return self.rare.holds(codes)
+        flagged = tail_flags(self.rare, part.p, self.shares)
+        return np.asarray(flagged & ((part.votes > 0).any(axis=1) | (part.gold >= 0) | ~part.bound))
+
+    def _flagged_without(self, part: ItemBatch, rare: RareClass) -> NDArray[np.bool_]:
+        """Which items the method's own decision flags as the class or the tail that has a recall target, (n)."""
+        decider = Decider(self.own.ready(self.crowd.classes), self.shares, self.only_voted)
+        codes = decider.codes(part)[0]
+        return self.flagged(decider, part, codes) if rare.codes == self.rare.codes else rare.holds(codes)
 
     def labelled(
         self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
@@ -306,17 +324,20 @@ class Deciding:
         counted = without = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
         n_unvoted = n_without = 0
         if self.wanted is not None:
-            k, _ = self.wanted
+            rare, _ = self.wanted
             some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
-            counted = count_class(some, k, codes == k)
-            own = Decider(self.own.ready(self.crowd.classes), self.shares, self.only_voted).codes(part)[0] == k
-            without, n_without = count_class(some, k, own), int(own.sum())
-            unvoted = (codes == k) & (part.votes[:, k] == 0) & (part.gold < 0)
+            of_rare = some.against_the_rest(rare)
+            counted = count_class(of_rare, 0, rare.holds(codes))
+            own = self._flagged_without(part, rare)
+            without, n_without = count_class(of_rare, 0, own), int(own.sum())
+            unvoted = rare.holds(codes) & (rare.mass(part.votes) == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
+        flagged = self.flagged(decider, part, codes) & (part.gold < 0)
         return Labelled(
             np.bincount(codes[codes >= 0], minlength=K),
             n_guarded,
-            int(((codes == self.rare.code) & (part.gold < 0)).sum()),
+            int(flagged.sum()),
+            int((flagged & (self.rare.mass(part.votes) == 0)).sum()) if self.rare.is_tail else 0,
             n_unvoted,
             *counted,
             n_without,
@@ -347,22 +368,23 @@ class Deciding:
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
                 notes.append(Note("rare", words))
+            if self.rare.is_tail:
+                notes += [Note("tail", words) for words in tail_notes(self.rare, self.shares, found.n_rare_unvoted)]
         if (words := silence_note(self.crowd.classes)) is not None:
             notes.append(Note("silence", words))
         decided_by = TheVotes().description if reason is not None else self.rule.description
         nothing = np.empty(0, dtype=np.int64)
-        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None)
+        nobody = np.empty(0, dtype=bool)
+        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None, nobody)
 
     def _target(self, decider: Decider, found: Labelled) -> RecallTarget | None:
         if self.wanted is None or not isinstance(self.rule, MinRecall) or not isinstance(decider.rule, FlagAbove):
             return None
-        number, target = self.wanted
-        n_flagged = int(found.labels[number])
+        rare, target = self.wanted
+        n_flagged = int(rare.mass(found.labels))
         with_target = n_flagged, ClassCounts(found.open, found.known, found.drawn)
         expected, without = (
-            expectations_from(
-                self.crowd.classes[number], counts, n, self.n_items, self.belief.of_class, self._given(number)
-            )
+            expectations_from(rare.name, counts, n, self.n_items, self.belief.of_class, self._given(rare))
             for n, counts in (with_target, (found.n_without, found.without))
         )
         return target_reached(
@@ -374,7 +396,7 @@ class Deciding:
             n_flagged=n_flagged,
             n_items=self.n_items,
             n_gold=0 if self.vouching is None else len(self.vouching),
-            share=float(self.shares[number]),
+            share=float(rare.mass(self.shares)),
             flags=decider.rule.needed,
             n_known=int(found.known.sum()),
             n_flagged_without=found.n_without,
@@ -441,19 +463,20 @@ def decide_crowd(
     part = deciding.with_own(part)
     sums = deciding.look(part, crowd.task_ptr, crowd.worker, draws)
 
-    def kth_largest(number: int, k: int) -> float:
-        scores = part.p[deciding.may(part) & (part.gold < 0), number]
+    def kth_largest(wanted: RareClass, k: int) -> float:
+        scores = wanted.mass(part.p[deciding.may(part) & (part.gold < 0)])
         return float(np.partition(scores, scores.size - k)[scores.size - k])
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
     found = deciding.labelled(decider, part, codes, n_guarded, draws)
-    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes)
+    flagged = deciding.flagged(decider, part, codes)
+    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes, flagged=flagged)
 
 
 def _vouching(rule: Rule, probabilities: Probabilities) -> FloatArray | None:
     """Scores of random known items of the class with a recall target."""
     if not isinstance(rule, MinRecall) or not rule.random_gold:
         return None
-    number, _ = one_target(rule.wanted, probabilities.classes)
-    return np.asarray(probabilities.ranking[probabilities.gold == number, number])
+    wanted, _ = rule.target(probabilities.classes)
+    return wanted.mass(probabilities.ranking[wanted.holds(probabilities.gold)])
