@@ -109,7 +109,7 @@ def crowd_of(slug: str, keep: Path | None) -> Crowd:
         votes, truth = opened(slug)
         items, rare = np.flatnonzero(truth >= 0), rarest(truth)
         fitted = rarevote.fit(votes)
-        kept: dict[str, NDArray[Any]] = {
+        kept: dict[str, Any] = {
             "p": fitted.probabilities[items, rare],
             "is_rare": truth[items] == rare,
             "may": votes.votes()[items, rare] > 0,
