@@ -89,3 +89,51 @@ def realised_cost_table() -> str:
         "was said to be worse",
     ]
     return pages.table(head, table)
+
+
+def recall_target_table() -> str:
+    """Realised recall and flags of recall targets on real crowds, by the draws that say how many items are flagged."""
+    names = {
+        "shared": "shared errors, curve learnt without the source group",
+        "shipped": "shared errors, curve as shipped (`--min-recall`)",
+        "both": "both worlds together, curve learnt without the source group",
+        "independent": "independent errors (`--errors independent`)",
+    }
+    rows = [row for row in read("recall_targets") if row["dataset"].startswith("mean of")]
+    head = ["target", "draws of", "recall, mean", "flags per true item", "an oracle's", "flags over an oracle's"]
+    shown = [
+        [
+            f"{float(row['target']):g}",
+            names[row["way"]],
+            f"{float(row['recall']):.3f}",
+            *(f"{float(row[name]):.2f}" for name in ("flags_per_true", "oracle_per_true", "flags_per_oracle")),
+        ]
+        for row in rows
+    ]
+    return pages.table(head, shown)
+
+
+def plan_table() -> str:
+    """Accuracy by votes an item for each way to assign them; then the votes for what uniform assignment has with 5."""
+    rows = read("plan_replay")
+    means = [row for row in rows if row["dataset"].startswith("mean of")]
+    ways = list(dict.fromkeys(row["way"] for row in means))
+    value = {(row["way"], float(row["votes"])): row for row in means}
+    shown = [
+        [
+            f"{votes:g}",
+            *(f"{float(value[way, votes]['accuracy']):.3f}" for way in ways),
+            *(f"{float(value[way, votes]['average_precision']):.3f}" for way in ways),
+        ]
+        for votes in sorted({votes for _, votes in value})
+        if votes % 0.5 == 0
+    ]
+    needed = {row["way"]: row for row in rows if row["dataset"].startswith("votes for")}
+
+    def votes_needed(way: str, measure: str) -> str:
+        found = float(needed[way][measure])
+        return f"{found:.1f}" if found == found else "more than 6"
+
+    last = [votes_needed(way, measure) for measure in ("accuracy", "average_precision") for way in ways]
+    head = ["votes an item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
+    return pages.table(head, [*shown, ["**votes for what uniform has with 5**", *last]])

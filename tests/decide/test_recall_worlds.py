@@ -106,8 +106,10 @@ def test_what_is_flagged_without_a_target_stands_beside_it(fitted: Any) -> None:
     own = fitted.decide()
     assert target.n_flagged_without == (own.labels == 1).sum()
     assert target.recall_without == own.expect(1).recall
-    assert f"Without a target {target.n_flagged_without} are flagged, with an expected recall of " in target.description
-    assert own.expect(1).recall.description in target.description
+    beside = (
+        f"Without a target {target.n_flagged_without} are flagged; expected recall: {own.expect(1).recall.description}"
+    )
+    assert beside in target.description
 
 
 def test_the_same_numbers_in_terminal_json_page_and_python(votes: Path, tmp_path: Path) -> None:
