@@ -16,6 +16,7 @@ from rarevote.decide.expectations import (
     ClassCounts,
     Expectations,
     Expected,
+    World,
     accuracy_from,
     count_class,
     count_labels,
@@ -24,6 +25,9 @@ from rarevote.decide.expectations import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget
 from rarevote.decide.rules import ABSTAINED
+
+_ONLY_SHARED = "as in real crowds whose annotators share some of their errors"
+_BOTH_WORLDS = f"three quarters {_ONLY_SHARED}, one quarter as if annotators erred independently"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,7 @@ class Decision:
         expected_cost: expected sum of the costs over all items with an answer.
         n_abstained: items without an answer.
         target: what came of a recall target, if there was one.
+        only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
     """
@@ -53,6 +58,7 @@ class Decision:
     expected_cost: float
     n_abstained: int
     target: RecallTarget | None = None
+    only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
 
@@ -123,6 +129,7 @@ def expected_decision(
     costs: FloatArray,
     given: FloatArray | None = None,
     target: RecallTarget | None = None,
+    only_shared: str = "",
 ) -> Decision:
     """A decision with what to expect of it.
 
@@ -136,6 +143,7 @@ def expected_decision(
         costs: of mistakes, (K, K).
         given: share of every class, where those were given, (K).
         target: what came of a recall target.
+        only_shared: why annotators who err independently are left out, in words.
     """
     found = [
         expectations_from(
@@ -159,11 +167,12 @@ def expected_decision(
         accuracy_from(
             ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
         ),
-        f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
+        f"{_ONLY_SHARED if only_shared else _BOTH_WORLDS}; class shares {shares_from}",
         costs,
         counts.cost,
         counts.n_items - counts.n_labels,
         target,
+        only_shared,
     )
 
 
@@ -186,6 +195,7 @@ def with_expectations(
         costs=costs,
         given=probabilities.mean if probabilities.is_given else None,
         target=target,
+        only_shared=probabilities.independent.why_not,
     )
     return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
 
@@ -228,9 +238,16 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}
 
-    per_class = {}
+    per_class: dict[str, dict[str, Any]] = {}
+    worlds: dict[World, dict[str, Any]] = {
+        world: {**figure("expected_accuracy", one), "classes": {}} for world, one in decision.accuracy.worlds.items()
+    }
     for one in decision.expected:
         shares = {"share": one.prevalence, "recall": one.recall, "precision": one.precision}
+        named = {"share": one.prevalence, "expected_recall": one.recall, "expected_precision": one.precision}
+        for world, about in worlds.items():
+            in_world = [figure(name, found.worlds[world]) for name, found in named.items()]
+            about["classes"][str(one.name)] = {key: value for part in in_world for key, value in part.items()}
         per_class[str(one.name)] = {
             **figure("share", one.prevalence),
             **figure("expected_recall", one.recall),
@@ -242,6 +259,8 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
         "how": decision.how,
         "classes": per_class,
         **figure("expected_accuracy", decision.accuracy),
+        "worlds": worlds,
+        "only_shared": decision.only_shared or None,
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
     }
