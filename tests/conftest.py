@@ -90,7 +90,7 @@ def sampled_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def few_sweeps() -> Iterator[None]:
+def quick_draws() -> Iterator[None]:
     """Few sweeps behind expectations and the ranking of an audit; what 400 give, ``benchmarks/`` measures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampled, "SWEEPS", 40)

@@ -319,6 +319,7 @@ class Fitted:
             mean,
             gold,
             is_default=method.method_name == DEFAULT_METHOD,
+            is_jury=self.crowd.is_jury,
             free=None if outcome is None else outcome.free,
             has_features=used,
             draws=lambda: self.independent,

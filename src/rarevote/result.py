@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rarevote.decide.recall_target import RecallTarget
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.leaning import Leaning
     from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import PageParts, Report
@@ -145,6 +146,24 @@ class Result(Described):
         else:
             flagged = rare.holds(self.codes)
         return Found(rare.name, self.tasks, rare.mass(self.probabilities.p), np.asarray(flagged))
+
+    @cached_property
+    def leaning(self) -> Leaning:
+        """Whether the evidence leans to annotators who share errors or to independent ones."""
+        from rarevote.diagnose.leaning import leaning_of
+        from rarevote.diagnose.shared_errors import errors_alike
+
+        votes = self.fitted.annotations
+        gold = self.probabilities.gold[: votes.n_tasks]
+        return leaning_of(errors_alike(votes, gold=gold, models=self.fitted.crowd.models))
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
+        from rarevote.diagnose.leaning import world_sentences
+
+        decision = self.decision
+        return world_sentences(self.expect(), decision.accuracy, decision.only_shared, self.leaning)
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
@@ -435,7 +454,7 @@ class Result(Described):
         if fitted.features_ is not None:
             figures["features"] = {**fitted.features_.figures, "labels_without_a_vote": self.n_without_a_vote}
         if expected:
-            figures["decision"] = decision_figures(self.decision)
+            figures["decision"] = {**decision_figures(self.decision), "leans_to": self.leaning.world}
         return figures
 
     @property

@@ -96,6 +96,13 @@ class Crowd:
         several = f", {counted(len(self.choices), 'label')}" if self.choices else ""
         return f"Crowd({self.title}: {votes}{unvoted}{several})"
 
+    @property
+    def is_jury(self) -> bool:
+        """Whether models cast more than half of the votes."""
+        votes = self.annotations
+        of_model = np.array([name in self.models for name in votes.workers.tolist()], dtype=bool)
+        return bool(self.models) and 2 * int(of_model[votes.worker].sum()) > votes.n_annotations
+
     def _repr_html_(self) -> str:
         votes = self.annotations
         facts = {"tasks": votes.n_tasks, "workers": votes.n_workers, "votes": votes.n_annotations}
