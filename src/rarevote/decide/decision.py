@@ -365,9 +365,5 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     if all(one is not decision.of_rare for one in decision.expected):
         figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
     if decision.target is not None:
-        target = dict(vars(decision.target))
-        # The threshold is infinite where nothing needs a flag.
-        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
-        target["words"] = target.pop("description")
-        figures["recall_target"] = target
+        figures["recall_target"] = decision.target.figures()
     return figures
