@@ -61,13 +61,14 @@ def annotators(
     estimator = fit_options.make()
     check_result_file(out)
     crowd = reading.read()
-    found = fit_options.fit(crowd, estimator).diagnose()
+    fitted = fit_options.fit(crowd, estimator)
+    found = fitted.diagnose()
     order = annotator_order(found, sort)
     columns = annotator_rows(found, order)
     if out is not None:
         write_columns(columns, out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        tell_json(annotator_figures(found, fit_options.method, columns))
+        tell_json({**annotator_figures(found, fit_options.method, columns), **fitted.feature_figures})
     else:
         say()
         _tell(found, order, top, has_file=out is not None)

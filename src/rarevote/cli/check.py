@@ -34,7 +34,7 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
     with counting("casting the votes again", N_REPLICATES) as progress:
         found = fitted.check(progress=progress)
     if as_json:
-        tell_json(found.figures())
+        tell_json({**found.figures(), **fitted.feature_figures})
     else:
         say()
         for question, title in QUESTIONS.items():

@@ -32,14 +32,16 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     estimator = fit_options.make()
     crowd = reading.read()
     names = list(dict.fromkeys(task))
-    if fit_options.features is None and fit_options.pred_probs is None:  # else they may name further tasks
+    if not fit_options.has_features:  # else they may name further tasks
         names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
     result = fit_options.fit(crowd, estimator).decide()
     found = [result.explain(name) for name in names]
     columns = result.fitted.crowd.shown  # of all items, also those that only features name
     shown = [{name: str(texts[one.number]) for name, texts in columns.items()} for one in found]
     if as_json:
-        tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
+        of_fit = result.fitted.feature_figures
+        each = zip(found, shown, strict=True)
+        tell_json([{**_summary(one, texts, fit_options.method), **of_fit} for one, texts in each])
         return
     for one, texts in zip(found, shown, strict=True):
         say() if one is found[0] else tell()

@@ -20,11 +20,13 @@ from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
 from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
+from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.decide.review import ReviewPlan
+    from rarevote.result import Result
 
 _SHOWN_NAMES = 3
 
@@ -33,6 +35,7 @@ _SHOWN_NAMES = 3
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
     "rarevote plan labels.csv --budget 100 --named inspector-01 --named inspector-23",
+    "rarevote plan labels.csv --features embeddings.parquet --budget 100 --find defect",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
@@ -45,6 +48,11 @@ _SHOWN_NAMES = 3
     metavar="NAME",
     multiple=True,
     help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+)
+@click.option(
+    "--find",
+    metavar="CLASS",
+    help="List items without votes, the likeliest of this class first. With --features or --pred-probs.",
 )
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
@@ -65,12 +73,13 @@ def plan(
     budget: int,
     votes_per_item: int,
     named: tuple[str, ...],
+    find: str | None,
     top: int,
     out: Path | None,
     out_as: str,
     as_json: bool,
 ) -> None:
-    """Which items to label again, the most useful first, and who should: people good at it who have not voted there."""
+    """Which items to label next, the most useful first, and who should: people good at it who have not voted there."""
     from rarevote.decide.review import check_budget, plan_figures
 
     check_review_form(out_as, "--as")
@@ -81,17 +90,28 @@ def plan(
     estimator = fit_options.make()
     if out is not None:
         check_review_file(out, out_as)
+    if find is not None and not fit_options.has_features:
+        raise ParameterError("--find orders items without votes by their features: give --features or --pred-probs")
     crowd = reading.read()
     result = fit_options.fit(crowd, estimator).decide(**deciding)
-    found = result.plan(budget, out, votes_per_item=votes_per_item, named=named or None, form=out_as)
+    found = result.plan(budget, out, votes_per_item=votes_per_item, named=named or None, find=find, form=out_as)
     if as_json:
-        asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-        tell_json({**asked, **plan_figures(found)})
+        asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method, "find": find}
+        tell_json({**asked, **plan_figures(found), **result.fitted.feature_figures})
     else:
         say()
         _tell(found, votes_per_item, top, has_file=out is not None)
+        if find is not None and found.items:
+            tell(f"{_expected_number(result, found, find):,.1f} of these items are expected to be {find}")
     if out is not None:
         say(f"wrote {out}: {counted(len(found.items), 'item')}")
+
+
+def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:
+    """How many items of a plan are expected to be of a class."""
+    votes = result.fitted.annotations
+    code = RareClass.of(votes.classes, votes.class_votes, find).code
+    return float(result.probabilities.p[[item.row for item in found.items], code].sum())
 
 
 def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -> None:

@@ -64,7 +64,7 @@ def report(
     made = result.report(out, truth=known, charts=charts, source=source, audit=audited)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
-        summary["charts"] = [str(path) for path in made.charts]
+        summary |= {"charts": [str(path) for path in made.charts], **fitted.feature_figures}
         if decisions.active:
             summary["decision"] = result.summary()["decision"]
         tell_json(summary)
