@@ -134,16 +134,9 @@ def fit(
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-    given = FeatureSource(
-        features,
-        pred_probs,
-        groups,
-        features_id,
-        features_ids,
-        features_group,
-        pred_probs_id,
-        feature_settings or FeatureSettings(),
-    )
+    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if feature_settings is not None:
+        given = replace(given, settings=feature_settings)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -337,6 +330,11 @@ class Fitted:
         """What was made of features, and why; None where none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
+
+    @property
+    def feature_figures(self) -> dict[str, Any]:
+        """The record of the features as plain values under "features"; empty where none were given."""
+        return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""

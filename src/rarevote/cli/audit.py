@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +176,7 @@ def start(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, as_json=as_json)
+    _ask(audit, plan, review_out, crowd, as_json=as_json, more=fitted.feature_figures)
 
 
 @audit.verb(
@@ -466,7 +466,15 @@ def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: 
             raise InputError(f"{path}: {error}") from None
 
 
-def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
+def _ask(
+    audit: Audit,
+    plan: Path,
+    review_out: Path,
+    crowd: Crowd,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.of_fit import summary
@@ -476,7 +484,7 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: b
     if review:
         write_review_list(review, review_out, _form(audit), crowd)
     if as_json:
-        tell_json({**summary(audit), "review_out": str(review_out) if review else None})
+        tell_json({**summary(audit), "review_out": str(review_out) if review else None, **(more or {})})
     if review:
         say(f"wrote {review_out}: {counted(len(review), 'item')} to review. Answer in the browser:")
         say(f"  {command('rarevote', 'audit', 'review', plan)}")

@@ -38,7 +38,7 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
             found = fitted.check(progress=progress)
         fails |= found.cannot_answer or not found.converged
         if as_json:
-            records[name] = found.figures()
+            records[name] = {**found.figures(), **fitted.feature_figures}
             continue
         say()
         begin(name)
