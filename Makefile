@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test test-lowest test-newest prove prove-gp warm lint types check wheel-check docs docs-blocks clean
+.PHONY: demo test test-lowest test-newest prove prove-gp rivals warm lint types check wheel-check docs docs-blocks clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -82,4 +82,4 @@ $(VENV)/.development: $(VENV)/.package
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest site dist build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-gp site dist build .pytest_cache .mypy_cache .ruff_cache

@@ -235,7 +235,10 @@ def test_the_study_resumes_and_says_the_same(data: Path, tmp_path: Path, counted
     next((tmp_path / "runs").iterdir()).write_text("{}")
     again = study.rows(1)
     assert len(counted_runs) == 24 + 4
-    timeless = [[{**vars(row), "cpu_seconds": 0} for row in rows] for rows in (first, again)]
+    timeless = [
+        [{**vars(row), "cpu_seconds": 0} for row in rows if getattr(row, "figure", "") != features.COST]
+        for rows in (first, again)
+    ]
     assert timeless[0] == timeless[1]
     at_two = [row for row in first if isinstance(row, FeatureRow) and (row.dataset, row.votes) == ("two", "2")]
     assert len(at_two) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -52,6 +52,7 @@ class FeatureContender:
         run: turns a crowd and a seed into answers.
         is_random: whether it depends on the seed.
         need: raises where its library is absent.
+        settings: its parameters, where it has any.
     """
 
     name: str
@@ -59,6 +60,7 @@ class FeatureContender:
     run: Callable[[FeaturedCrowd, int], Answers]
     is_random: bool = False
     need: Callable[[], None] = lambda: None
+    settings: Callable[[], dict[str, Any]] = dict
 
 
 def _ours(name: str, given: Callable[[FeaturedCrowd], dict[str, Any]]) -> Callable[[FeaturedCrowd, int], Answers]:
@@ -118,6 +120,12 @@ def _need_cleanlab() -> None:
     need_library("cleanlab", NEEDS)
 
 
+def _ccgpfl_settings() -> dict[str, Any]:
+    from rarevote.study.peers.ccgpfl.estimator import CCGPFL
+
+    return asdict(CCGPFL())
+
+
 def _ccgpfl(crowd: FeaturedCrowd, seed: int) -> Answers:
     from rarevote.study.peers.ccgpfl.estimator import CCGPFL
 
@@ -152,6 +160,7 @@ CONTENDERS: dict[str, FeatureContender] = {
             _ccgpfl,
             is_random=True,
             need=need_jax,
+            settings=_ccgpfl_settings,
         ),
     )
 }

@@ -7,7 +7,7 @@ datasets, each counting alike; differences are paired by dataset, and their inte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from math import inf
@@ -36,6 +36,7 @@ ALL = "all"
 LEVELS = ("1", "2", "3", ALL)
 BASE, OURS = "votes", "features"
 MEAN_OF_SETS = "mean of sets"
+COST = "cpu_ratio"
 MARKS = {
     "average_precision": Measure("Average precision"),
     "log_loss": Measure("Log loss", -1),
@@ -145,7 +146,7 @@ class FeatureTrial:
         key = as_key(
             {
                 "dataset": self.info.slug, "votes": self.votes, "seed": self.seed, "contender": self.contender,
-                "version": __version__, "data": crowd.digest,
+                "settings": CONTENDERS[self.contender].settings(), "version": __version__, "data": crowd.digest,
             }
         )  # fmt: skip
         path = self.folder / file_name(f"{self.info.slug}.{self.votes}.{self.contender}.{self.seed}", key)
@@ -254,7 +255,7 @@ class FeatureStudy(Experiment):
         ]
         caption = f"Means over {counted(len(self.datasets), 'dataset')}, with 95% intervals (t) over them."
         return Account(
-            findings=findings(runs, means),
+            findings=findings(means),
             charts=[worth_chart(means), _marks_chart(means, caption)],
             tables=[_table(means, figure, self.levels) for figure in MARKS],
             settings=[
@@ -283,7 +284,7 @@ def _distinct(levels: Sequence[str], info: FeatureSetInfo) -> list[str]:
 
 
 def means_of(runs: Sequence[FeatureRow]) -> list[FeatureMean]:
-    """Means of every figure by dataset and over datasets, in the order of the runs."""
+    """Means of every figure by dataset and over datasets, in the order of the runs; then what each costs."""
     values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     group = {row.dataset: row.source_group for row in runs}
     for figure in MARKS:
@@ -307,7 +308,20 @@ def means_of(runs: Sequence[FeatureRow]) -> list[FeatureMean]:
         found.append(
             FeatureMean(MEAN_OF_SETS, *place, len(own), sum(runs_of.values()), fmean(own.values()), mean, *interval)
         )
-    return found
+    return [*found, *_costs(runs)]
+
+
+def _costs(runs: Sequence[FeatureRow]) -> Iterator[FeatureMean]:
+    """Processor time of each contender for one second of our fit with features, by dataset; compiling included."""
+    seconds: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row in runs:
+        if row.cpu_seconds is not None:
+            seconds.setdefault((row.dataset, row.votes), {}).setdefault(row.contender, []).append(row.cpu_seconds)
+    for (dataset, votes), by_name in seconds.items():
+        for name, times in by_name.items():
+            if OURS in by_name:
+                ratio = fmean(times) / fmean(by_name[OURS])
+                yield FeatureMean(dataset, votes, name, COST, 1, len(times), ratio, None)
 
 
 def over_sets(means: Sequence[FeatureMean], figure: str) -> dict[tuple[str, str], FeatureMean]:
@@ -326,7 +340,7 @@ def worth_in_votes(means: Sequence[FeatureMean], votes: int = 1) -> float | None
     return float(np.interp(ours.mean, [known[number] for number in numbers], numbers))
 
 
-def findings(runs: Sequence[FeatureRow], means: Sequence[FeatureMean]) -> list[str]:
+def findings(means: Sequence[FeatureMean]) -> list[str]:
     """What features add, what they are worth in votes, and what a rival costs; in sentences from the numbers."""
     found = over_sets(means, "average_precision")
     sentences = []
@@ -339,24 +353,13 @@ def findings(runs: Sequence[FeatureRow], means: Sequence[FeatureMean]) -> list[s
     worth = worth_in_votes(means)
     if worth is not None:
         sentences.append(f"One vote an item with features ranks the rare class as well as {worth:.1f} votes without.")
-    ratio = cost_ratio(runs, "ccgpfl")
-    if ratio is not None:
-        sentences.append(f"CCGPFL takes {ratio:,.0f} times the processor time of our fit with features (median).")
+    ratios = [one.mean for one in means if (one.contender, one.figure) == ("ccgpfl", COST) and one.sets == 1]
+    if ratios:
+        sentences.append(
+            f"CCGPFL takes {min(ratios):,.0f} to {max(ratios):,.0f} times the processor time of our fit with features "
+            f"(median {median(ratios):,.0f})."
+        )
     return sentences
-
-
-def cost_ratio(runs: Sequence[FeatureRow], rival: str) -> float | None:
-    """Processor time of a rival for each second of our fit with features: the median over datasets and votes."""
-    seconds: dict[tuple[str, str, str], list[float]] = {}
-    for row in runs:
-        if row.cpu_seconds is not None:
-            seconds.setdefault((row.dataset, row.votes, row.contender), []).append(row.cpu_seconds)
-    ratios = [
-        fmean(times) / fmean(seconds[dataset, votes, OURS])
-        for (dataset, votes, name), times in seconds.items()
-        if name == rival and (dataset, votes, OURS) in seconds
-    ]
-    return median(ratios) if ratios else None
 
 
 # --------------------------------------------------------------------------------------------------------------------
