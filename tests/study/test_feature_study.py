@@ -269,3 +269,4 @@ def test_the_verb(data: Path, tmp_path: Path) -> None:
     assert json.loads((out / "features.section.json").read_text())["title"] == "Votes and features"
     wrong = rarevote(*words[:2], "--data", str(tmp_path), "--out", str(out), code=1)
     assert "no dataset with features" in wrong.stderr
+    assert "got 'none'" in rarevote(*words, "--votes", "none", code=2).stderr

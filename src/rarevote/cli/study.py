@@ -187,18 +187,19 @@ def features(out: Path, data: Path, n_jobs: int | None, **chosen: Any) -> None:
     from rarevote.study.feature_sets import find_feature_sets
     from rarevote.study.features import FeatureStudy, check_levels
 
+    slow = chosen["ccgpfl_votes"]
+    levels = check_levels(chosen["levels"]), None if slow is None else check_levels(slow)
     contenders, absent = choose_contenders(chosen["contenders"])
     for reason in absent:
         say(f"left out: {reason}")
-    slow = chosen["ccgpfl_votes"]
     study = FeatureStudy(
         find_feature_sets(data, chosen["datasets"]),
         contenders,
         out / "runs",
         n_seeds=chosen["seeds"],
         n_random_seeds=chosen["ccgpfl_seeds"],
-        levels=check_levels(chosen["levels"]),
-        random_levels=None if slow is None else check_levels(slow),
+        levels=levels[0],
+        random_levels=levels[1],
         notes=[f"Left out: {reason}." for reason in absent],
     )
     _run(study, out, n_jobs)

@@ -108,12 +108,12 @@ def _predictions(crowd: FeaturedCrowd) -> dict[str, Any]:
 
 def _raykar(crowd: FeaturedCrowd, seed: int) -> Answers:
     del seed  # it begins at the votes
-    return {"raykar": _most_probable(joint_em(crowd.standardised, crowd.votes, len(crowd.classes)))}
+    return {"raykar": _by_probability(joint_em(crowd.standardised, crowd.votes, len(crowd.classes)))}
 
 
 def _crowdlab(crowd: FeaturedCrowd, seed: int) -> Answers:
     del seed
-    return {"crowdlab": _most_probable(crowdlab(crowd.votes, out_of_sample(crowd)))}
+    return {"crowdlab": _by_probability(crowdlab(crowd.votes, out_of_sample(crowd)))}
 
 
 def _need_cleanlab() -> None:
@@ -132,12 +132,12 @@ def _ccgpfl(crowd: FeaturedCrowd, seed: int) -> Answers:
     x = crowd.standardised
     fitted = CCGPFL(seed=seed).fit(x, crowd.votes, len(crowd.classes), crowd.n_workers)
     return {
-        "ccgpfl": _most_probable(fitted.predict(x)),
-        "ccgpfl-votes": _most_probable(fitted.predict_with_votes(x, crowd.votes)),
+        "ccgpfl": _by_probability(fitted.predict(x)),
+        "ccgpfl-votes": _by_probability(fitted.predict_with_votes(x, crowd.votes)),
     }
 
 
-def _most_probable(p: FloatArray) -> FeatureAnswer:
+def _by_probability(p: FloatArray) -> FeatureAnswer:
     return FeatureAnswer(p, p.argmax(axis=1))
 
 

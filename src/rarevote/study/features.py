@@ -436,7 +436,7 @@ def worth_chart(means: Sequence[FeatureMean]) -> Chart:
     )
     keys = [look(words, "black") for words, _ in _WORTH.values()]
     palette = [replace(key, colour=colour) for key, (_, colour) in zip(keys, _WORTH.values(), strict=True)]
-    colour = colours("series", palette)
+    colour = colours("series", palette).legend(columnPadding=28)
     line = base.mark_line(strokeWidth=2.5).encode(color=colour)
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(color=colour)
     figures = [

@@ -20,7 +20,7 @@ _START_SD = 0.5  # of the processes at the inducing inputs
 _START_NOISE = 0.1
 # Arrays that the gradient holds for each one of the bound, and the most memory that they may take.
 _COPIES = 6
-_MOST_BYTES = 8e9
+_MAX_BYTES = 8e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class CCGPFL:
         numbers = n * (self.inducing * n_processes + self.batch * n_classes) + n_votes * (n_processes + 20)
         numbers += n_processes * (n_classes + n_workers + self.inducing**2)
         needed = 8 * _COPIES * numbers
-        if needed > _MOST_BYTES:
+        if needed > _MAX_BYTES:
             raise InputError(
                 f"CCGPFL has a function for each of {n_classes:,} classes and {n_workers:,} annotators, which are too "
                 f"many here: with {n_processes:,} processes and {n:,} items it needs about {needed / 1e9:,.0f} GB. "
