@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test test-lowest test-newest prove warm lint types check wheel-check docs docs-blocks clean
+.PHONY: demo test test-lowest test-newest prove prove-live warm lint types check wheel-check docs docs-blocks clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -33,6 +33,10 @@ test-newest:
 # What takes long and rarely breaks: kills, whole benchmarks, gigabytes, the site.
 prove: warm
 	$(PYTEST) -m prove
+
+# A real Label Studio from the package index, in an environment of its own; at most 15 minutes, not part of .ci/run.
+prove-live: $(VENV)/.development
+	$(BIN)/python -m proofs.live
 
 # Compiled once and kept on disk, instead of by each worker for itself.
 warm: $(VENV)/.development

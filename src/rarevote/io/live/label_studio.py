@@ -57,7 +57,7 @@ class Token:
 
     def __init__(self, secret: Secret, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._secret, self._clock = secret, clock
-        self._key: Secret | None = None
+        self._keys: list[Secret] = []  # the last is in use
         self._until = 0.0
 
     @property
@@ -69,14 +69,14 @@ class Token:
         """The value of ``Authorization``."""
         if not self.is_personal:
             return f"Token {self._secret.text}"
-        if self._key is None or fresh or self._clock() > self._until:
-            self._key = self._exchanged(connection)
+        if not self._keys or fresh or self._clock() > self._until:
+            self._keys.append(self._exchanged(connection))
             self._until = self._clock() + _LIFE
-        return f"Bearer {self._key.text}"
+        return f"Bearer {self._keys[-1].text}"
 
     def secrets(self) -> list[str]:
         """Every text that must not be shown."""
-        return [self._secret.text, *([] if self._key is None else [self._key.text])]
+        return [self._secret.text, *(key.text for key in self._keys)]
 
     def _exchanged(self, connection: Connection) -> Secret:
         try:
@@ -356,7 +356,7 @@ class Project:
             if name in task["data"] and name not in own_columns(task):
                 raise InputError(
                     f"{self.title}: its data have a column {shown(name)} already, which is not ours (task "
-                    f"{task['id']}); name another one with --column NAME=COLUMN"
+                    f"{task['id']}); name another one: --column p_CLASS=NAME"
                 )
 
     def _patch(self, name: str, values: Mapping[int, float], tasks: Mapping[int, Record]) -> int:
