@@ -30,12 +30,12 @@ FIT = {*READING, *FEATURES, "gold", "settings"}
 FILES: dict[str, tuple[set[str], set[str]]] = {
     "aggregate": (
         {*FIT, "truth", "cost"},
-        {"out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
+        {"out", "sheet_out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
     ),
     "convert": ({"export"}, {"out", "gold_out"}),
     "compare": ({*READING, "gold", "truth"}, {"out"}),
     "report": ({*FIT, "truth", "cost", "audit"}, {"out", "review_out", "charts"}),
-    "review": ({"listed"}, {"out"}),
+    "review": ({"listed", "instructions", "answers"}, {"out", "offline"}),
     "annotators": (FIT, {"out"}),
     "check": (FIT, set()),
     "explain": (FIT, set()),
@@ -45,8 +45,8 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "simulate": (set(), {"out"}),
     "methods": (set(), set()),
     "demo": (set(), {"report"}),
-    "audit review": ({"plan"}, set()),
-    "audit start": (FIT, {"plan", "review_out"}),
+    "audit review": ({"plan"}, {"offline"}),
+    "audit start": ({*FIT, "instructions"}, {"plan", "review_out"}),
     "audit continue": ({"plan", "answers"}, {"review_out"}),
     "audit status": ({"plan"}, set()),
     "audit finish": ({"plan"}, {"out", "certificate", "page"}),
@@ -66,7 +66,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "study speed": (set(), {"out"}),
 }
 # Folders of pictures, which are shown: a result never has the name of one, and may be kept beside them.
-PICTURES = {"images"}
+PICTURES = {"media"}
 # What a verb insists on beside the two files in question.
 NEEDS = {
     "plan": ["--budget", "9"],

@@ -25,12 +25,14 @@ _OUTPUTS = {
     "report": ("charts",),
     "demo": ("report",),
     "audit start": ("plan",),
+    "audit review": ("offline",),
+    "review": ("offline",),
     "audit finish": ("certificate", "page"),
     "datasets fetch": ("cache",),
     "datasets import": ("cache",),
 }
-# Folders of pictures: results never have the names of any, and answers are often kept beside them.
-_NEVER_REPLACED = ("images",)
+# Folders of media: results never have the names of any, and answers are often kept beside them.
+_NEVER_REPLACED = ("media",)
 # An input that is text, of which a part may be a file: `--set weights=FILE`.
 _SETTINGS = "settings"
 _FILES = re.compile(r"\b(FILE|FOLDER|LABELS)\b")
