@@ -1,6 +1,6 @@
 """A file of votes that grows, watched round by round: what is new, which labels flipped, who stands out.
 
-A project of Label Studio is watched in the same way: ``LabelStudioProject(Project(url, 7), out)`` in place of ``Files``.
+A project of Label Studio is watched in the same way, with ``LabelStudioProject(Project(url, 7), out)`` for ``Files``.
 
 How-to: docs/howto/live.md
 """

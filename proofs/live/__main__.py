@@ -1,6 +1,6 @@
 """The live verbs against a real Label Studio (make prove-live; at most 15 minutes).
 
-    python -m proofs.live [--environment .venv-live] [--kills 4] [--seed 0]
+    python -m proofs.live [--environment .venv-live] [--kills 3] [--seed 0]
 
 Label Studio comes from the package index into an environment of its own and starts on 127.0.0.1 with a fresh folder.
 Four people sign up and annotate; their votes are pulled, aggregated and pushed, twice; push and watch are killed
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from benchmarks import evidence
 from proofs.live.server import CONTROL, Person, install, running, sign_up
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-N_TASKS, N_LARGE = 40, 1100
+N_TASKS, N_LARGE = 30, 1100
 SKILLS = {"ann": 0.95, "bob": 0.9, "cy": 0.85, "dee": 0.3}
 
 
@@ -71,16 +71,28 @@ class Proof:
         assert process.returncode == code, said
         return said
 
-    def kill(self, *words: str | Path, after: float) -> None:
-        """Start it, and kill it so many seconds later."""
+    def figures(self, *words: str | Path) -> dict[str, Any]:
+        """What it says as JSON, in the last of its lines that are."""
+        said = [line for line in self.run(*words, "--json").splitlines() if line.startswith("{")]
+        return dict(json.loads(said[-1]))
+
+    def kill(self, *words: str | Path, when: Callable[[], bool]) -> None:
+        """Start it, and kill it as soon as something holds; it may end before."""
         process = self.start(*words)
-        time.sleep(after)
+        while process.poll() is None and not when():
+            time.sleep(0.01)
         title = Path(f"/proc/{process.pid}/cmdline")
         if title.exists():
             self.said.append(title.read_bytes().decode(errors="replace"))
         process.kill()
         said, _ = process.communicate()
         self.said.append(said)
+
+    def n_predictions(self, project: int) -> int:
+        """How many predictions of ours a project has, as its own counter says."""
+        answer = self.lead.browser.get(f"/api/projects/{project}/model-versions/")
+        answer.raise_for_status()
+        return int(answer.json().get("rarevote", 0))
 
     def own_predictions(self, project: int) -> Counter[int]:
         """How many predictions of ours each task has."""
@@ -145,11 +157,11 @@ def pull_and_push(proof: Proof, people: Mapping[str, Person], project: int) -> N
     proof.claim("the server sorts by the column", sorted(numbers, reverse=True), numbers)
     first = ordered[0]["id"]
     people["ann"].annotate(first, "defect")
-    said = json.loads(proof.run(*pull, "--json"))
+    said = proof.figures(*pull)
     proof.claim("a further pull fetches what changed", (False, N_TASKS * 4 + 1), (said["whole"], said["annotations"]))
     annotation = proof.lead.tasks(project)[0]["annotations"][0]["id"]
     proof.lead.browser.delete(f"/api/annotations/{annotation}/").raise_for_status()
-    said = json.loads(proof.run(*pull, "--json"))
+    said = proof.figures(*pull)
     proof.claim("a deleted annotation is gone after a pull", N_TASKS * 4, said["annotations"])
 
 
@@ -168,14 +180,18 @@ def kill_push(proof: Proof, kills: int) -> None:
     proof.run("pull", "label-studio", "--project", str(project), "--out", "large.json")
     proof.run("aggregate", "large.json", "--out", "large.csv", "-q")
     push = ("push", "label-studio", "large.csv", "--export", "large.json", "--project", str(project))
-    begin = time.monotonic()
     proof.run(*push)
-    whole = time.monotonic() - begin
     parts = []
-    for _ in range(kills):
-        proof.kill(*push, after=proof.dice.uniform(0.4, 1.0) * whole)
-        parts.append(sum(proof.own_predictions(project).values()))
-    proof.claim("push killed: how many predictions were left each time", parts, parts)
+    for number in range(kills):
+        # While the old ones are gone and the new ones are not all there: at once, or once some are.
+        least = 500 * (number % 2)
+        proof.kill(*push, when=lambda least=least: least <= proof.n_predictions(project) < N_LARGE)  # type: ignore[misc]
+        parts.append(proof.n_predictions(project))
+        if parts[-1] < N_LARGE:
+            continue
+        proof.run(*push)
+    proof.claim("push killed in the middle", [True] * kills, [part < N_LARGE for part in parts])
+    proof.rows[-1]["found"] = f"left {parts} of {N_LARGE}"
     proof.run(*push)
     once = Counter({task["id"]: 1 for task in json.loads((proof.folder / "large.json").read_text())})
     proof.claim(f"push resumed after {kills} kills: one prediction a task", once, proof.own_predictions(project))
@@ -185,10 +201,15 @@ def kill_watch(proof: Proof, people: Mapping[str, Person], project: int, kills: 
     review = proof.lead.project("to review")
     watch = ("watch", "label-studio", "--project", str(project), "--review-project", str(review), "--max-review", "5",
              "--every", "1s", "--out", "watched")  # fmt: skip
-    for _ in range(kills):
+    result = proof.folder / "watched" / "result.csv"
+    for number in range(kills):
         task = proof.dice.choice(proof.lead.tasks(project))
         people["bob"].annotate(task["id"], truth(task["data"]["text"]))
-        proof.kill(*watch, after=proof.dice.uniform(1.0, 6.0))
+        before, until = _stamp(result), time.monotonic() + proof.dice.uniform(1.0, 6.0)
+        if number % 2:  # anywhere
+            proof.kill(*watch, when=lambda until=until: time.monotonic() > until)  # type: ignore[misc]
+        else:  # the result is new, and neither push nor memory are
+            proof.kill(*watch, when=lambda before=before: _stamp(result) != before)  # type: ignore[misc]
     proof.run(*watch, "--rounds", "2")
     once = Counter({task["id"]: 1 for task in proof.lead.tasks(project)})
     proof.claim(f"watch resumed after {kills} kills: one prediction a task", once, proof.own_predictions(project))
@@ -199,8 +220,12 @@ def kill_watch(proof: Proof, people: Mapping[str, Person], project: int, kills: 
     proof.claim("review project: five items, none twice", (5, 5), (len(asked), len(set(asked))))
     for task in proof.lead.tasks(review):
         people["ann"].annotate(task["id"], truth(task["data"]["text"]))
-    said = json.loads(proof.run(*watch, "--rounds", "1", "--json").splitlines()[-1])
+    said = proof.figures(*watch, "--rounds", "1")
     proof.claim("five answers come back as gold", 5, said["answered"])
+
+
+def _stamp(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def certify(proof: Proof, people: Mapping[str, Person], project: int) -> None:
@@ -214,7 +239,8 @@ def certify(proof: Proof, people: Mapping[str, Person], project: int) -> None:
     watch = ("watch", "audit/plan.json", "--review-project", str(review), "--every", "1s", "--out", "proved")
     rounds = 0
     for _ in range(30):
-        proof.kill(*watch, after=proof.dice.uniform(1.0, 5.0))
+        until = time.monotonic() + proof.dice.uniform(1.0, 5.0)
+        proof.kill(*watch, when=lambda until=until: time.monotonic() > until)  # type: ignore[misc]
         said = proof.run(*watch, "--rounds", "1")
         if "No more reviews are asked for" in said:
             break
@@ -226,7 +252,7 @@ def certify(proof: Proof, people: Mapping[str, Person], project: int) -> None:
     proof.claim("audit: no item twice in the review project", len(set(asked)), len(asked))
     seen = {key for task in proof.lead.tasks(review) for key in task["data"]}
     proof.claim("audit: the expert sees neither label nor score", {"task", "text"}, seen)
-    verdict = json.loads(proof.run("audit", "verify", "audit/plan.json", "proved/certificate.json", "--json"))
+    verdict = proof.figures("audit", "verify", "audit/plan.json", "proved/certificate.json")
     proof.claim("audit: the certificate follows from the plan", True, verdict["follows"])
     certificate = json.loads((proof.folder / "proved" / "certificate.json").read_text())
     proof.claim("audit: something is certified", True, bool(certificate["certified"]) and rounds > 0)
@@ -257,7 +283,7 @@ def _no_token(proof: Proof, tokens: list[str], canary: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environment", type=Path, default=REPOSITORY / ".venv-live")
-    parser.add_argument("--kills", type=int, default=4)
+    parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     begin = time.monotonic()

@@ -44,7 +44,7 @@ def answers(url: str, lead: Person, ann: Person) -> dict[str, Any]:
         "no token": httpx.get(f"{url}{place}/"),
         "users": client.get("/api/users/"),
         "tasks": client.get("/api/tasks/", params={**pages, "fields": "all"}),
-        "tasks only": client.get("/api/tasks/", params={**pages, "fields": "task_only"}),
+        "tasks only": client.get("/api/tasks/", params={**pages, "fields": "task_only", "include": "id,data,meta"}),
         "task": client.get(f"/api/tasks/{first}/", params={"resolve_uri": "false"}),
         "task not found": client.get("/api/tasks/99999/"),
         "predictions": client.post(f"{place}/import/predictions", json=[good]),

@@ -224,7 +224,11 @@ class FakeLabelStudio:
             one = self.tasks.get(int(words[2]))
             return recorded("task not found") if one is None else (200, one)
         given = {name: values[0] for name, values in query.items()}
-        if not {"project", "page_size", "fields"} <= given.keys() or int(given["page_size"]) > 100:
+        if (
+            not {"project", "page_size", "fields"} <= given.keys()
+            or (given["fields"] == "all") == ("include" in given)
+            or int(given["page_size"]) > 100
+        ):
             self.faults.append(f"tasks with {given}")
         if int(given["project"]) not in self.projects:
             return recorded("project not found")
@@ -239,7 +243,8 @@ class FakeLabelStudio:
                 found = [task for task in found if task[column] > value]
         page = found[: int(given["page_size"])]
         if given["fields"] != "all":
-            page = [{key: task[key] for key in RECORDED["tasks only"]["body"]["tasks"][0]} for task in page]
+            few = [name for name in RECORDED["tasks only"]["body"]["tasks"][0] if name in given["include"].split(",")]
+            page = [{key: task[key] for key in few} for task in page]
         total = sum(not one["was_cancelled"] for task in found for one in task["annotations"])
         return 200, {"total_annotations": total, "total_predictions": 0, "total": len(found), "tasks": page}
 

@@ -30,6 +30,7 @@ TOKEN_VARIABLE = "LABEL_STUDIO_API_KEY"
 BATCH = 500  # predictions or tasks in one request
 PAGE = 100  # tasks of one answer
 _LIFE = 240.0  # seconds that a key is used; it lasts 300
+_FEW = {"fields": "task_only", "include": "id,data,meta"}  # what the server gathers four times as fast
 _TRIES = 3  # of a whole push, where it is not known what the server followed
 
 #: what to know where annotators see our labels before they answer
@@ -212,7 +213,7 @@ class Project:
 
     def counts(self) -> tuple[int, int]:
         """Number of tasks, and of annotations that were not cancelled."""
-        page = self._page({"page_size": 1, "fields": "task_only"})
+        page = self._page({"page_size": 1, **_FEW, "include": "id"})
         return _count(page, "total"), _count(page, "total_annotations")
 
     def tasks(self, *, since: str | None = None, whole: bool = True) -> Iterator[Record]:
@@ -220,11 +221,11 @@ class Project:
 
         Args:
             since: a time as the server writes it; only tasks that were changed after it.
-            whole: whether annotations come with them.
+            whole: whether annotations come with them; if not, only number, data and meta.
         """
         changed = [] if since is None else [_above("updated_at", "Datetime", since)]
         # The data as they were imported: addresses in a storage are not resolved for a browser.
-        params = {"fields": "all" if whole else "task_only", "resolve_uri": "false", "page_size": PAGE}
+        params = {**({"fields": "all"} if whole else _FEW), "resolve_uri": "false", "page_size": PAGE}
         last = 0
         while True:
             # By number and not by page: a task that is deleted meanwhile would push another one to the page before.
