@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
 from rarevote.crowd.grades import Grades
-from rarevote.crowd.names import as_name_array, some_names, unmatched
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
@@ -36,14 +35,17 @@ from rarevote.decide.rules import MinRecall, OwnLabels, Rule
 from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
+from rarevote.features.appearance import with_ids
 from rarevote.features.join import ItemFeatures
 from rarevote.features.record import IN_SAMPLE
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
+from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result, predict_from_features
 
@@ -84,6 +86,7 @@ def fit(
     features_ids: Any = None,
     features_group: str | None = None,
     pred_probs_id: str | None = None,
+    feature_settings: FeatureSettings | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
@@ -105,13 +108,16 @@ def fit(
             lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
             votes; see ``Fitted.features_``.
         pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
-            class, ``(ids, array, classes)``, or a path.
+            class, ``(ids, array, classes)``, or a path. Better not: an array alone, whose rows are the items in the
+            order in which they first appear in the votes, and whose columns are the sorted classes.
         groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
         features_id: the column of ids in the features; "task" or what the votes call it if not given.
         features_ids: a file with the ids of a ``.npy`` file, one a line.
         features_group: the column of groups in the features.
         pred_probs_id: the column of ids in ``pred_probs``.
-        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
+        feature_settings: the constants of the feature prior, where others than the defaults are wanted.
+        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration, and after each step of the
+            stage "features".
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
         **reading: how to read the data, as for :func:`read`.
@@ -125,11 +131,18 @@ def fit(
     estimator, grades = with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
-    options: dict[str, Any] = {}
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-        options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    given = FeatureSource(
+        features,
+        pred_probs,
+        groups,
+        features_id,
+        features_ids,
+        features_group,
+        pred_probs_id,
+        feature_settings or FeatureSettings(),
+    )
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -142,6 +155,9 @@ def fit(
     if isinstance(features, ItemFeatures):
         joined = features
     elif given.is_given:
+        if isinstance(pred_probs, np.ndarray):
+            pred_probs = with_ids(pred_probs, data, crowd.annotations, reading.get("columns"))
+            given = replace(given, pred_probs=pred_probs)
         voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
         crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
@@ -155,11 +171,11 @@ def fit(
     if grades is not None and votes.n_annotations:
         estimator = for_grades(estimator, grades, votes, known or {})
     taught = known
-    if joined is not None:
-        taught, joined = _gold_of_the_pool(known, joined, votes)
-        options["features"] = joined
+    if joined is not None and known:
+        taught, joined = joined.with_gold(known, votes)
+    saved = saved_in(checkpoint, checkpoint_every)
     begin = time.perf_counter()
-    estimator.fit(crowd.annotations, taught, callback=callback, **options)
+    estimator.fit_request(crowd.annotations, taught, callback=callback, checkpoint=saved, features=joined)
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:
@@ -169,22 +185,6 @@ def fit(
     if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
         warn_user(IN_SAMPLE)
     return fitted
-
-
-def _gold_of_the_pool(
-    known: dict[Any, Any] | None, features: ItemFeatures, votes: Annotations
-) -> tuple[dict[Any, Any] | None, ItemFeatures]:
-    """Gold of items with votes, and the features with that of items without any."""
-    if not known:
-        return known, features
-    has_row = set(features.item.tolist())
-    place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
-    pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
-    voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
-    strange = unmatched(list(pool.values()), as_name_array([*votes.classes.tolist(), *voted.values()]))
-    if strange:
-        warn_user(f"gold of items without votes names {some_names(map(repr, strange))}, which has no votes: left out")
-    return voted or None, replace(features, gold=pool)
 
 
 def compare(
@@ -478,7 +478,7 @@ class Fitted:
             return self._quietly_decided().explain(task)
         from rarevote.diagnose.explain import explain, find_task
 
-        number = find_task(self.annotations, task, self.crowd.title)
+        number = find_task(self.annotations, task, self.crowd.title, free=self.reported.free)
         return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
 
     def audit(

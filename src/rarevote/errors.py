@@ -131,7 +131,8 @@ def naming(place: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        kind = MissingValuesError if isinstance(error, MissingValuesError) else InputError
+        raise kind(f"{place}: {error}") from None
 
 
 def need_library(name: str, message: str) -> Any:

@@ -222,17 +222,21 @@ class Result(Described):
             refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        """Write the labels as predictions of "rarevote" for the platform to import; returns how many items got one.
+
+        Imported into the project that the export is from, the file of Label Studio doubles its tasks: that is for
+        ``rarevote push label-studio``.
+        """
         from rarevote.io.platforms.write_back import write_back
 
         self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
-        crowd, model = self.fitted.crowd, self.fitted.method.method_name
+        crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
         rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
         tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
+        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -324,8 +328,7 @@ class Result(Described):
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        by_features = self.probabilities.has_features
-        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
+        number = find_task(fitted.annotations, task, fitted.crowd.title, free=self.probabilities.free)
         return explain(
             fitted.method,
             number,

@@ -36,8 +36,8 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
         names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
     result = fit_options.fit(crowd, estimator).decide()
     found = [result.explain(name) for name in names]
-    chosen = [find_task(crowd.annotations, one.task, crowd.title) for one in found]
-    shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
+    columns = result.fitted.crowd.shown  # of all items, also those that only features name
+    shown = [{name: str(texts[one.number]) for name, texts in columns.items()} for one in found]
     if as_json:
         tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
         return
@@ -63,7 +63,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "method": method,
         "label": names[one.label] if one.has_answer else "",
         "rival": names[one.rival],
-        "majority": names[one.majority],
+        "majority": names[one.majority] if one.majority >= 0 else "",
         "is_gold": one.is_gold,
         "votes": votes,
         "prior_log_odds": None if weighed is None else weighed.prior,
@@ -90,11 +90,14 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
     tell(f"{one.task}: {given}" + (" (given as gold)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
-    votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
-    same = "the same" if majority == label else f"another label, {majority}"
-    tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
-    tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
-    tell(f"a majority vote says {same} ({votes}{tie})")
+    if one.majority < 0:
+        tell("it has no votes: its features alone speak")
+    else:
+        votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
+        same = "the same" if majority == label else f"another label, {majority}"
+        tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
+        tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
+        tell(f"a majority vote says {same} ({votes}{tie})")
     tell()
     if one.weighed is None:
         _tell_votes(one, method)

@@ -22,14 +22,14 @@ from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
 from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
-from rarevote.io.read.frames import Origin, read_annotations, read_truth
+from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
 from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.export_files import ExportFiles
 
-_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
+_FOR_EXPORTS = ("question", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
 _FOR_FILES = ("prediction_columns", "gold_column")
 
@@ -49,6 +49,8 @@ class Crowd:
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
+        choices: with several choices in an answer, all of them: a task is then ``<item>:<choice>``, a class ``yes`` or
+            ``no``, and ``shown`` has the columns ``item`` and ``choice``.
     """
 
     annotations: Annotations
@@ -61,6 +63,7 @@ class Crowd:
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
     files: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     @property
     def n_unvoted(self) -> int:
@@ -223,7 +226,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
-        _warn_of_empty_classes(crowd.annotations, options.classes)
+        _warn_of_empty_classes(crowd.annotations, options.policies["classes"])
     return _in_population(crowd, options).with_files(data).with_files(options.items)
 
 
@@ -285,6 +288,13 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+    if options.multilabel and not isinstance(data, Annotations):
+        problems, source = read_problems(data, options)
+        votes = problems.annotations
+        shown = problems.shown({})
+        return Crowd(
+            votes, "your data", shown, {}, called_models(votes), problems.notes, source=source, choices=problems.choices
+        )
     annotations, source = read_annotations(data, options)
     return Crowd(annotations, models=called_models(annotations), source=source)
 
@@ -314,7 +324,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     shown = {}
     for name, texts in by_task.items():
         shown[name] = as_name_array([texts.get(task, "") for task in population(votes).tolist()])
-    return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export)
+    return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export, choices=export.choices)
 
 
 def called_models(votes: Annotations) -> frozenset[str]:
