@@ -281,14 +281,14 @@ class Fitted:
         """The encoded votes."""
         return self.crowd.annotations
 
-    def rare_class(self, name: Any) -> RareClass:
-        """A class, or a tail of grades such as ``">=4"``, by its name.
+    def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
 
         Raises:
             ParameterError: there is none.
         """
         votes = self.annotations
-        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
 
     @property
     def probabilities(self) -> NDArray[Any]:

@@ -19,8 +19,11 @@ from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rarevote.audit import Audit
     from rarevote.audit.journal import Journal
+    from rarevote.crowd.grades import Grades
     from rarevote.io.read.crowd import Crowd
     from rarevote.workbench.session import ReviewSession
 
@@ -88,7 +91,12 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 @with_reading
 @with_fit
 @with_instructions
-@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@click.option(
+    "--find",
+    metavar="CLASS=RECALL",
+    required=True,
+    help='What is to be proved, such as defect=0.9; with --ordered also ">=severe=0.9".',
+)
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
@@ -127,7 +135,6 @@ def start(
     from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
     from rarevote.audit.words import start_words
 
-    name, target = _parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
@@ -140,6 +147,7 @@ def start(
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read()
+    name, target = _parse_find(find, crowd.annotations.classes, fit_options.grades)
     fitted = fit_options.fit(crowd, estimator)
     if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
         raise InputError(
@@ -370,12 +378,15 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 # inside
 
 
-def _parse_find(text: str) -> tuple[str, str]:
-    """``defect=0.9`` as a class and its recall, which stays text: 0.9 is nine tenths."""
-    name, sign, number = text.rpartition("=")
-    if not sign or not name.strip() or not number.strip():
-        raise ParameterError(f"--find wants CLASS=RECALL, such as defect=0.9, got {text!r}")
-    return name.strip(), number.strip()
+def _parse_find(text: str, classes: NDArray[Any], grades: Grades | None) -> tuple[str, str]:
+    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths."""
+    from rarevote.crowd.rare import split_question
+
+    name, recall = split_question(text, classes, grades)
+    if not recall:
+        example = "defect=0.9" if recall is not None else f"{name}=0.9"
+        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
+    return name, recall
 
 
 def _check_plan_file(plan: Path) -> None:
