@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.check import Check
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.order import OrderHint
     from rarevote.em.loop import Callback
     from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
@@ -459,7 +460,7 @@ class Fitted:
             progress=progress,
         )
 
-    def order_hint(self) -> str | None:
+    def order_hint(self) -> OrderHint | None:
         """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
         if self.grades is not None:
             return None

@@ -417,6 +417,7 @@ class Result(Described):
             "classes": classes,
             "decided_by": self.description,
             "n_guarded": self.n_guarded,
+            "guard": self.rule.guard,
             "cannot_answer": self.cannot_answer,
             "warnings": list(self.warnings),
             "n_iter": fitted.method.n_iter_,
