@@ -41,6 +41,7 @@ from rarevote.features.record import IN_SAMPLE
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
+from rarevote.io.read.labels import one_problem
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -151,7 +152,7 @@ def fit(
                 f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
             )
         require_capability(estimator, "features", option)
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     joined: ItemFeatures | None = None
     if isinstance(features, ItemFeatures):
         joined = features
@@ -209,7 +210,7 @@ def compare(
     """
     from rarevote.scoring.compare import Comparison, MethodFit
 
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     known = crowd.known(crowd.gold if gold is None else gold)
     # All methods must number the classes alike, those that only the gold names included.
     own = set(crowd.annotations.classes.tolist())

@@ -31,6 +31,7 @@ from rarevote.decide.selection import parse_rule
 from rarevote.decide.tail import Found, tail_flags
 from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
+from rarevote.io.read.labels import one_problem
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.explain import Explanation
     from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
-    from rarevote.page.report import Report
+    from rarevote.page.report import PageParts, Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,27 +356,32 @@ class Result(Described):
             source: what the page calls the data.
             audit: one of these labels, to show what it proved.
         """
-        from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
         self._refuse_overwriting(path, truth)
         self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
+        return write_report(
+            self.page_parts(truth, audit), path, source=source or self.fitted.crowd.title, charts=charts
+        )
+
+    def page_parts(self, truth: Any = None, audit: Audit | None = None) -> PageParts:
+        """What the page says about this result; arguments are as for :meth:`report`."""
+        from rarevote.page.proved import proved_section
+        from rarevote.page.report import PageParts
+
         caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
         promised = "" if self.target is None or caution else f"; {self.target.description}"
         cost = f"; {self.decision.cost_description}" if self.rule.name == "cost" else ""
         fitted = self.fitted
-        return write_report(
+        return PageParts(
             fitted.diagnose(self, None if truth is None else self._known(truth)),
             fitted.method,
-            path,
-            source=source or fitted.crowd.title,
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
             decision=f"{self.description}{cost}{promised}",
             features="" if fitted.features_ is None else capital(fitted.features_.reason),
-            cautions=[*caution, *map(capital, self.warnings)],
-            extra=[] if audit is None else [proved_section(audit)],
-            charts=charts,
+            cautions=(*caution, *map(capital, self.warnings)),
+            extra=() if audit is None else (proved_section(audit),),
         )
 
     def score(self, truth: Any) -> dict[str, Any]:
@@ -504,7 +510,7 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
         model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
         data: whatever :func:`read` takes.
     """
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     votes, fitted = crowd.annotations, model.annotations_
     # Text says "7" where Parquet or JSON says 7.
     workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))

@@ -30,7 +30,7 @@ FIT = {*READING, *FEATURES, "gold", "settings"}
 FILES: dict[str, tuple[set[str], set[str]]] = {
     "aggregate": (
         {*FIT, "truth", "cost"},
-        {"out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
+        {"out", "sheet_out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
     ),
     "convert": ({"export"}, {"out", "gold_out"}),
     "compare": ({*READING, "gold", "truth"}, {"out"}),

@@ -17,6 +17,7 @@ from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions,
 from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +96,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--find",
     metavar="CLASS=RECALL",
     required=True,
-    help='What is to be proved, such as defect=0.9; with --ordered also ">=severe=0.9".',
+    help='What is to be proved, such as defect=0.9; with --ordered ">=severe=0.9", with --multilabel CHOICE=RECALL.',
 )
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
@@ -135,6 +136,9 @@ def start(
     from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
     from rarevote.audit.words import start_words
 
+    of_choice = reading.options["multilabel"] and reading.options["choice"] is None
+    if of_choice:  # the label is what is to be found
+        reading.options["choice"], _ = _parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
@@ -147,7 +151,9 @@ def start(
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
     crowd = reading.read()
-    name, target = _parse_find(find, crowd.annotations.classes, fit_options.grades)
+    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
+    if of_choice:
+        name = YES
     fitted = fit_options.fit(crowd, estimator)
     if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
         raise InputError(
@@ -378,11 +384,17 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 # inside
 
 
-def _parse_find(text: str, classes: NDArray[Any], grades: Grades | None) -> tuple[str, str]:
-    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths."""
+def _parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
+    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
+
+    Args:
+        classes: text that is one of them is taken as it stands; None where nothing is.
+        grades: the order of the classes, where there is one.
+    """
+    from rarevote.crowd.names import as_name_array
     from rarevote.crowd.rare import split_question
 
-    name, recall = split_question(text, classes, grades)
+    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
     if not recall:
         example = "defect=0.9" if recall is not None else f"{name}=0.9"
         raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.decisions import (
     REVIEW_FORMATS,
     DecisionArguments,
@@ -19,7 +20,7 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
-from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
+from rarevote.cli.show import aligned, say, tell, tell_rest
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
@@ -82,16 +83,22 @@ def plan(
     if out is not None:
         check_review_file(out, out_as)
     crowd = reading.read()
-    result = fit_options.fit(crowd, estimator).decide(**deciding)
-    found = result.plan(budget, out, votes_per_item=votes_per_item, named=named or None, form=out_as)
+    asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
+    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "form": out_as}
+    plans = (
+        fit_options.fit_each(crowd, estimator).decide(**deciding).plan(budget, out, **given)
+        if crowd.choices
+        else {"": fit_options.fit(crowd, estimator).decide(**deciding).plan(budget, out, **given)}
+    )
     if as_json:
-        asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-        tell_json({**asked, **plan_figures(found)})
+        tell_records({name: {**asked, **plan_figures(found)} for name, found in plans.items()})
     else:
-        say()
-        _tell(found, votes_per_item, top, has_file=out is not None)
+        for name, found in plans.items():
+            say()
+            begin(name)
+            _tell(found, votes_per_item, top, has_file=out is not None)
     if out is not None:
-        say(f"wrote {out}: {counted(len(found.items), 'item')}")
+        say(f"wrote {out}: {counted(sum(len(found.items) for found in plans.values()), 'item')}")
 
 
 def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -> None:

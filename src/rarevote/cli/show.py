@@ -212,6 +212,26 @@ def decision_words(result: Result) -> list[str]:
     return words
 
 
+def score_words(scores: Mapping[str, Any]) -> list[str]:
+    """A result against the truth, line by line."""
+    parts = [
+        f"{what} of {scores['rare_class']} {value:.3f}"
+        for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
+        if value is not None
+    ]
+    parts += [
+        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
+        f"macro-F1 {scores['macro_f1']:.3f}",
+        f"accuracy {scores['accuracy']:.3f}",
+    ]
+    words = [f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}"]
+    if scores["n_unanswered"]:
+        words.append(unanswered_words(scores["n_unanswered"]))
+    if scores["truth_without_labels"]:
+        words.append(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
+    return words
+
+
 def unanswered_words(n: int) -> str:
     """How a score counts items that have a truth and no label."""
     return f"{counted(n, 'task has', 'tasks have')} no answer: a miss of the true class, and no false alarm of any"
@@ -248,6 +268,7 @@ def export_summary(export: Export) -> dict[str, Any]:
         "n_records": export.n_records,
         "n_rows": len(export),
         "n_tasks": len(set(export.task)),
+        **({"n_items": len({*export.shown["item"], *export.shown_unanswered["item"]})} if export.multilabel else {}),
         "n_unvoted": len(export.unanswered),
         "n_workers": len(set(export.worker)),
         "n_repeated": export.n_repeated,
@@ -273,7 +294,7 @@ def tell_export(summary: dict[str, Any]) -> None:
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
-        f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
+        f"{_tasks(summary)}, {counted(summary['n_workers'], 'worker')}"
         + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
@@ -296,6 +317,11 @@ def tell_export(summary: dict[str, Any]) -> None:
         say(left_out)
 
 
+def _tasks(summary: dict[str, Any]) -> str:
+    """How many tasks an export has; of several labels, how many items."""
+    return counted(summary["n_items"], "item") if summary["multilabel"] else counted(summary["n_tasks"], "task")
+
+
 def tell_crowd(crowd: Crowd) -> None:
     """Say what was read."""
     votes = crowd.annotations
@@ -303,10 +329,15 @@ def tell_crowd(crowd: Crowd) -> None:
         tell_export(export_summary(crowd.export))
         say()
     tell_notes(crowd.notes)
+    what = (
+        f"{counted(crowd.n_items, 'item')} with {counted(len(crowd.choices), 'label')}"
+        if crowd.choices
+        else counted(votes.n_tasks, "task")
+    )
     say(
-        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {what}, "
         f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
-        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per {'label of an item' if crowd.choices else 'task'})"
     )
     if votes.n_dropped:
         say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")

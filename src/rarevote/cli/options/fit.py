@@ -29,9 +29,10 @@ from rarevote.methods.registry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rarevote.api import Fitted
+    from rarevote.each import FittedEach
     from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
@@ -124,6 +125,28 @@ class FitOptions:
         if fitted.features_ is not None:
             say(capital(fitted.features_.reason))
         return fitted
+
+    def fit_each(self, data: Crowd | Mapping[str, Crowd], estimator: Estimator, *, verbose: bool = False) -> FittedEach:
+        """Fit the method to each problem: the labels of a crowd, or questions."""
+        from rarevote.each import fit_each
+
+        def watched(name: str, number: int) -> Any:
+            return fitting(f"fitting {self.method} to {name} ({number})", verbose=verbose)
+
+        return fit_each(
+            data,
+            estimator,
+            ordered=self.ordered,
+            gold=self.gold,
+            use_gold=self.use_gold,
+            rare=self.rare,
+            watched=watched,
+            **self._given_features(),
+        )
+
+    def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
+        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd is called ""."""
+        return self.fit_each(crowd, estimator) if crowd.choices else {"": self.fit(crowd, estimator)}
 
     def _given_features(self) -> dict[str, Any]:
         if self.features is None and self.pred_probs is None:

@@ -77,9 +77,7 @@ class WorkbenchOptions:
             n_items = write_offline(session, self.offline, of=of, number=number)
         if as_json:
             tell_json({"offline": str(self.offline), "n_items": n_items})
-        say(
-            f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers."
-        )
+        say(f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers.")
         say(f"then: {then}")
 
     def run(
