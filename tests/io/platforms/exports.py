@@ -28,6 +28,7 @@ MAIN = {
     "mturk": ("mturk.csv", "sentiment"),
     "toloka": ("toloka.tsv", "result"),
     "appen": ("appen.csv", "relevant"),
+    "inspect-ai": ("inspect_ai.json", "value"),
 }
 
 
@@ -188,6 +189,15 @@ def appen_units(path: Path, labelled: Sequence[str], others: Sequence[str]) -> P
     return path / "x.jsonl"
 
 
+def inspect_ai(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Path:
+    scores = {f"w{w}": {"value": {"q": vote}} for w, vote in enumerate(VOTES)}
+    samples = [{"id": item, "input": text_of(item), "epoch": 1, "scores": scores} for item in labelled]
+    samples += [{"id": item, "input": text_of(item), "epoch": 1, "error": {}} for item in others]
+    log = {"version": 2, "eval": {}, "samples": [{**one, "metadata": {"text": one["input"]}} for one in samples]}
+    (path / "x.json").write_text(json.dumps(log), encoding="utf-8")
+    return path / "x.json"
+
+
 #: Writers of exports, each by its platform and, where there are several, what it is.
 EXPORTS = {
     "label-studio": label_studio,
@@ -201,4 +211,5 @@ EXPORTS = {
     "toloka": toloka,
     "appen": appen,
     "appen json": appen_units,
+    "inspect-ai": inspect_ai,
 }

@@ -150,6 +150,14 @@ _READING = (
         "--wide", is_flag=True, help="The table has one row per task and one column per annotator, the task first."
     ),
     _option(
+        "--annotator-column",
+        "annotator_columns",
+        metavar="COLUMN",
+        multiple=True,
+        help="A column that holds the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
+        "Found if not given.",
+    ),
+    _option(
         "--format",
         "file_format",
         metavar="NAME",

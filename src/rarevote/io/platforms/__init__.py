@@ -91,6 +91,7 @@ PLATFORMS = {
         Platform("mturk", "Amazon Mechanical Turk", r"Answer\..*"),
         Platform("toloka", "Toloka", "OUTPUT:.*"),
         Platform("appen", "Appen (CrowdFlower, Figure Eight)", "_unit_id", "results"),
+        Platform("inspect-ai", "Inspect", "score_.*", "eval"),
     )
 }
 

@@ -54,6 +54,7 @@ class Collector:
         self.notes: list[str] = []
         self.n_records = 0
         self.aliases: dict[str, str] = {}
+        self.judges: set[str] = set()
         self._left_out: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._task: list[str] = []
@@ -294,6 +295,7 @@ class Collector:
             n_records=self.n_records,
             values=self.values,
             details=self.details,
+            judges=frozenset(self.judges & set(worker)),
         )
         if self.options.multilabel:
             export = self._one_problem_per_choice(export, gold)
@@ -319,7 +321,7 @@ class Collector:
         if nameless := self._left_out[NO_ANNOTATOR]:
             of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
             said.append(f"{of_all} name no annotator and are left out. {no_annotator}".strip())
-        people = {name for name in workers if not name.startswith(MODEL)}
+        people = {name for name in workers if not name.startswith(MODEL) and name not in self.judges}
         if len(people) == 1 and len(set(workers)) == 1:
             said.append(
                 f"all answers are by one annotator ({people.pop()}), so there is nobody to compare them with: export "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from rarevote.errors import ColumnsError, ParameterError, how, shown
@@ -120,6 +121,21 @@ def find_columns(
         )
         raise ColumnsError(f"{where} has no column for {' or '.join(lacking)}; it has {_listed(found)}. {advice}")
     return {role: chosen[role] for role in aliases}
+
+
+def match_columns(patterns: Sequence[str], found: Sequence[str], where: str) -> list[str]:
+    """The columns that are named, each by itself or by a pattern such as ``score_*``.
+
+    Raises:
+        ColumnsError: there is no such column.
+    """
+    named: dict[str, None] = {}
+    for pattern in patterns:
+        matching = [pattern] if pattern in found else [name for name in found if fnmatchcase(name, pattern)]
+        if not matching:
+            raise ColumnsError(f"{where} has no column {pattern!r}; it has {_listed(found)}")
+        named.update(dict.fromkeys(matching))
+    return list(named)
 
 
 def has_roles(found: Sequence[str], columns: Mapping[str, str] | None = None) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FOR_EXPORTS = ("question", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
-_FOR_FILES = ("prediction_columns", "gold_column")
+_FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +335,7 @@ def called_models(votes: Annotations) -> frozenset[str]:
 def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -> str | ExportFiles | None:
     """The export, where a platform is named or knows the file, and nothing says that this is a plain table."""
     path = Path(paths[0])
-    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
+    plain = options.given("columns", "wide", "annotator_columns", "file_format", "sheet", "has_header")
     named = options.platform and paths[0]
     if found is not None and options.platform is None and not _may_be_export(found):
         return None

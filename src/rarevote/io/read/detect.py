@@ -208,7 +208,7 @@ def _unpacked(packed: Any, compression: Compression) -> IO[bytes]:
     if sys.version_info >= (3, 14):
         return import_module("compression.zstd").open(packed, "rb")  # type: ignore[no-any-return]
     handle = packed.open("rb") if isinstance(packed, Path) else packed
-    return stream_of(_zstd_chunks(handle), handle)
+    return unpacked_zstd(handle)
 
 
 @contextmanager
@@ -273,6 +273,11 @@ def _damages() -> tuple[type[Exception], ...]:
     # Only a file that is packed by Zstandard loads the library, and only such a file can raise its error.
     loaded = [sys.modules.get(name) for name in ("compression.zstd", "zstandard")]
     return (OSError, EOFError, zlib.error, *(module.ZstdError for module in loaded if module is not None))
+
+
+def unpacked_zstd(handle: IO[bytes]) -> IO[bytes]:
+    """The bytes that a file packed by Zstandard holds."""
+    return stream_of(_zstd_chunks(handle), handle)
 
 
 def _zstd_chunks(handle: IO[bytes]) -> Iterator[bytes]:

@@ -26,6 +26,8 @@ class ReadOptions:
         missing: "error" or "drop", for rows with a missing id or label.
         show: columns to carry along to the result.
         wide: one row per task and one column per annotator.
+        annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
+            names; found if not given.
         file_format: where the name of a file does not tell.
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet.
@@ -54,6 +56,7 @@ class ReadOptions:
     missing: Missing = "error"
     show: Sequence[str] = ()
     wide: bool = False
+    annotator_columns: Sequence[str] = ()
     file_format: str | None = None
     has_header: bool = True
     sheet: str | None = None
@@ -80,6 +83,11 @@ class ReadOptions:
                 raise ParameterError(
                     f"{option} is for several choices in one answer: {how('multilabel=True', '--multilabel')}"
                 )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the caller says that a table has one column per annotator."""
+        return self.wide or bool(self.annotator_columns)
 
     @property
     def policies(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def read_label_files(
         **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
     options = options or ReadOptions(**given)
-    columns, wide, gold_column = options.columns, options.wide, options.gold_column
+    columns, wide, gold_column = options.columns, options.is_wide, options.gold_column
     wanted = None if wide else [*(columns or {}).values(), *options.show, *([gold_column] if gold_column else [])]
     with open_sources(inputs, options, wanted=wanted, found=found) as sources:
         shown = _shown_columns(sources, options.show)
@@ -70,7 +70,7 @@ def read_label_files(
             _check_column(sources, gold_column, "with gold")
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
-        tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
+        tables = _wide_tables(sources, options, shown)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         say_filled(sources, (choice.roles for choice in choices))
 
@@ -139,8 +139,8 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
 
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
     gold = options.gold_column
-    if options.wide:
-        wide = wide_table(source, options.columns, shown, gold)
+    if options.is_wide:
+        wide = wide_table(source, options, shown)
         return TickTable("cells", {"task": wide.task}, wide.annotators)
 
     def values() -> dict[str, frozenset[str]]:
@@ -157,22 +157,16 @@ def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice
     return Choice(find_columns(source.columns, columns, where=source.title, otherwise=otherwise))
 
 
-def _wide_tables(
-    sources: Sequence[FileTable],
-    columns: Mapping[str, str] | None,
-    shown: Sequence[str],
-    gold: str | None,
-    *,
-    wide: bool,
-) -> list[WideTable]:
+def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequence[str]) -> list[WideTable]:
     """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    columns, wide = options.columns, options.is_wide
     if not wide and all(has_roles(source.columns, columns) for source in sources):
         return []
     for source in sources:
         refuse_result(source)
     if wide:
-        return [wide_table(source, columns, shown, gold) for source in sources]
-    found = [recognise_wide(source, columns, shown, gold) for source in sources]
+        return [wide_table(source, options, shown) for source in sources]
+    found = [recognise_wide(source, columns, shown, options.gold_column) for source in sources]
     return [table for table in found if table is not None] if all(found) else []
 
 
