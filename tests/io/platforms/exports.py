@@ -29,6 +29,7 @@ MAIN = {
     "toloka": ("toloka.tsv", "result"),
     "appen": ("appen.csv", "relevant"),
     "inspect-ai": ("inspect_ai.json", "value"),
+    "asreview": ("asreview.csv", "asreview_label"),
 }
 
 
@@ -198,6 +199,16 @@ def inspect_ai(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Pa
     return path / "x.json"
 
 
+def asreview(path: Path, labelled: Sequence[str], others: Sequence[str]) -> Path:
+    # Several records of one project cannot be labelled twice: the rows of three projects in one table.
+    def row(item: str, worker: str, label: str) -> dict[str, str]:
+        about = {"record_id": item, "text": text_of(item), "asreview_group_id": item, "asreview_label": label}
+        return {**about, "asreview_time": "", "asreview_user_name": worker}
+
+    rows = [row(item, f"w{w}", vote) for item in labelled for w, vote in enumerate(VOTES)]
+    return written_table(path / "x.csv", rows + [row(item, "", "") for item in others])
+
+
 #: Writers of exports, each by its platform and, where there are several, what it is.
 EXPORTS = {
     "label-studio": label_studio,
@@ -212,4 +223,5 @@ EXPORTS = {
     "appen": appen,
     "appen json": appen_units,
     "inspect-ai": inspect_ai,
+    "asreview": asreview,
 }

@@ -158,6 +158,12 @@ _READING = (
         "Found if not given.",
     ),
     _option(
+        "--worker-from",
+        metavar="file|folder",
+        help="One file per person: who voted is the name of the file, or of the folder it is in.",
+        shell_complete=one_of("file", "folder"),
+    ),
+    _option(
         "--format",
         "file_format",
         metavar="NAME",

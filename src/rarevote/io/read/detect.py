@@ -190,6 +190,13 @@ def format_of_name(path: Path) -> str | None:
     return next((kind for kind, endings in FORMATS.items() if name.suffix.lower() in endings), None)
 
 
+def name_without_endings(path: Path) -> str:
+    """The name of a file without the endings of its format and of how it is packed."""
+    name = Path(path.stem) if path.suffix.lower() in _PACKED_ENDINGS else Path(path.name)
+    known = {ending for endings in FORMATS.values() for ending in endings}
+    return name.stem if name.suffix.lower() in known else name.name
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # bytes
 

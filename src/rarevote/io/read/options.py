@@ -11,7 +11,12 @@ from rarevote.errors import ParameterError, how
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Keep, Missing
 
-_KNOWN = {"keep": ("all", "first", "last", "error"), "missing": ("error", "drop"), "nothing_ticked": ("no", "ignore")}
+_KNOWN = {
+    "keep": ("all", "first", "last", "error"),
+    "missing": ("error", "drop"),
+    "nothing_ticked": ("no", "ignore"),
+    "worker_from": ("file", "folder"),
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class ReadOptions:
         wide: one row per task and one column per annotator.
         annotator_columns: of a wide table, the columns that hold the votes of one annotator each, or patterns of their
             names; found if not given.
+        worker_from: who voted is the name of the "file", or of the "folder" it is in: there is one for each person.
         file_format: where the name of a file does not tell.
         has_header: whether delimited text begins with the names of its columns.
         sheet: which sheet of a spreadsheet.
@@ -57,6 +63,7 @@ class ReadOptions:
     show: Sequence[str] = ()
     wide: bool = False
     annotator_columns: Sequence[str] = ()
+    worker_from: Literal["file", "folder"] | None = None
     file_format: str | None = None
     has_header: bool = True
     sheet: str | None = None

@@ -33,6 +33,7 @@ from rarevote.io.read.encode import (
 )
 from rarevote.io.read.multilabel import TickTable, find_form
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 from rarevote.io.read.table import read_table, say_filled, truth_columns
@@ -62,9 +63,13 @@ def read_label_files(
         **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
     options = options or ReadOptions(**given)
+    options = by_person(options) if options.worker_from else options
     columns, wide, gold_column = options.columns, options.is_wide, options.gold_column
     wanted = None if wide else [*(columns or {}).values(), *options.show, *([gold_column] if gold_column else [])]
     with open_sources(inputs, options, wanted=wanted, found=found) as sources:
+        if options.worker_from:
+            titles = [file.title for source in sources for file in source.files]
+            check_persons({title: person_of(title, options.worker_from) for title in titles}, options.worker_from)
         shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
