@@ -96,6 +96,13 @@ _EXPORT = (
         shell_complete=one_of("no", "ignore"),
     ),
     _option(
+        "--ground-truth",
+        metavar="votes|gold|ignore",
+        help="What annotations of Label Studio are that are marked as ground truth. Default: gold, and votes where a "
+        "task has several or all are marked, as imported ones are.",
+        shell_complete=one_of("votes", "gold", "ignore"),
+    ),
+    _option(
         "--include-predictions", is_flag=True, help="Take models' predictions in as further workers (model:<version>)."
     ),
     _option(

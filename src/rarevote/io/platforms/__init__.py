@@ -72,7 +72,7 @@ PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform(
-            "label-studio", "Label Studio", "annotator", "annotator|data", has_predictions=True, takes_labels=True
+            "label-studio", "Label Studio", "annotator", "annotator|data|tasks", has_predictions=True, takes_labels=True
         ),
         Platform(
             "argilla",
@@ -149,6 +149,8 @@ def read_export(export: str | Path | ExportFiles, options: ReadOptions | None = 
             f"an export of {reader.title} holds no predictions of models; name the column that does: "
             + how("prediction_columns=[...]", "--prediction-column NAME")
         )
+    if options.ground_truth and reader.name != "label-studio":
+        raise ParameterError(f"an export of {reader.title} marks no annotation as ground truth")
     if options.worker_from and not reader.has_person_files:
         raise ParameterError(
             f"{how('worker_from', '--worker-from')} is for tables, one file per person; an export of {reader.title} "

@@ -29,6 +29,7 @@ NO_ANSWER = "no answer"
 NO_ANNOTATOR = "no annotator named"
 PREDICTION = "prediction of a model, not asked for"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
+IGNORED_TRUTH = "ground truth, which was to be ignored"
 
 
 class NotUtf8Error(InputError):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.export_files import ExportFiles
 
-_FOR_EXPORTS = ("question", "include_predictions", "free_text")
+_FOR_EXPORTS = ("question", "ground_truth", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform", "worker_from")
 _FOR_FILES = ("prediction_columns", "gold_column", "annotator_columns")
 
