@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rarevote.audit.audit import Audit
 from rarevote.audit.plan_file import json_name
-from rarevote.audit.sampled import can_be_sampled, sample_crowd
 from rarevote.crowd.names import as_name_array, find_name, some_names
 from rarevote.crowd.population import population
 from rarevote.decide.floor import Share
@@ -20,10 +19,6 @@ from rarevote.errors import ParameterError
 if TYPE_CHECKING:
     from rarevote.api import Fitted
     from rarevote.crowd.annotations import Annotations
-
-#: Votes up to which the ranking is sampled, which takes seconds.
-MAX_SAMPLED = 300_000
-_SWEEPS = 400
 
 
 def audit_of_fit(
@@ -77,12 +72,9 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
     lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
     none.
     """
-    votes = fitted.annotations
-    if fitted.reported.has_features:  # which the sampler knows nothing of
-        return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
-    if votes.n_annotations <= MAX_SAMPLED and can_be_sampled(votes):
-        gold = fitted.method.gold_codes_
-        return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
+    score = fitted.independent.score
+    if len(score):
+        return certain(score, fitted.method.gold_codes_), "sampler"
     return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
 
 
@@ -150,8 +142,8 @@ def summary(audit: Audit) -> dict[str, Any]:
     """Where the audit stands, in figures for JSON."""
     stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
     kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
-            "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged", "flagged_unreviewed",
-            "claim", "relative_to", "estimates")  # fmt: skip
+            "instructions", "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged",
+            "flagged_unreviewed", "claim", "relative_to", "estimates")  # fmt: skip
     return {
         **{name: stands[name] for name in kept if name in stands},
         "supported_flagged": len(audit.final_list(audit.supported)),

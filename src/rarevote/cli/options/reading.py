@@ -86,7 +86,8 @@ _EXPORT = (
     _option(
         "--multilabel/--no-multilabel",
         default=None,
-        help="Several choices per answer: make one yes/no problem per choice. Or: every answer is one choice.",
+        help="Several choices per answer: one yes/no problem per choice, each with a fit of its own. Or: every answer "
+        "is one choice.",
     ),
     _option(
         "--nothing-ticked",
@@ -198,6 +199,7 @@ _READING = (
     ),
     _option("--sheet", help="Which sheet of a spreadsheet. Default: the first."),
     *_EXPORT,
+    _option("--choice", metavar="NAME", help="With --multilabel, this choice alone."),
     _option(
         "--items",
         metavar="FILE",

@@ -17,6 +17,8 @@ from rarevote.errors import InputError, how, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
+#: what platforms call the predictions that come from here, whatever the method
+MODEL_NAME = "rarevote"
 ALL = "all"  # in place of a question: every one that looks like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
@@ -170,6 +172,11 @@ def as_text(value: Any, where: str) -> str | None:
         kind = "an object" if isinstance(value, dict) else "a list"
         raise InputError(f"{where} is {kind}, not a name or a number: {shown_text(value)[:60]}")
     return str(value)
+
+
+def pair_name(item: Any, choice: str) -> str:
+    """The task that a choice of an item is, where an answer may hold several."""
+    return f"{item}:{choice}"
 
 
 def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:

@@ -30,6 +30,7 @@ from rarevote.io.platforms.base import (
     choices_in_value,
     look_up,
     nothing_ticked_note,
+    pair_name,
     shown_names,
     shown_text,
 )
@@ -355,7 +356,7 @@ class Collector:
         names: dict[tuple[str, str], str] = {}
 
         def problem(item: str, choice: str) -> str:
-            return names.setdefault((item, choice), f"{item}:{choice}")
+            return names.setdefault((item, choice), pair_name(item, choice))
 
         pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
         voted = {(export.task[row], choice) for row, choice in pairs}

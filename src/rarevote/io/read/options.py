@@ -43,6 +43,7 @@ class ReadOptions:
         multilabel: several choices in one answer: one yes/no problem per choice. False says that there is one choice in
             every answer, whatever it looks like; None leaves it to the data, which are refused where they seem to have
             several.
+        choice: of several choices, the one that is read: a yes/no problem whose tasks are the items.
         nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
             (no answer). None is what the platform means by it, and "no" in a table.
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
@@ -55,7 +56,7 @@ class ReadOptions:
         prediction_columns: columns of an export or of a wide table that hold what a model says.
         gold_column: the column with gold.
         items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
-            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
+            a list, an array, a Series or a column of a frame.
     """
 
     columns: Mapping[str, str] | None = None
@@ -73,6 +74,7 @@ class ReadOptions:
     platform: str | None = None
     question: str | None = None
     multilabel: bool | None = None
+    choice: str | None = None
     nothing_ticked: Literal["no", "ignore"] | None = None
     separator: str | None = None
     choice_columns: Sequence[str] = ()
