@@ -35,6 +35,7 @@ from rarevote.io.platforms.base import (
     shown_text,
 )
 from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
+from rarevote.io.read.columns import ignored_weights
 from rarevote.io.read.options import ReadOptions
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
@@ -276,6 +277,9 @@ class Collector:
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
         self.notes += nothing_ticked_note(self._n_empty)
+        options = self.options
+        read = {question, *options.show, *options.prediction_columns, options.gold_column}
+        self.notes += ignored_weights(self._keys, read)
         voted = set(self._task)
         unvoted = [task for task in self._items if task not in voted]
         export = Export(

@@ -26,6 +26,7 @@ _JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 _TABLE_ENDINGS = (".csv", ".tsv")
 _ENDINGS = ", ".join((*_JSON_ENDINGS, *_TABLE_ENDINGS))
 _CHUNK = 1 << 16  # bytes
+_FASTTEXT = b"__label__"
 _ZSTD = 93  # a way of packing, in a zip file
 _LOCAL_HEADER = 30  # bytes before the name of a member
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -117,6 +118,7 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
     if locked:
         raise InputError(f"{path}: {locked[0]} is encrypted; unpack it first")
     if not members:
+        _refuse_fasttext(path, everything)
         raise InputError(f"{path}: a zip file without any {_ENDINGS} file; export as one of these")
     check_zip(members, path.stat().st_size, title=str(path), instead="unpack it, and give what you trust")
 
@@ -131,6 +133,19 @@ def _zip_parts(path: Path) -> tuple[Part, ...]:
         return Part(f"{path}: {entry.filename}", PurePosixPath(entry.filename).stem, opened)
 
     return tuple(part(entry) for entry in sorted(members, key=lambda entry: entry.filename))
+
+
+def _refuse_fasttext(path: Path, everything: list[zipfile.ZipInfo]) -> None:
+    """Name doccano's fastText export for what it is."""
+    texts = [entry for entry in everything if _is_export_file(entry, (".txt",)) and not entry.flag_bits & 1]
+    if texts:
+        with undamaged(str(path)), zipfile.ZipFile(path) as archive, archive.open(texts[0]) as member:
+            if not member.read(len(_FASTTEXT)).startswith(_FASTTEXT):
+                return
+        raise InputError(
+            f"{path}: a zip of texts for fastText, as doccano exports them: they have no ids, so it cannot be seen "
+            "which answers are about one item. Export as JSONL, JSON or CSV"
+        )
 
 
 def _packed_by_zstd(path: Path, entry: zipfile.ZipInfo) -> IO[bytes]:

@@ -143,6 +143,8 @@ class _GroundTruth:
     def role(self, annotations: list[Mapping[str, Any]]) -> str:
         """What those among the annotations of a task are."""
         n_marked = sum(map(_is_marked, annotations))
+        if self._all is None and not _are_marked(annotations):
+            self._all = False
         if self._asked is not None or not n_marked:
             return self._asked or "gold"
         role = "votes" if n_marked > 1 or self._are_all() else "gold"
@@ -153,7 +155,7 @@ class _GroundTruth:
         """Whether all annotations of the export are marked; it is read up to the first that is not."""
         if self._all is None:
             given = (_objects(_annotations(task), where) for _, where, task in _tasks(self._part))
-            self._all = all(_is_marked(one) for annotations in given for one in annotations if one.get("result"))
+            self._all = all(map(_are_marked, given))
         return self._all
 
     def notes(self) -> list[str]:
@@ -167,6 +169,11 @@ class _GroundTruth:
 
 def _is_marked(annotation: Mapping[str, Any]) -> bool:
     return bool(annotation.get("ground_truth") or annotation.get("honeypot"))
+
+
+def _are_marked(annotations: list[Mapping[str, Any]]) -> bool:
+    """Whether all annotations of a task that answer something are marked."""
+    return all(_is_marked(one) for one in annotations if one.get("result"))
 
 
 def _annotations(record: Mapping[str, Any]) -> Any:

@@ -344,15 +344,19 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
             votes, "your data", shown, {}, called_models(votes), problems.notes, source=source, choices=problems.choices
         )
     annotations, source = read_annotations(data, options)
-    return Crowd(annotations, models=called_models(annotations), source=source)
+    return Crowd(annotations, models=called_models(annotations), notes=source.notes, source=source)
 
 
 def _from_files(paths: list[str], options: ReadOptions, found: FileInfo | None) -> Crowd:
+    from rarevote.io.read.sources import found_paths
     from rarevote.io.read.votes import read_label_files
 
     title = title_of(paths)
     for_exports = options.given(*_FOR_EXPORTS)
     if for_exports is not None:
+        for path in paths:
+            if not is_stream(path) and "://" not in path:
+                found_paths(path)  # one that is not there is a mistake of another kind
         option = how(for_exports, "--" + for_exports.replace("_", "-"))
         named = how("platform", "--from")
         raise ParameterError(f"{option} is for a platform's export, and {title} is none; see {named}")
@@ -397,6 +401,8 @@ def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -
     try:
         files = open_export(path, found)
     except InputError:
+        if found is not None and found.is_archive:
+            raise
         return named  # whoever reads it says what is wrong
     return files if named or recognise(files) is not None else None
 

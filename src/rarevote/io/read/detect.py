@@ -109,6 +109,12 @@ class FileInfo:
     head: bytes
     complete: bool
 
+    @property
+    def is_archive(self) -> bool:
+        """Whether it is a zip of files that are no parts of a spreadsheet."""
+        office = any(part in self.head[:_OFFICE_HEAD] for part in (b"[Content_Types].xml", b"xl/", b"_rels/"))
+        return self.head.startswith(ZIP) and not office and format_of_name(self.path) != "xlsx"
+
     def open(self) -> IO[bytes]:
         """The unpacked bytes from the beginning."""
         return open_bytes(self.path, self.compression)

@@ -49,8 +49,8 @@ class ReadOptions:
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
         choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
             or patterns of their names; found if not given.
-        ground_truth: of an export of Label Studio, what annotations are that are marked as ground truth: "votes", "gold"
-            or "ignore". None is gold, and votes where a task has several or all annotations of the export are so marked.
+        ground_truth: of an export of Label Studio, what annotations are that are marked as ground truth: "votes",
+            "gold" or "ignore". None is gold, and votes where a task has several or all of the export are so marked.
         include_predictions: of an export, models' predictions as further workers.
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.

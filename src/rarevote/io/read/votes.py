@@ -19,7 +19,7 @@ from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, naming
 from rarevote.io.read.cells import refuse_several
-from rarevote.io.read.columns import find_columns, has_roles, name_columns
+from rarevote.io.read.columns import find_columns, has_roles, ignored_weights, name_columns
 from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
 from rarevote.io.read.encode import (
@@ -100,6 +100,7 @@ def read_label_files(
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, options.prediction_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    notes += _weights_beside(sources, choices, [*shown, gold_column or ""])
     if models:
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     models |= called_models(crowd)
@@ -136,10 +137,16 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
         carried,
         problems.gold,
         models,
-        problems.notes,
+        (*problems.notes, *_weights_beside(sources, choices, [*shown, gold_column or ""])),
         has_header=options.has_header,
         choices=problems.choices,
     )
+
+
+def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
+    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
+    used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
+    return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
 
 
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
