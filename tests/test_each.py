@@ -15,6 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from benchmarks import labels
 
 import rarevote as rv
 from rarevote.errors import InputError, ParameterError, RarevoteWarning
@@ -457,3 +458,21 @@ def test_questions_are_problems_too(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("crowd", ["medical relations", "amazon reviews"])
+def test_real_crowds_of_two_labels(crowd: str, shared_folder: Path, tmp_path: Path) -> None:
+    """To the last bit what each label's own table gives, though they were asked of the same people."""
+    sets = labels.CROWDS[crowd]
+    with mock.patch.object(labels, "DATASETS", shared_folder / "datasets"):
+        export = labels.written(sets, tmp_path / "export.jsonl")
+    each = rv.fit_each(export, multilabel=True).decide()
+    assert list(each) == list(sets)
+    for label, slug in sets.items():
+        alone = rv.fit(shared_folder / "datasets" / slug / "labels.csv").decide()
+        one = each[label]
+        assert one.tasks.tolist() == alone.tasks.tolist()
+        assert one.codes.tolist() == alone.codes.tolist()
+        assert np.array_equal(one.probabilities.p, alone.probabilities.p)
+    sheet = each.sheet()
+    assert len(sheet["task"]) == len({task for one in each.values() for task in one.tasks.tolist()})
