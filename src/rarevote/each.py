@@ -26,14 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.api import Fitted, fit
-from rarevote.crowd.names import as_name_array, find_name, positions_of, some_names, sort_names
+from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
-from rarevote.io.platforms.base import NO, YES, pair_name
+from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.crowd import Crowd, read, read_each
 from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.write.columns import joined, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.result import Result
@@ -341,8 +342,6 @@ class ResultEach(_Problems[Result]):
         return {name: Path(folder) / file for name, file in names.items()}
 
     def _write(self, rows: dict[str, Any], path: str | Path, *, spreadsheet_safe: bool) -> None:
-        from rarevote.io.write.columns import write_columns
-
         self._refuse_overwriting(path)
         write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
 
@@ -525,17 +524,3 @@ def _by_column(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
         for name, value in row.items():
             columns.setdefault(name, np.full(len(rows), ABSENT, dtype=object))[place] = value
     return columns
-
-
-def joined(tables: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Tables below each other; where one lacks a column its cells are empty."""
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    sizes = [len(next(iter(table.values()))) for table in tables]
-    joined = {}
-    for name in names:
-        is_number = all(np.asarray(table[name]).dtype.kind in "iuf" for table in tables if name in table)
-        cells: list[Any] = []
-        for table, size in zip(tables, sizes, strict=True):
-            cells += np.asarray(table[name]).tolist() if name in table else [np.nan if is_number else ""] * size
-        joined[name] = np.array(cells) if is_number else as_name_array(cells)
-    return joined

@@ -132,7 +132,8 @@ def naming(place: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        kind = MissingValuesError if isinstance(error, MissingValuesError) else InputError
+        raise kind(f"{place}: {error}") from None
 
 
 @contextmanager
@@ -140,6 +141,7 @@ def about(part: str) -> Iterator[None]:
     """Puts the name of a part of the data before what an :class:`InputError`, or a warning, says.
 
     >>> with warnings.catch_warnings(record=True) as caught, about("health"):
+    ...     warnings.simplefilter("always")
     ...     warn_user("few votes")
     >>> str(caught[0].message)
     'health: few votes'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,23 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import picked
-from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, facts_html
+from rarevote.decide.columns import grade_columns, result_rows
 from rarevote.decide.decider import Decider, Note
-from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
-from rarevote.decide.expectations import Expectations
+from rarevote.decide.decision import (
+    Decision,
+    class_figures,
+    confidence_of,
+    decision_figures,
+    rare_figures,
+    with_expectations,
+)
+from rarevote.decide.expectations import Expectations, expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
 from rarevote.decide.selection import parse_rule
-from rarevote.errors import InputError, ParameterError, how, warn_user
+from rarevote.decide.tail import Found, tail_flags
+from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
 from rarevote.io.read.labels import one_problem
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -36,8 +44,6 @@ if TYPE_CHECKING:
     from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
     from rarevote.page.report import PageParts, Report
-
-_NO_ANSWER: Any = object()  # in place of a class of any type
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,8 @@ class Result(Described):
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
         cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
+        flagged: items that are of the class that matters by the decision, (n): those labelled so, or flagged for a
+            tail of grades.
         is_own: whether the rule is the method's own.
     """
 
@@ -68,6 +76,7 @@ class Result(Described):
     n_guarded: int = 0
     notes: tuple[Note, ...] = ()
     cannot_answer: bool = False
+    flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
     is_own: bool = True
 
     @property
@@ -106,20 +115,43 @@ class Result(Described):
     def decision(self) -> Decision:
         """The decision with the recall and precision that it expects."""
         costs = self.rule.costs(self.fitted.annotations.classes)
-        return with_expectations(self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target)
+        return with_expectations(
+            self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target, self.flagged
+        )
 
     def expect(self, name: Any = None) -> Expectations:
-        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
-        if name is None:
-            return self.decision.expected[self.fitted.rare.code]
-        votes = self.fitted.annotations
-        return self.decision.expected[RareClass.of(votes.classes, votes.class_votes, name).code]
+        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals.
+
+        Of a tail of grades, they are those of the items that are flagged for it (:meth:`find`).
+        """
+        rare = self.fitted.rare if name is None else self.fitted.rare_class(name)
+        if rare.codes == self.fitted.rare.codes and rare.is_tail == self.fitted.rare.is_tail:
+            return self.decision.of_rare
+        if not rare.is_tail:
+            return self.decision.expected[rare.code]
+        flags = self.find(name).flagged
+        return expectations(self.probabilities.against_the_rest(rare), np.where(flags, 0, ABSTAINED), 0)
+
+    def find(self, name: Any) -> Found:
+        """The items of a class, or of a tail of grades such as ``">=severe"``: which, and how probable it is.
+
+        One fit answers every cut of the scale: probabilities of tails are sums of those of their grades.
+        """
+        fitted, rare = self.fitted, self.fitted.rare_class(name)
+        if rare.codes == fitted.rare.codes and rare.is_tail == fitted.rare.is_tail:
+            flagged = self.flagged
+        elif rare.is_tail:
+            flagged = tail_flags(rare, self.probabilities.p, self.probabilities.mean) & (self.codes != ABSTAINED)
+        else:
+            flagged = rare.holds(self.codes)
+        return Found(rare.name, self.tasks, rare.mass(self.probabilities.p), np.asarray(flagged))
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
         ``p:`` is the one probability of every class and ``confidence`` that of the label; ``grade``, where classes are
-        grades, is the mean grade; ``decision`` says how an item was decided where that is not the method's own way.
+        grades, is the mean grade; ``p>=c`` and ``flag>=c`` are the probability of the tail that matters, and whether
+        the item is flagged for it; ``decision`` says how an item was decided where that is not the method's own way.
 
         Args:
             with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
@@ -141,7 +173,9 @@ class Result(Described):
             fitted.crowd.shown,
         )
         if fitted.grades is not None:
-            rows["grade"] = fitted.grades.means(self.probabilities.p, fitted.annotations.classes)
+            rows |= grade_columns(
+                fitted.grades, fitted.rare, self.probabilities.p, self.flagged, fitted.annotations.classes
+            )
         if not self.is_own or outcome is not None:
             rows["decision"] = self._decided_by()
         if with_posterior:
@@ -189,17 +223,21 @@ class Result(Described):
             refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        """Write the labels as predictions of "rarevote" for the platform to import; returns how many items got one.
+
+        Imported into the project that the export is from, the file of Label Studio doubles its tasks: that is for
+        ``rarevote push label-studio``.
+        """
         from rarevote.io.platforms.write_back import write_back
 
         self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
-        crowd, model = self.fitted.crowd, self.fitted.method.method_name
+        crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
         rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
         tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
+        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -291,8 +329,7 @@ class Result(Described):
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        by_features = self.probabilities.has_features
-        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
+        number = find_task(fitted.annotations, task, fitted.crowd.title, free=self.probabilities.free)
         return explain(
             fitted.method,
             number,
@@ -349,8 +386,10 @@ class Result(Described):
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
+        from rarevote.scoring.decided import scores_of
+
         classes = self.fitted.annotations.classes
-        return scores_of(self.tasks, self.codes, classes, self._known(truth), str(self.fitted.rare.name))
+        return scores_of(self.tasks, self.codes, classes, self._known(truth), self.fitted.rare, self.flagged)
 
     def _known(self, truth: Any) -> dict[Any, Any]:
         """The truth by task; labels that are no class, which no label can equal, are told."""
@@ -371,9 +410,10 @@ class Result(Described):
         fitted, crowd = self.fitted, self.fitted.annotations
         labels = np.bincount(self.codes[self.codes >= 0], minlength=crowd.n_classes)
         classes = class_figures(crowd.classes, labels, crowd.class_votes, len(self.codes))
-        rare = str(fitted.rare.name)
         figures: dict[str, Any] = {
-            "rare": {"class": rare, "is_rare": fitted.rare.is_rare, "named": fitted.rare.named, **classes[rare]},
+            "rare": rare_figures(
+                fitted.rare, crowd.class_votes, int(self.flagged.sum()), self._n_flagged_unvoted, len(self.codes)
+            ),
             "method": fitted.method.method_name,
             "parameters": fitted.method.get_params(),
             "n_tasks": len(self.codes),
@@ -399,6 +439,14 @@ class Result(Described):
         return figures
 
     @property
+    def _n_flagged_unvoted(self) -> int:
+        """Items with votes that are flagged for the rare class without a vote for it, gold left out."""
+        votes = self.fitted.annotations
+        n = votes.n_tasks
+        unvoted = (self.fitted.rare.mass(votes.votes()) == 0) & (self.probabilities.gold[:n] < 0)
+        return int((self.flagged[:n] & unvoted).sum())
+
+    @property
     def n_without_a_vote(self) -> int:
         """Items with votes whose label is a class that nobody voted for on them, gold left out."""
         votes = self.fitted.annotations
@@ -408,24 +456,6 @@ class Result(Described):
 
     def _repr_html_(self) -> str:
         return figures_html(self.summary(expected=False))
-
-
-def result_rows(
-    tasks: Any,
-    classes: NDArray[Any],
-    labels: NDArray[Any],
-    p: NDArray[Any],
-    confidence: NDArray[Any],
-    n_votes: NDArray[np.int64],
-    shown: Mapping[str, NDArray[Any]],
-) -> dict[str, Any]:
-    """One row per item: task, label, confidence, votes, ``p:<class>``, then what is shown."""
-    rows: dict[str, Any] = {"task": tasks, "label": labels, "confidence": confidence, "votes": n_votes}
-    for k, name in enumerate(classes.tolist()):
-        rows[f"p:{name}"] = p[:, k]
-    for name, texts in shown.items():
-        rows[name if name not in rows else f"show:{name}"] = texts[: len(labels)]
-    return rows
 
 
 def figures_html(summary: Mapping[str, Any]) -> str:
@@ -442,39 +472,6 @@ def figures_html(summary: Mapping[str, Any]) -> str:
     } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
     header = ["class", "tasks", "of tasks", "of votes"]
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
-
-
-def scores_of(
-    tasks: Any, codes: NDArray[np.int64], classes: NDArray[Any], known: Mapping[Any, Any], rare: str
-) -> dict[str, Any]:
-    """Labels against the truth, the rare class first; an item without an answer is a miss of its class.
-
-    Args:
-        tasks: names of the items, (n).
-        codes: class number of each, -1 for no answer, (n).
-        classes: names of the classes, (K).
-        known: the truth by task.
-        rare: name of the class that matters.
-
-    Raises:
-        InputError: the truth names none of the tasks.
-    """
-    from rarevote.scoring.metrics import score
-
-    place = positions_of(tasks, list(known))
-    if not (place >= 0).any():
-        raise InputError("the truth names none of the tasks: check ids")
-    true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
-    names = [*classes.tolist(), _NO_ANSWER]  # last, where -1 finds it
-    answers = [names[code] for code in codes[place[place >= 0]].tolist()]
-    found = score(true, answers, unanswered=_NO_ANSWER)
-    return {
-        **found.figures(rare),
-        "minority_class": found.minority_class,
-        "minority_recall": found.minority_recall,
-        "n_unanswered": answers.count(_NO_ANSWER),
-        "truth_without_labels": len(known) - len(true),
-    }
 
 
 def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
@@ -533,4 +530,6 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
     codes, _ = Decider(model.own_rule().ready(new.classes), shares).codes(part)
     labels = new.classes[codes]
     rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
+    if model.grades is not None:
+        rows["grade"] = model.grades.means(p, new.classes)
     return replace(found, codes=codes), rows

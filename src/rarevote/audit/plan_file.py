@@ -138,6 +138,11 @@ class Plan:
     repeats: dict[Any, Answer] = field(default_factory=dict)
 
     @property
+    def labels(self) -> list[Any]:
+        """What an expert can answer: the classes, or the class and False where the others are not known."""
+        return list(self.classes) if self.classes and len(self.classes) > 1 else [self.name, False]
+
+    @property
     def tasks(self) -> set[Any]:
         """All tasks that the audit is about, those of the gold included."""
         return {task for group in self.strata.tasks for task in group} | self.gold.keys()

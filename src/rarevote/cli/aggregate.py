@@ -42,6 +42,7 @@ from rarevote.io.platforms.base import ALL
 from rarevote.methods.registry import require_capability, which_methods
 
 if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
@@ -121,13 +122,12 @@ def aggregate(
     if engine.engine == "dask":
         require_capability(estimator, "dask", "--engine dask")
         of_one |= {
-            "ordered": fit_options.ordered,
             "spreadsheet_safe": spreadsheet_safe,
             "gold_is_random": deciding.pop("random_gold"),
         }
         _refuse(of_one, "is for a single machine, not for --engine dask")
         _refuse(fit_options.of_features, "is for a single machine: leave --engine dask out, or leave the features out")
-        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
+        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior, "ordered": fit_options.ordered}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:
@@ -199,10 +199,21 @@ def aggregate(
             say(line)
         if plan is not None:
             say(review_words(plan, decisions.review_out))
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, ""), (soft_out, "")):
+        back = _back_words(crowd, out)
+        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)
+
+
+def _back_words(crowd: Crowd, out: Path | None) -> str:
+    """What to know about a file of labels before it is imported."""
+    if crowd.export is None or crowd.export.platform != "label-studio":
+        return ""
+    return (
+        ": for another project; imported into the same one it doubles the tasks. Beside the tasks that are there: "
+        f"rarevote push label-studio {out or 'result.csv'} --export {crowd.export.path} --url URL --project NUMBER"
+    )
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -330,9 +341,10 @@ def _refuse_unread(options: dict[str, Any]) -> None:
     unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
     if unread is not None:
         option = next(one for one in click.get_current_context().command.params if one.name == unread)
+        named = (options[unread] is False and option.secondary_opts) or option.opts
         raise ParameterError(
-            f"{(option.secondary_opts or option.opts)[0]} is for a single machine: the dask engine reads Parquet and "
-            "CSV files with a header (rarevote convert makes such files)"
+            f"{named[0]} is for a single machine: the dask engine reads Parquet and CSV files with a header (rarevote "
+            "convert makes such files)"
         )
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.each import begin, below_each_other, tell_records
-from rarevote.cli.options.fit import rare_option
+from rarevote.cli.options.fit import ordered_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
 from rarevote.cli.show import aligned, say, share, tell, warn
+from rarevote.errors import ParameterError
 from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _SHOWN_CLASSES = 8
     "--methods",
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
-@rare_option
+@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes.")
+@ordered_option
 @click.option(
     "--gold",
     metavar="FILE",
@@ -55,6 +57,7 @@ def compare(
     truth: str | None,
     methods: list[str] | None,
     rare: str | None,
+    ordered: str | None,
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
@@ -63,7 +66,6 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
-    from rarevote.crowd.rare import RareClass
     from rarevote.io.write.columns import write_columns
 
     names = methods or DEFAULT_METHODS
@@ -73,24 +75,25 @@ def compare(
     crowd = reading.read()
     known = _by_label(crowd, truth, crowd.truth)
     learned = _by_label(crowd, gold, crowd.known)
+    parts = crowd.by_label or {"": crowd}
+    rare_of = {label: _rare_class(part, rare, ordered) for label, part in parts.items()}
     say()
 
     def watched(name: str, number: int) -> Any:
         return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
     records, tables = {}, {}
-    for label, part in (crowd.by_label or {"": crowd}).items():
-        votes = part.annotations
-        rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
+    for label, part in parts.items():
         taught = part.gold or None if learned is None else learned[label]
-        found = compare_methods(part, names, gold=taught, watched=watched)
+        found = compare_methods(part, names, gold=taught, ordered=ordered, watched=watched)
         for reason in found.refused:
             warn(f"left out: {reason}")
-        records[label] = _summary(part, found, rare_name)
+        records[label] = _summary(part, found, rare_of[label])
         if known is not None and (known[label] or not label):
             records[label]["scores"] = {
                 name: {
-                    **one.figures(rare_name), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
+                    **one.figures(rare_of[label]), "log_loss": one.log_loss,
+                    "calibration_error": one.calibration_error,
                 }
                 for name, one in found.score(known[label], taught or {}).items()
             }  # fmt: skip
@@ -107,6 +110,20 @@ def compare(
     if out is not None:
         n_different = sum(one["n_different"] for one in records.values())
         say(f"wrote {out}: {n_different:,} items on which the methods differ")
+
+
+def _rare_class(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
+    """Name of the class that methods are compared by."""
+    from rarevote.crowd.grades import Grades
+    from rarevote.crowd.rare import RareClass
+
+    votes = crowd.annotations
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, None if ordered is None else Grades.of(ordered))
+    if chosen.is_tail:
+        raise ParameterError(
+            f"--rare {chosen.name} is a tail of grades, and methods are compared by one class: name one"
+        )
+    return str(chosen.name)
 
 
 def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> dict[str, dict[Any, Any]] | None:

@@ -39,12 +39,12 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
         every = fit_options.fit_each(crowd, estimator).decide()
         for name in names:
             for label, one in every.explain(name).items():
-                by_label.setdefault(label, []).append((crowd.by_label[label], one))
+                by_label.setdefault(label, []).append((every[label].fitted.crowd, one))
     else:
         if fit_options.features is None and fit_options.pred_probs is None:  # else they may name further tasks
             names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
         result = fit_options.fit(crowd, estimator).decide()
-        by_label[""] = [(crowd, result.explain(name)) for name in names]
+        by_label[""] = [(result.fitted.crowd, result.explain(name)) for name in names]
     if as_json:
         method = fit_options.method
         tell_records(
@@ -64,11 +64,8 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
 
 
 def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
-    """What is shown of an item."""
-    from rarevote.diagnose.explain import find_task
-
-    number = find_task(crowd.annotations, one.task, crowd.title)
-    return {name: str(texts[number]) for name, texts in crowd.shown.items()}
+    """What is shown of an item, also of one that only features name."""
+    return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
 
 
 def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:
@@ -88,7 +85,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "method": method,
         "label": names[one.label] if one.has_answer else "",
         "rival": names[one.rival],
-        "majority": names[one.majority],
+        "majority": names[one.majority] if one.majority >= 0 else "",
         "is_gold": one.is_gold,
         "votes": votes,
         "prior_log_odds": None if weighed is None else weighed.prior,
@@ -115,11 +112,14 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
     tell(f"{one.task}: {given}" + (" (given as gold)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
-    votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
-    same = "the same" if majority == label else f"another label, {majority}"
-    tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
-    tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
-    tell(f"a majority vote says {same} ({votes}{tie})")
+    if one.majority < 0:
+        tell("it has no votes: its features alone speak")
+    else:
+        votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
+        same = "the same" if majority == label else f"another label, {majority}"
+        tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
+        tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
+        tell(f"a majority vote says {same} ({votes}{tie})")
     tell()
     if one.weighed is None:
         _tell_votes(one, method)

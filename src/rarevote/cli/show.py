@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,15 @@ def printable(text: str) -> str:
 
 def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
+
+
+def command(*words: object) -> str:
+    """A command to copy, quoted for a shell.
+
+    >>> command("rarevote", "report", "my labels.csv")
+    "rarevote report 'my labels.csv'"
+    """
+    return shlex.join(map(str, words))
 
 
 def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

@@ -35,6 +35,7 @@ class Decision:
         rule: how it was decided, in words.
         expected: what to expect of every class: recall, precision, prevalence.
         accuracy: expected share of the labels that are right.
+        of_rare: what to expect of the rare class, or of the items flagged for a tail.
         how: how that was estimated, in words.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all items with an answer.
@@ -49,6 +50,7 @@ class Decision:
     rule: str
     expected: tuple[Expectations, ...]
     accuracy: Expected
+    of_rare: Expectations
     how: str
     costs: FloatArray
     expected_cost: float
@@ -88,11 +90,11 @@ class TrivialCosts(NamedTuple):
     @classmethod
     def of(cls, constant: FloatArray, classes: NDArray[Any], rare: RareClass) -> TrivialCosts:
         """From the cost of giving each class to all, (K)."""
-        others = [k for k in range(len(classes)) if k != rare.code]
+        others = [k for k in range(len(classes)) if k not in rare.codes]
         if not others:
             return cls(rare.name, None, float(constant.sum()), np.nan)
         other = min(others, key=lambda k: constant[k])
-        return cls(rare.name, classes[other], float(constant[rare.code]), float(constant[other]))
+        return cls(rare.name, classes[other], float(constant[list(rare.codes)].min()), float(constant[other]))
 
     def beside(self, cost: float) -> str:
         """The cost of a decision beside these, and whether they are less."""
@@ -123,6 +125,8 @@ class DecisionCounts(NamedTuple):
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
         labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
+        of_rare: items by probability of the rare class, or of a tail, and whether they are flagged as it.
+        n_rare: items that are.
         cost: expected cost of all answers.
         constant: the same if all items with an answer that are not known were given each class, (K).
     """
@@ -136,12 +140,22 @@ class DecisionCounts(NamedTuple):
     labels_open: IntArray
     labels_known: IntArray
     labels_drawn: IntArray
+    of_rare: ClassCounts
+    n_rare: int
     cost: float
     constant: FloatArray
 
     @classmethod
-    def of(cls, probabilities: Probabilities, codes: IntArray, costs: FloatArray) -> DecisionCounts:
-        """The counts of some items and their labels."""
+    def of(
+        cls,
+        probabilities: Probabilities,
+        codes: IntArray,
+        costs: FloatArray,
+        rare: RareClass,
+        flagged: NDArray[np.bool_] | None = None,
+    ) -> DecisionCounts:
+        """The counts of some items, their labels, and those flagged as the rare class (labelled so if not given)."""
+        flagged = rare.holds(codes) if flagged is None else flagged
         of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
         of_labels, n_labels = count_labels(probabilities, codes)
         answered, known = codes != ABSTAINED, probabilities.gold >= 0
@@ -154,6 +168,8 @@ class DecisionCounts(NamedTuple):
             np.stack([one.known for one in of_class]),
             np.stack([one.drawn for one in of_class]),
             *of_labels,
+            count_class(probabilities.against_the_rest(rare), 0, flagged) if rare.is_tail else of_class[rare.code],
+            int(flagged.sum()),
             float(own[answered].sum()),
             (probabilities.p[answered & ~known] @ costs).sum(axis=0) + own[answered & known].sum(),
         )
@@ -203,6 +219,10 @@ def expected_decision(
         # What is not of the one class is of the other: two draws of the same share would differ a little.
         other = 1 - rare.code
         found[other] = replace(found[other], prevalence=found[rare.code].prevalence.rest)
+    of_rare = found[rare.code]
+    if rare.is_tail:
+        share = None if given is None else float(rare.mass(given))
+        of_rare = expectations_from(rare.name, counts.of_rare, counts.n_rare, counts.n_items, belief.of_class, share)
     return Decision(
         classes,
         rule,
@@ -210,6 +230,7 @@ def expected_decision(
         accuracy_from(
             ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
         ),
+        of_rare,
         f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
         costs,
         counts.cost,
@@ -226,11 +247,12 @@ def with_expectations(
     costs: FloatArray,
     rare: RareClass,
     target: RecallTarget | None = None,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> Decision:
-    """The decision ``codes`` on items in memory, with what to expect of it."""
+    """The decision ``codes`` on items in memory, with what to expect of it; ``flagged`` are of the rare class."""
     decision = expected_decision(
         probabilities.classes,
-        DecisionCounts.of(probabilities, codes, costs),
+        DecisionCounts.of(probabilities, codes, costs, rare, flagged),
         Belief.in_probabilities(probabilities),
         rare,
         rule=rule,
@@ -259,6 +281,27 @@ def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatAr
 # in figures
 
 
+def rare_figures(
+    rare: RareClass, class_votes: IntArray, n_flagged: int, n_unvoted: int, n_items: int
+) -> dict[str, Any]:
+    """Of the rare class, or a tail: items that are of it by the decision, their share, and the share of the votes.
+
+    Args:
+        n_flagged: items labelled so, or flagged for the tail.
+        n_unvoted: those flagged without a vote in the tail.
+    """
+    n_votes = max(int(class_votes.sum()), 1)
+    return {
+        "class": str(rare.name),
+        "is_rare": rare.is_rare,
+        "named": rare.named,
+        "tasks": n_flagged,
+        "share_of_tasks": float(n_flagged / max(n_items, 1)),
+        "share_of_votes": float(rare.mass(class_votes) / n_votes),
+        **({"is_tail": True, "flagged_without_a_vote": n_unvoted} if rare.is_tail else {}),
+    }
+
+
 def class_figures(
     classes: NDArray[Any], labels: IntArray, class_votes: IntArray, n_items: int
 ) -> dict[str, dict[str, Any]]:
@@ -280,25 +323,27 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}
 
-    per_class = {}
-    for one in decision.expected:
+    def figures_of(one: Expectations) -> dict[str, Any]:
         shares = {"share": one.prevalence, "recall": one.recall, "precision": one.precision}
-        per_class[str(one.name)] = {
+        return {
             **figure("share", one.prevalence),
             **figure("expected_recall", one.recall),
             **figure("expected_precision", one.precision),
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
+
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
-        "classes": per_class,
+        "classes": {str(one.name): figures_of(one) for one in decision.expected},
         **figure("expected_accuracy", decision.accuracy),
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
         "cost_of_flagging_all": finite_or_none(decision.trivial.flag_all),
         "cost_of_flagging_none": finite_or_none(decision.trivial.flag_none),
     }
+    if all(one is not decision.of_rare for one in decision.expected):
+        figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
     if decision.target is not None:
         target = dict(vars(decision.target))
         # The threshold is infinite where nothing needs a flag.

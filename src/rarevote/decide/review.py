@@ -210,18 +210,11 @@ def _item(
         share = p * (costs[:, code] - costs.min(axis=1))
         doubt = int(share.argmax())
         decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
-    votes = np.bincount(annotations.label[_votes_of(annotations, row)], minlength=len(p))
+    votes = np.bincount(annotations.label[annotations.votes_on(row)], minlength=len(p))
     cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
     cost = costs[doubt, code]
     reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
     return ReviewItem(row, tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
-
-
-def _votes_of(annotations: Annotations, row: int) -> slice:
-    """Where the votes on a task are; tasks without any come after all others."""
-    if row >= annotations.n_tasks:
-        return slice(0, 0)
-    return slice(int(annotations.task_ptr[row]), int(annotations.task_ptr[row + 1]))
 
 
 class _Suggestions:
@@ -250,7 +243,7 @@ class _Suggestions:
             both = self._accuracy[self._available, pair[0]] + self._accuracy[self._available, pair[1]]
             self._order[pair] = self._available[np.argsort(-both, kind="stable")]
         crowd = self._annotations
-        voted = set(crowd.worker[_votes_of(crowd, row)].tolist())
+        voted = set(crowd.worker[crowd.votes_on(row)].tolist())
         names: list[Any] = []
         for worker in self._order[pair].tolist():
             if len(names) == self._wanted:

@@ -284,8 +284,8 @@ def _policy(style: str, script: str) -> str:
     """A policy under which nothing but this style sheet and this script counts."""
     rules = {
         "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": content_hash(style),
+        "script-src": content_hash(script),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -293,7 +293,8 @@ def _policy(style: str, script: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """How a content-security policy names a style or a script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

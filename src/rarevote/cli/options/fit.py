@@ -187,6 +187,11 @@ _group_option = _of_features(
     metavar="COLUMN",
     help="A column of --features that says which items belong together (document, patient).",
 )
+ordered_option = click.option(
+    "--ordered",
+    metavar="LOW,...,HIGH",
+    help="The classes are grades in this order, such as low,medium,high or 1..5; others are outside the scale.",
+)
 _FIT = (
     click.option(
         "--method",
@@ -194,11 +199,7 @@ _FIT = (
         help=f"Aggregation method (see: rarevote methods). Default: {DEFAULT_METHOD}; with --ordered {ORDERED_METHOD}.",
         shell_complete=one_of(*METHODS),
     ),
-    click.option(
-        "--ordered",
-        metavar="LOW,...,HIGH",
-        help="The classes are grades in this order, such as low,medium,high or 1..5; others are outside the scale.",
-    ),
+    ordered_option,
     click.option(
         "--set",
         "settings",
@@ -216,7 +217,11 @@ _FIT = (
     _group_option,
 )
 rare_option = click.option(
-    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
+    "--rare",
+    "--find",
+    "rare",
+    metavar="CLASS",
+    help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
 )
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)

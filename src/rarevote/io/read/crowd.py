@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
-from rarevote.io.platforms.base import MODEL, pair_name
+from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
-from rarevote.io.read.frames import Origin, read_annotations, read_truth
+from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
 from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.export_files import ExportFiles
 
-_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
+_FOR_EXPORTS = ("question", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
 _FOR_FILES = ("prediction_columns", "gold_column")
 
@@ -258,7 +258,7 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
-        _warn_of_empty_classes(crowd.annotations, options.classes)
+        _warn_of_empty_classes(crowd.annotations, options.policies["classes"])
     return _of_choice(_in_population(crowd, options).with_files(data).with_files(options.items), options)
 
 
@@ -335,6 +335,13 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+    if options.multilabel and not isinstance(data, Annotations):
+        problems, source = read_problems(data, options)
+        votes = problems.annotations
+        shown = problems.shown({})
+        return Crowd(
+            votes, "your data", shown, {}, called_models(votes), problems.notes, source=source, choices=problems.choices
+        )
     annotations, source = read_annotations(data, options)
     return Crowd(annotations, models=called_models(annotations), source=source)
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import used_names
-from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.crowd.names import as_name_array, find_name, pair_name, some_names
 from rarevote.crowd.population import population, unvoted_note, with_items
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError, how
-from rarevote.io.platforms.base import NO, YES, pair_name
+from rarevote.io.platforms.base import NO, YES
 
 if TYPE_CHECKING:
     from rarevote.io.read.crowd import Crowd
