@@ -133,6 +133,23 @@ def test_the_crowd_of_each_label(made: Made) -> None:
     assert repr(crowd).endswith("3 labels)")
 
 
+@pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
+def test_a_converted_export_is_several_problems_again(ending: str, made: Made, tmp_path: Path) -> None:
+    """The task of its rows is the pair, which was read as an item, or pooled without a word."""
+    out = tmp_path / f"rows.{ending}"
+    rarevote("convert", made.export, "--multilabel", "--out", out)
+    for options in ({}, {"multilabel": True}):
+        crowd = rv.read(out, **options)  # type: ignore[arg-type]
+        assert crowd.choices == tuple(SHARES)
+        assert crowd.n_items == N_ITEMS
+        for name, part in crowd.by_label.items():
+            plain = rv.read(made.alone[name]).annotations
+            assert part.annotations.tasks.tolist() == plain.tasks.tolist()
+            assert part.annotations.label.tolist() == plain.label.tolist()
+    assert not rv.read(out, multilabel=False).choices
+    assert not rv.read(made.alone["dent"]).choices
+
+
 def test_items_that_a_list_names_have_every_label(made: Made, tmp_path: Path) -> None:
     wanted = [*made.items, *UNVOTED, "i95"]
     path = tmp_path / "all.txt"
