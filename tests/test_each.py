@@ -376,6 +376,26 @@ def test_truth_scores_each_label(made: Made, each: rv.ResultEach, alone: dict[st
     assert "crack\n=====" in rarevote("score", tmp_path / "long.csv", "--truth", made.truth).stdout
 
 
+def test_truth_and_gold_as_a_sheet(made: Made, each: rv.ResultEach, tmp_path: Path) -> None:
+    """A row for each item and a column for each label, as --sheet-out writes them."""
+    sheet = tmp_path / "sheet.csv"
+    with sheet.open("w", newline="", encoding="utf-8") as handle:
+        cells = [[item, *("x" if made.true[name][item] else "0" for name in SHARES)] for item in made.items]
+        csv.writer(handle).writerows([["item", *SHARES], *cells])
+    assert each.score(sheet) == each.score(made.truth)
+    done = rarevote("aggregate", made.export, "--multilabel", "--truth", sheet, "--out", tmp_path / "r.csv", "--json")
+    assert json.loads(done.stdout)["dent"]["scores"]["recall"] == each.score(made.truth)["dent"]["recall"]
+    sheet.write_text("task,crack,dent\ni00,yes,\ni01,,no\n", encoding="utf-8")
+    gold = rv.fit_each(made.export, multilabel=True, gold=sheet)
+    assert [one.gold for one in gold.values()] == [{"i00": "yes"}, {"i01": "no"}, {}]
+    sheet.write_text("task,crack\ni00,perhaps\n", encoding="utf-8")
+    with pytest.raises(InputError, match="column 'crack' says 'perhaps': it must say yes or no"):
+        each.score(sheet)
+    sheet.write_text("task,scratch\ni00,yes\n", encoding="utf-8")
+    with pytest.raises(InputError, match="label"):
+        each.score(sheet)
+
+
 def test_a_recall_target_is_that_of_its_label(made: Made, each: rv.ResultEach, alone: dict[str, rv.Result]) -> None:
     aimed = each.fitted.decide(min_recall={"crack": 0.95})
     wanted = alone["crack"].fitted.decide(min_recall={"yes": 0.95})

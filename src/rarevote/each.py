@@ -32,7 +32,7 @@ from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
 from rarevote.io.platforms.base import NO, YES
 from rarevote.io.read.crowd import Crowd, read, read_each
-from rarevote.io.read.labels import CHOICE, ITEM
+from rarevote.io.read.labels import CHOICE, ITEM, known_by_label
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.write.columns import joined, write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
@@ -70,7 +70,8 @@ def fit_each(
             several labels; or crowds by name, such as :func:`rarevote.read_each` gives.
         method: as for :func:`rarevote.fit`; an estimator is copied for each problem.
         gold: labels that the method may learn from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
-            Series, a frame; or such labels by item for each label, ``{"health": {"17": "yes"}}``.
+            Series, a frame; a file with a row for each item and a column for each label; or such labels by item for
+            each label, ``{"health": {"17": "yes"}}``.
         watched: gives for the name and the number of a problem a context whose value is the callback of its fit.
         **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
 
@@ -102,22 +103,6 @@ def fit_each(
     if not parts:
         raise InputError("no label has votes")
     return FittedEach(parts, by, whole)
-
-
-def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
-    """Gold or truth of a crowd of several labels: for each label yes or no by item.
-
-    Args:
-        crowd: one of several labels.
-        labels: by task ``<item>:<label>``, as ``Crowd.known`` takes it; or by item for each label.
-    """
-    if isinstance(labels, Mapping) and labels and all(name in crowd.by_label for name in labels):
-        return {name: part.known(labels[name]) if name in labels else {} for name, part in crowd.by_label.items()}
-    known = crowd.truth(labels)
-    return {
-        name: {item: known[pair] for item in part.population.tolist() if (pair := pair_name(item, name)) in known}
-        for name, part in crowd.by_label.items()
-    }
 
 
 def _crowds(data: Any, reading: dict[str, Any]) -> tuple[str, Crowd | None, Mapping[str, Crowd]]:
@@ -455,7 +440,7 @@ class ResultEach(_Problems[Result]):
         """The labels against the truth, for each label that has any.
 
         Args:
-            truth: by task ``<item>:<label>``, or by item for each label.
+            truth: as ``gold`` of :func:`fit_each`.
         """
         known = known_by_label(self._need_labels(how("truth", "--truth")), truth)
         return {name: self.parts[name].score(labels) for name, labels in known.items() if labels and name in self.parts}

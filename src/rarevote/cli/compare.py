@@ -132,7 +132,7 @@ def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> 
         return None
     if not crowd.choices:
         return {"": of_one(given)}
-    from rarevote.each import known_by_label
+    from rarevote.io.read.labels import known_by_label
 
     return known_by_label(crowd, given)
 
