@@ -196,6 +196,8 @@ def test_each_label_is_decided_as_alone(each: rv.ResultEach, alone: dict[str, rv
         assert np.array_equal(ours.probabilities.p, theirs.probabilities.p)
         assert ours.fitted.rare == theirs.fitted.rare
         assert ours.expect() == theirs.expect()
+    html = each._repr_html_()
+    assert all(f"{each.flagged(name)}" in html for name in SHARES)
     # The point of it: the labels have rare classes and shares of their own.
     assert [one.fitted.rare.name for one in each.values()] == ["yes", "yes", "no"]
 
@@ -402,6 +404,8 @@ def test_a_recall_target_is_that_of_its_label(made: Made, each: rv.ResultEach, a
     assert aimed["crack"].codes.tolist() == wanted.codes.tolist()
     assert aimed["crack"].target is not None
     assert aimed["dent"].codes.tolist() == each["dent"].codes.tolist()
+    done = rarevote("aggregate", made.export, "--multilabel", "--min-recall", "crack=0.95", "--out", "r.csv", "--json")
+    assert json.loads(done.stdout)["crack"]["classes"]["yes"]["tasks"] == aimed.flagged("crack")
     both = each.fitted.decide(min_recall={"yes": 0.9})
     assert all(one.target is not None for one in both.values())
     shares = each.fitted.decide(prevalence={"crack": 0.2})

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from rarevote.api import Fitted, fit
 from rarevote.crowd.names import as_name_array, find_name, pair_name, positions_of, some_names, sort_names
+from rarevote.crowd.words import facts_html
 from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
 from rarevote.decide.rules import ABSTAINED, Rule
 from rarevote.errors import InputError, ParameterError, about, how, warn_user
@@ -201,6 +202,9 @@ class FittedEach(_Problems[Fitted]):
 
     def _by_label(self, shares: Any, option: str) -> dict[str, dict[Any, float]] | None:
         """Shares of labels as shares of yes, by label; None where they are by class."""
+        if isinstance(shares, str) and option == "min_recall":
+            name, _, recall = shares.rpartition("=")
+            shares = {name.strip(): float(recall)}
         if self.by != CHOICE or not isinstance(shares, Mapping):
             return None
         names = as_name_array([YES, NO])
@@ -481,6 +485,14 @@ class ResultEach(_Problems[Result]):
             noun=self.fitted.by,
             charts=charts,
         )
+
+    def _repr_html_(self) -> str:
+        header = [self.fitted.by, "votes", "items", "flagged"]
+        rows = [
+            [name, one.fitted.annotations.n_annotations, len(one.codes), self.flagged(name)]
+            for name, one in self.parts.items()
+        ]
+        return facts_html(f"Result of {len(self)} {self.fitted.by}s", {"items": len(self.tasks)}, [header, *rows])
 
     def __repr__(self) -> str:
         return f"ResultEach({len(self)} {self.fitted.by}s of {len(self.tasks)} items: {some_names(self.parts)})"
