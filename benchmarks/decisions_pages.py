@@ -76,8 +76,8 @@ def shared_skill_text() -> str:
         if row["way"] == "shared skill"
     ]
     return (
-        f"A skill that an annotator brings from one label to the next was measured on the same crowds, with all votes and "
-        f"with three per item: it changed the balanced accuracy by {min(change):+.3f} to {max(change):+.3f}, "
+        "A skill that an annotator brings from one label to the next was measured on the same crowds, with all votes "
+        f"and with three per item: it changed the balanced accuracy by {min(change):+.3f} to {max(change):+.3f}, "
         f"{median(change):+.3f} in the middle. It is left out: each label learns about its annotators alone."
     )
 
