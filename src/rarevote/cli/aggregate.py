@@ -157,7 +157,7 @@ def aggregate(
     if back_out is not None:
         crowd.check_way_back(back_out)
     if crowd.choices:
-        from rarevote.each import known_by_label
+        from rarevote.io.read.labels import known_by_label
 
         _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is about one label: name it with --choice")
         return _end(strict, *several(crowd, truth=None if truth is None else known_by_label(crowd, truth)))
