@@ -34,6 +34,7 @@ from rarevote.decide.guards import (
     CrowdSize,
     VoteSurvey,
     doubts,
+    explained_away_notes,
     features_answer_note,
     no_answer_note,
     rare_note,
@@ -65,12 +66,12 @@ class Note(NamedTuple):
 
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
-            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), a tail of grades ("tail"),
-            names ("silence").
+            single vote ("single"), the method's labels ("doubt"), a class whose votes count as errors ("explained
+            away"), the rare class ("rare"), a tail of grades ("tail"), names ("silence").
         description: a sentence.
     """
 
-    kind: Literal["no answer", "target", "single", "doubt", "rare", "tail", "silence"]
+    kind: Literal["no answer", "target", "single", "doubt", "explained away", "rare", "tail", "silence"]
     description: str
 
 
@@ -366,6 +367,8 @@ class Deciding:
             if (words := single) is not None:
                 notes.append(Note("single", words))
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
+            if self.given is None:
+                notes += [Note("explained away", words) for words in explained_away_notes(self.shares, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
                 notes.append(Note("rare", words))
             if self.rare.is_tail:
