@@ -10,8 +10,8 @@ The model is that of `rarevote.simulate.shared_errors`. With the truth known, ev
 
 ``p_ir`` is the annotator's share of right votes on the item's true class, as if 4 more votes had been like the average
 of all annotators on that class. The strength of a dataset maximises the sum of ``log L_i``, searched in steps of 0.1
-and then of 0.01. Datasets of one source group share items or annotators: the strength of real crowds is
-the median over groups of the mean over the group's datasets. (A median, because on a few datasets many annotators agree against the
+and then of 0.01. Datasets of one source group share items or annotators: the strength of real crowds is the median over
+groups of the mean over the group's datasets. (A median, because on a few datasets many annotators agree against the
 truth, and the strength comes out near 1.)
 
 Two checks stand beside it: ``recovered`` is what the same fit finds in votes that were made up with that strength for
