@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 import rarevote
+from rarevote.crowd.rare import RareClass
 from rarevote.decide.decision import DecisionCounts
 from rarevote.decide.expectations import (
     COVERAGE,
@@ -240,7 +241,7 @@ def test_counts_of_a_decision_against_a_loop_over_items() -> None:
     p = rng.dirichlet(np.ones(K), n)
     found = made(p, gold={i: int(rng.integers(K)) for i in range(0, n, 5)})
     codes, costs = rng.integers(-1, K, n), rng.integers(0, 9, (K, K)).astype(float)
-    counts = DecisionCounts.of(found, codes, costs)
+    counts = DecisionCounts.of(found, codes, costs, RareClass((0,), "a"))
     answered = [i for i in range(n) if codes[i] >= 0]
     assert (counts.n_items, counts.n_labels) == (n, len(answered))
     assert counts.flagged.tolist() == [sum(codes[i] == k for i in answered) for k in range(K)]

@@ -142,8 +142,8 @@ def summary(audit: Audit) -> dict[str, Any]:
     """Where the audit stands, in figures for JSON."""
     stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
     kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
-            "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged", "flagged_unreviewed",
-            "claim", "relative_to", "estimates")  # fmt: skip
+            "instructions", "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged",
+            "flagged_unreviewed", "claim", "relative_to", "estimates")  # fmt: skip
     return {
         **{name: stands[name] for name in kept if name in stands},
         "supported_flagged": len(audit.final_list(audit.supported)),

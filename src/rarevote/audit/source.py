@@ -189,10 +189,9 @@ def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
     Raises:
         InputError: such a plan cannot be read.
     """
-    begin = to_text({"format": FORMAT})[:-2].encode()  # as plans do
     found = []
     for path in sorted(plan.parent.glob("*.json")):
-        if _begins(path, begin) and labels_sha256 in read_text(path):
+        if is_plan(path) and labels_sha256 in read_text(path):
             try:
                 found.append(Audit.load(path))
             except InputError as error:
@@ -200,7 +199,9 @@ def earlier_audits(plan: Path, labels_sha256: str) -> list[Audit]:
     return [audit for audit in found if audit.plan.rounds]
 
 
-def _begins(path: Path, begin: bytes) -> bool:
+def is_plan(path: Path) -> bool:
+    """Whether a file begins as plans do."""
+    begin = to_text({"format": FORMAT})[:-2].encode()
     try:
         with path.open("rb") as handle:
             return handle.read(len(begin)) == begin

@@ -108,7 +108,9 @@ def status_sentences(audit: Audit) -> list[str]:
 
 def _outlook(audit: Audit) -> list[str]:
     if audit.pending:
-        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered."]
+        behind = audit.n_behind_a_gap
+        waiting = [f"{counted(behind, 'answer')} will count once the items before are answered."] if behind else []
+        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered.", *waiting]
     stopped = audit.stopped
     return [f"Stopped: {stopped}."] if stopped else forecast_words(audit)
 

@@ -13,10 +13,11 @@ from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
-from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
-from rarevote.cli.show import say, tell, tell_json, warn
+from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
+from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
     from rarevote.audit import Audit
@@ -53,7 +54,7 @@ def audit() -> None:
 
 @audit.verb(
     "rarevote audit review audit.json",
-    "rarevote audit review audit.json --images photos/ --who anna",
+    "rarevote audit review audit.json --media photos/ --who anna",
     "rarevote audit review audit.json --port 8080 --no-browser",
 )
 @with_workbench
@@ -64,13 +65,18 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
 
-    pictures = workbench.pictures()
+    media = workbench.shown_media()
     check_plan(plan)
 
     def sit(journal: Journal) -> ReviewSession:
-        return AuditSession(plan, pictures=pictures, journal=journal, who=workbench.who)
+        return AuditSession(plan, media=media, journal=journal, who=workbench.who, show_as=workbench.show_as)
 
-    workbench.run(sit, writing(plan), as_json=as_json)
+    if workbench.offline is not None:
+        answers = workbench.offline.with_name(f"{workbench.offline.stem}.answers.json").name
+        then = command("rarevote", "audit", "continue", plan, "--answers", answers, "--review-out", _next_list(plan))
+        workbench.write_offline(sit, writing(plan), then, as_json=as_json)
+    else:
+        workbench.run(sit, writing(plan), as_json=as_json)
 
 
 @audit.verb(
@@ -82,7 +88,13 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 )
 @with_reading
 @with_fit
-@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@with_instructions
+@click.option(
+    "--find",
+    metavar="CLASS=RECALL",
+    required=True,
+    help="What is to be proved, such as defect=0.9; with --multilabel CHOICE=RECALL.",
+)
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
@@ -105,6 +117,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 def start(
     reading: Reading,
     fit_options: FitOptions,
+    instructions: InstructionOptions,
     *,
     find: str,
     plan: Path,
@@ -121,9 +134,12 @@ def start(
     from rarevote.audit.words import start_words
 
     name, target = _parse_find(find)
+    if reading.options["multilabel"] and reading.options["choice"] is None:
+        reading.options["choice"], name = name, YES  # the label is what is to be found
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
+    asked = instructions.read()
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
     estimator = fit_options.make()
@@ -148,6 +164,7 @@ def start(
         labels_sha256=fingerprint,
         gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
         earlier=earlier,
+        instructions=asked,
         **given,
     )
     say()
@@ -172,8 +189,8 @@ def start(
 @list_option
 @file_option(
     "--answers",
-    help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
-    "open items are listed again.",
+    help="The expert's answers: a table (task, label), the file that an offline page saved, or an export of Label "
+    "Studio or Argilla. Without: the open items are listed again.",
 )
 @who_option
 @question_option
@@ -196,7 +213,7 @@ def resume(
     _check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     if answers is not None:
-        _take_in(audit.answer, answers, who, question)
+        _take_in(audit, audit.answer, answers, who, question)
     if worst_case:
         audit.worst_case(who=who)
     say(status_words(audit))
@@ -269,10 +286,11 @@ def finish(
     if audit.pending:
         say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
     say(f"wrote {out}: {len(rows['task']):,} tasks")
-    say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+    say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
     say(f"wrote {page}: what was proved, to look at and pass on")
     if not audit.plan.repeats:
-        say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
+        again = command("rarevote", "audit", "repeat", plan, "--review-out", "again.csv")
+        say(f"to see how sure the expert is, show some items again, blind: {again}")
 
 
 @audit.verb(
@@ -306,7 +324,7 @@ def repeat(
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
     if answers is not None:
-        _take_in(audit.answer_repeats, answers, who, question)
+        _take_in(audit, audit.answer_repeats, answers, who, question)
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
@@ -323,7 +341,8 @@ def repeat(
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
     else:
-        say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
+        then = command("rarevote", "audit", "repeat", plan, "--answers", review_out)
+        say(f"wrote {review_out}: {counted(len(again), 'item')}; fill in the column label, then: {then}")
 
 
 @audit.verb(
@@ -397,33 +416,52 @@ def _load(plan: Path) -> Audit:
         raise InputError(str(error) if str(plan) in str(error) else f"{plan}: {error}") from None
 
 
+def _next_list(given: Path) -> Path:
+    """A name for the list after a list, or for one beside a plan.
+
+    >>> _next_list(Path("a/round-1.csv")).as_posix(), _next_list(Path("audit.json")).as_posix()
+    ('a/round-2.csv', 'audit-next.csv')
+    """
+    if given.suffix == ".json" and not given.stem[-1:].isdigit():
+        return given.with_name(f"{given.stem}-next.csv")
+    stem = given.stem.rstrip("0123456789")
+    number = given.stem[len(stem) :]
+    return given.with_name(f"{stem}{int(number) + 1}{given.suffix}" if number else f"{given.stem}-2{given.suffix}")
+
+
 def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
+def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
     """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
-    from rarevote.audit.answers import adjudicated
+    from rarevote.audit.answers import by_expert
+    from rarevote.audit.saved_answers import is_saved_answers
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
 
-    rows = read_answers(path, question=question)
-    agreed = adjudicated((row.task, row.label) for row in rows)
-    said = {row.task for row in rows if row.label is not None}
-    disputed = [task for task, label in agreed.items() if label is None and task in said]
+    if is_saved_answers(path):
+        _take_saved(audit, take, path, who)
+        return
+    experts, disputed = by_expert(read_answers(path, question=question), who)
     if disputed:
         warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
-    experts: dict[Any, dict[str, None]] = {}
-    for row in rows:
-        if row.label is not None and row.who is not None:
-            experts.setdefault(row.task, {})[row.who] = None
-    by_expert: dict[str | None, dict[Any, Any]] = {}
-    for task, label in agreed.items():
-        name = who or ", ".join(experts.get(task, ())) or None
-        by_expert.setdefault(name, {})[task] = label
-    for name, labels in by_expert.items():
+    for name, labels in experts.items():
         try:
             take(labels, who=name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None) -> None:
+    """Give answers that a page saved to the audit, by the rules of the journal."""
+    from rarevote.audit.saved_answers import asked_in, read_saved_answers
+
+    plan = audit.plan
+    tasks = plan.rounds[-1].tasks if plan.rounds else []
+    for entry in read_saved_answers(path, of=asked_in(plan), number=len(plan.rounds), tasks=tasks, labels=plan.labels):
+        try:
+            take({entry.task: entry.label}, who=who or entry.who)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -440,6 +478,16 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: b
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None})
     if review:
-        say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
+        say(f"wrote {review_out}: {counted(len(review), 'item')} to review. Answer in the browser:")
+        say(f"  {command('rarevote', 'audit', 'review', plan)}")
+        form, given = _form(audit), review_out
+        how = "fill in the column label of the list"
+        if form != "table":
+            how, given = f"import the list into {form} and export the answers", Path("export.json")
+        then = ("--answers", given, "--review-out", _next_list(review_out))
+        say(f"or {how}, then:")
+        say(f"  {command('rarevote', 'audit', 'continue', plan, *then)}")
     else:
-        say(f"No more reviews are asked for: {audit.stopped}. No list was written; next: rarevote audit finish {plan}")
+        say(f"No more reviews are asked for: {audit.stopped}. No list was written. Next:")
+        files = ("--out", "result.csv", "--certificate", "certificate.json")
+        say(f"  {command('rarevote', 'audit', 'finish', plan, *files)}")

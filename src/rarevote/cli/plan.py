@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.decisions import (
     REVIEW_FORMATS,
     DecisionArguments,
@@ -19,7 +20,7 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
-from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
+from rarevote.cli.show import aligned, say, tell, tell_rest
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
@@ -32,6 +33,7 @@ _SHOWN_NAMES = 3
 @verb(
     "rarevote plan labels.csv --budget 100",
     "rarevote plan labels.csv --budget 100 --votes-per-item 2 --cost sound:defect=1,defect:sound=20 --out again.csv",
+    "rarevote plan labels.csv --budget 100 --named inspector-01 --named inspector-23",
     "rarevote plan project-3.json --from label-studio --budget 50 --as label-studio --out again.json",
 )
 @with_reading
@@ -39,6 +41,12 @@ _SHOWN_NAMES = 3
 @takes(DecisionArguments, decide_option, cost_option)
 @click.option("--budget", metavar="N", type=int, required=True, help="How many further votes there may be.")
 @click.option("--votes-per-item", metavar="N", default=1, help="How many of them each item gets.")
+@click.option(
+    "--named",
+    metavar="NAME",
+    multiple=True,
+    help="Somebody who is available, once for each: the ablest of these are asked. Default: all who have voted.",
+)
 @top_option
 @file_option("--out", "-o", help="File for all rows: .csv, .parquet, ...")
 @click.option(
@@ -57,6 +65,7 @@ def plan(
     *,
     budget: int,
     votes_per_item: int,
+    named: tuple[str, ...],
     top: int,
     out: Path | None,
     out_as: str,
@@ -74,16 +83,22 @@ def plan(
     if out is not None:
         check_review_file(out, out_as)
     crowd = reading.read()
-    result = fit_options.fit(crowd, estimator).decide(**deciding)
-    found = result.plan(budget, out, votes_per_item=votes_per_item, form=out_as)
+    asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
+    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "form": out_as}
+    plans = (
+        fit_options.fit_each(crowd, estimator).decide(**deciding).plan(budget, out, **given)
+        if crowd.choices
+        else {"": fit_options.fit(crowd, estimator).decide(**deciding).plan(budget, out, **given)}
+    )
     if as_json:
-        asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method}
-        tell_json({**asked, **plan_figures(found)})
+        tell_records({name: {**asked, **plan_figures(found)} for name, found in plans.items()})
     else:
-        say()
-        _tell(found, votes_per_item, top, has_file=out is not None)
+        for name, found in plans.items():
+            say()
+            begin(name)
+            _tell(found, votes_per_item, top, has_file=out is not None)
     if out is not None:
-        say(f"wrote {out}: {counted(len(found.items), 'item')}")
+        say(f"wrote {out}: {counted(sum(len(found.items) for found in plans.values()), 'item')}")
 
 
 def _tell(found: ReviewPlan, votes_per_item: int, top: int, *, has_file: bool) -> None:

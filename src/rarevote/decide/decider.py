@@ -32,12 +32,14 @@ from rarevote.decide.guards import (
     rare_note,
     silence_note,
     single_vote_note,
+    tail_notes,
     why_no_answer,
 )
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
+from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, target_reached
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
 from rarevote.decide.sampled import DrawsLater
+from rarevote.decide.tail import tail_flags
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -49,11 +51,11 @@ class Note(NamedTuple):
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
             single vote ("single"), the method's labels ("doubt"), a class whose votes count as errors ("explained
-            away"), the rare class ("rare"), names ("silence").
+            away"), the rare class ("rare"), a tail of grades ("tail"), names ("silence").
         description: a sentence.
     """
 
-    kind: Literal["no answer", "target", "single", "doubt", "explained away", "rare", "silence"]
+    kind: Literal["no answer", "target", "single", "doubt", "explained away", "rare", "tail", "silence"]
     description: str
 
 
@@ -67,6 +69,7 @@ class Decided(NamedTuple):
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
         cannot_answer: whether the labels are only the votes.
+        flagged: items that are of the rare class by the decision, (n): those labelled so, or flagged for a tail.
     """
 
     codes: IntArray
@@ -75,6 +78,7 @@ class Decided(NamedTuple):
     n_guarded: int
     notes: tuple[Note, ...]
     cannot_answer: bool
+    flagged: NDArray[np.bool_]
 
 
 class CrowdSums(NamedTuple):
@@ -100,7 +104,8 @@ class Labelled(NamedTuple):
     Attributes:
         labels: items that got each class, (K).
         n_guarded: items whose label would have been a class without a vote on them.
-        n_rare: items labelled as the rare class that are not known.
+        n_rare: items labelled as the rare class, or flagged for a tail, that are not known.
+        n_rare_unvoted: those of a tail without a vote in it.
         n_unvoted: items without a vote for the class that is promised, and flagged as it.
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
@@ -111,6 +116,7 @@ class Labelled(NamedTuple):
     labels: IntArray
     n_guarded: int
     n_rare: int
+    n_rare_unvoted: int
     n_unvoted: int
     open: IntArray
     known: IntArray
@@ -155,7 +161,7 @@ class Decider:
         refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes & bound
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
-            refused &= codes != self.rule.number
+            refused &= ~self.rule.rare.holds(codes)
         n_guarded = 0
         if self.only_voted and refused.any():
             some = part.rows(refused)
@@ -197,9 +203,9 @@ class Deciding:
     has_features: bool = False
 
     @cached_property
-    def wanted(self) -> tuple[int, float] | None:
-        """The class with a recall target, and the target."""
-        return one_target(self.rule.wanted, self.crowd.classes) if isinstance(self.rule, MinRecall) else None
+    def wanted(self) -> tuple[RareClass, float] | None:
+        """The class, or the tail of grades, with a recall target, and the target."""
+        return self.rule.target(self.crowd.classes) if isinstance(self.rule, MinRecall) else None
 
     def with_own(self, part: ItemBatch) -> ItemBatch:
         """The items with the method's own labels, where these follow from the probabilities."""
@@ -210,54 +216,60 @@ class Deciding:
     def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
         """What these items tell; see :meth:`VoteSurvey.of`."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
-        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code, permitted)
+        survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
         return CrowdSums(survey, self._may_be_flagged(part))
 
     def _may_be_flagged(self, part: ItemBatch) -> IntArray:
         if self.wanted is None:
             return np.zeros((2, N_BINS), dtype=np.int64)
-        k, _ = self.wanted
-        bins, may = bin_of(part.p[:, k]), self.may(part)
+        bins, may = bin_of(self.wanted[0].mass(part.p)), self.may(part)
         open_items = part.gold < 0
         return np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in (open_items, open_items & may)])
 
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
         assert self.wanted is not None
-        votes = part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)
+        votes = self.wanted[0].mass(part.votes) if self.only_voted else part.votes.sum(axis=1)
         return np.asarray((votes > 0) | ~part.bound)
 
     def reason(self, survey: VoteSurvey) -> str | None:
         """Why the crowd cannot tell who is right, in words."""
         return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
 
-    def decider(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Decider:
+    def decider(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Decider:
         """How labels follow.
 
         Args:
             sums: of all items.
-            kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
-                not known.
+            kth_largest: the k-th largest probability of a class or a tail among items that may be flagged and are not
+                known.
         """
         unanswerable = self.reason(sums.survey) is not None and not self.has_features
         rule = TheVotes() if unanswerable else self._ready(sums, kth_largest)
         return Decider(rule, self.shares, self.only_voted)
 
-    def _ready(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Rule:
+    def _ready(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Rule:
         if self.wanted is None or not isinstance(self.rule, MinRecall):
             return self.rule.ready(self.crowd.classes)
-        number, target = self.wanted
+        rare, target = self.wanted
         bound = None
         if self.vouching is not None and target < 1.0:
             bound = gold_threshold(self.vouching, target, self.rule.confidence)
         if bound is not None:
-            return FlagAbove(number, bound, promised=True)
+            return FlagAbove(rare, bound, promised=True)
         of_all, that_may = sums.of_target
-        n_flags = flags_needed(of_all, that_may, target, self.belief.of_class, self._given(number))
-        return FlagAbove(number, kth_largest(number, n_flags) if n_flags else float("inf"))
+        n_flags = flags_needed(of_all, that_may, target, self.belief.of_class, self._given(rare))
+        return FlagAbove(rare, kth_largest(rare, n_flags) if n_flags else float("inf"))
 
-    def _given(self, number: int) -> float | None:
-        return None if self.given is None else float(self.given[number])
+    def _given(self, rare: RareClass) -> float | None:
+        return None if self.given is None else float(rare.mass(self.given))
+
+    def flagged(self, decider: Decider, part: ItemBatch, codes: IntArray) -> NDArray[np.bool_]:
+        """Which of these items are of the rare class by the decision, (n): those labelled so, or flagged for a tail."""
+        if not self.rare.is_tail or isinstance(decider.rule, (TheVotes, FlagAbove)):
+            return self.rare.holds(codes)
+        flagged = tail_flags(self.rare, part.p, self.shares)
+        return np.asarray(flagged & ((part.votes > 0).any(axis=1) | (part.gold >= 0) | ~part.bound))
 
     def labelled(
         self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
@@ -267,15 +279,17 @@ class Deciding:
         counted = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
         n_unvoted = 0
         if self.wanted is not None:
-            k, _ = self.wanted
+            rare, _ = self.wanted
             some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
-            counted = count_class(some, k, codes == k)
-            unvoted = (codes == k) & (part.votes[:, k] == 0) & (part.gold < 0)
+            counted = count_class(some.against_the_rest(rare), 0, rare.holds(codes))
+            unvoted = rare.holds(codes) & (rare.mass(part.votes) == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
+        flagged = self.flagged(decider, part, codes) & (part.gold < 0)
         return Labelled(
             np.bincount(codes[codes >= 0], minlength=K),
             n_guarded,
-            int(((codes == self.rare.code) & (part.gold < 0)).sum()),
+            int(flagged.sum()),
+            int((flagged & (self.rare.mass(part.votes) == 0)).sum()) if self.rare.is_tail else 0,
             n_unvoted,
             *counted,
         )
@@ -306,24 +320,27 @@ class Deciding:
                 notes += [Note("explained away", words) for words in explained_away_notes(self.shares, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
                 notes.append(Note("rare", words))
+            if self.rare.is_tail:
+                notes += [Note("tail", words) for words in tail_notes(self.rare, self.shares, found.n_rare_unvoted)]
         if (words := silence_note(self.crowd.classes)) is not None:
             notes.append(Note("silence", words))
         decided_by = TheVotes().description if reason is not None else self.rule.description
         nothing = np.empty(0, dtype=np.int64)
-        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None)
+        nobody = np.empty(0, dtype=bool)
+        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None, nobody)
 
     def _target(self, decider: Decider, found: Labelled) -> RecallTarget | None:
         if self.wanted is None or not isinstance(self.rule, MinRecall) or not isinstance(decider.rule, FlagAbove):
             return None
-        number, target = self.wanted
-        n_flagged = int(found.labels[number])
+        rare, target = self.wanted
+        n_flagged = int(rare.mass(found.labels))
         expected = expectations_from(
-            self.crowd.classes[number],
+            rare.name,
             ClassCounts(found.open, found.known, found.drawn),
             n_flagged,
             self.n_items,
             self.belief.of_class,
-            self._given(number),
+            self._given(rare),
         )
         return target_reached(
             expected,
@@ -334,7 +351,7 @@ class Deciding:
             n_flagged=n_flagged,
             n_items=self.n_items,
             n_gold=0 if self.vouching is None else len(self.vouching),
-            share=float(self.shares[number]),
+            share=float(rare.mass(self.shares)),
         )
 
 
@@ -390,19 +407,20 @@ def decide_crowd(
     part = deciding.with_own(part)
     sums = deciding.look(part, crowd.task_ptr, crowd.worker)
 
-    def kth_largest(number: int, k: int) -> float:
-        scores = part.p[deciding.may(part) & (part.gold < 0), number]
+    def kth_largest(wanted: RareClass, k: int) -> float:
+        scores = wanted.mass(part.p[deciding.may(part) & (part.gold < 0)])
         return float(np.partition(scores, scores.size - k)[scores.size - k])
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
     found = deciding.labelled(decider, part, codes, n_guarded, lambda: probabilities.independent)
-    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes)
+    flagged = deciding.flagged(decider, part, codes)
+    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes, flagged=flagged)
 
 
 def _vouching(rule: Rule, probabilities: Probabilities) -> FloatArray | None:
     """Scores of random known items of the class with a recall target."""
     if not isinstance(rule, MinRecall) or not rule.random_gold:
         return None
-    number, _ = one_target(rule.wanted, probabilities.classes)
-    return np.asarray(probabilities.ranking[probabilities.gold == number, number])
+    wanted, _ = rule.target(probabilities.classes)
+    return wanted.mass(probabilities.ranking[wanted.holds(probabilities.gold)])

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import in_kind, some_names, unmatched
+from rarevote.crowd.names import in_kind, object_array, some_names, unmatched
 from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
+from rarevote.crowd.rare import RareClass
 from rarevote.decide.sampled import DrawsLater, IndependentDraws
 from rarevote.errors import ParameterError
 
@@ -235,6 +236,27 @@ class Probabilities:
         blind = None if self.blind is None else self.blind[:n]
         free = None if self.free is None else self.free[:n]
         return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind, free=free)
+
+    def against_the_rest(self, rare: RareClass) -> Probabilities:
+        """Those of two classes: the rare class, or all grades of its tail together, and everything else."""
+
+        def both(table: FloatArray) -> FloatArray:
+            mass = rare.mass(table)
+            return np.stack([mass, 1.0 - mass], axis=-1)
+
+        def draws() -> IndependentDraws:
+            found = self.independent
+            return replace(found, classes=np.asarray(~rare.holds(found.classes), dtype=np.uint8))
+
+        return replace(
+            self,
+            classes=object_array([rare.name, None]),
+            p=both(self.p),
+            mean=both(self.mean),
+            gold=np.where(self.gold < 0, self.gold, ~rare.holds(self.gold)),
+            blind=None if self.blind is None else both(self.blind),
+            draws=None if self.draws is None else draws,
+        )
 
     def with_shares(self, shares: Shares) -> Probabilities:
         """The same where classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import find_name, some_names
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import FloatArray, IntArray
+from rarevote.crowd.rare import RareClass, split_question
 from rarevote.crowd.words import Described, counted
 from rarevote.decide.expectations import Curve, Expectations, drawn_rates, logit_of
 from rarevote.decide.floor import floor_reviews
@@ -59,22 +60,44 @@ def check_share(name: str, value: Any) -> None:
         raise ParameterError(f"{name} must be above 0 and at most 1, got {value!r}")
 
 
-def one_target(wanted: Mapping[Any, float], classes: NDArray[Any]) -> tuple[int, float]:
-    """Number of the class and its recall target.
+def one_target(
+    wanted: Mapping[Any, float] | str, classes: NDArray[Any], grades: Grades | None = None
+) -> tuple[RareClass, float]:
+    """The class, or the tail of grades, and its recall target.
+
+    Args:
+        wanted: the target by class, or text such as ``defect=0.95`` or ``>=severe=0.9``.
+        classes: names of the classes, (K).
+        grades: the order of the classes, where there is one.
 
     Raises:
         ParameterError: not exactly one class, one that does not exist, or a target out of range.
     """
+    if isinstance(wanted, str):
+        asked, recall = split_question(wanted, classes, grades)
+        if recall is None:
+            raise ParameterError(f"min_recall: {wanted!r} says no recall: give one, such as '{wanted}=0.9'")
+        wanted = {asked: number_of(recall)}
     if len(wanted) != 1:
         raise ParameterError(
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
-    number = find_name(name, classes)
-    if number is None:
-        raise ParameterError(f"min_recall: {name!r} is not a class ({some_names(classes.tolist())})")
+    try:
+        # Whether a class has votes plays no part in what is meant by its name.
+        chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades)
+    except ParameterError as error:
+        raise ParameterError(f"min_recall: {str(error).removeprefix('rare: ')}") from None
     check_share(f"the recall target of {name}", target)
-    return number, float(target)
+    return chosen, float(target)
+
+
+def number_of(text: str) -> float:
+    """A number; NaN for other text."""
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
 
 
 def gold_threshold(scores: FloatArray, target: float, confidence: float) -> float | None:

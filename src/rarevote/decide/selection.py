@@ -69,7 +69,7 @@ def rule_of(
     decide: Rule | str | None = None,
     *,
     costs: Costs | None = None,
-    min_recall: Mapping[Any, float] | None = None,
+    min_recall: Mapping[Any, float] | str | None = None,
     abstain_below: float | None = None,
     cap: float | None = None,
     confidence: float = CONFIDENCE,
@@ -95,6 +95,6 @@ def rule_of(
     if costs is not None:
         return LeastCost(costs)
     if min_recall is not None:
-        return MinRecall(min_recall, confidence, random_gold)
+        return MinRecall(min_recall, confidence, random_gold, grades)
     plain = own or OwnLabels()
     return plain if abstain_below is None else AbstainBelow(abstain_below, plain)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
+from rarevote.crowd.rare import parse_tail
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class DecisionArguments:
         return {
             "decide": self.decide,
             "costs": cost,
-            "min_recall": None if self.min_recall is None else parse_min_recall(self.min_recall),
+            "min_recall": None if self.min_recall is None else check_min_recall(self.min_recall),
             "abstain_below": self.abstain_below,
             "prevalence": shares,
             "random_gold": self.random_gold or shares == "gold",
@@ -110,15 +111,15 @@ def _class_and_number(text: str) -> tuple[str, float]:
     return name.strip(), float(number)
 
 
-def parse_min_recall(text: str) -> dict[str, float]:
-    """``defect=0.95`` as a class and its target."""
+def check_min_recall(text: str) -> str:
+    """The text, if it can be a class and its target; which class, only the classes of the data say."""
     try:
-        name, target = _class_and_number(text)
+        _, target = _class_and_number(text)
     except ValueError:
         raise ParameterError(f"--min-recall wants CLASS=RECALL, such as defect=0.95, got {text!r}") from None
-    if not 0.0 < target <= 1.0:
+    if not 0.0 < target <= 1.0 and parse_tail(text) is None:
         raise ParameterError(f"--min-recall {text}: a recall target lies above 0 and is at most 1")
-    return {name: target}
+    return text
 
 
 def parse_prevalence(text: str | None) -> str | dict[str, float]:
