@@ -2,11 +2,11 @@
 
     python -m benchmarks.expectations_simulated [--seeds 9]
 
-Writes docs/evidence/expectations_simulated.csv: crowds of 1 000 items with 6 votes each, the rare class one in 4, 8
-or 31, with mostly good annotators or noisy ones, who err independently or share errors as in real crowds. Of each, the
-labels of the default method: the true figure and the 90% intervals of annotators who err independently, of annotators
-who share errors, and of both together, which is what is expected. Then how many intervals hold the truth, and their
-mean widths.
+Writes docs/evidence/expectations_simulated.csv: crowds of 1 000 items with 8 votes each, the rare class one in 4, 8 or
+31, with mostly good annotators or noisy ones (a quarter of each type), who err independently or share errors as in real
+crowds. Of each, the labels of the default method: the true figure and the 90% intervals of annotators who err
+independently, of annotators who share errors, and of both together, which is what is expected. Then how many intervals
+hold the truth, and their mean widths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 IMBALANCES = (3, 7, 30)
 #: shares of the types of annotators
 QUALITIES: dict[str, dict[str, Any]] = {
-    "good": {"p_good": 0.5, "p_majority": 0.2, "p_minority": 0.2, "p_bad": 0.1},
+    "good": {"p_good": 0.7, "p_majority": 0.1, "p_minority": 0.1, "p_bad": 0.1},
     "noisy": {"p_good": 0.25, "p_majority": 0.25, "p_minority": 0.25, "p_bad": 0.25},
 }
 ERRORS: dict[str, float | str] = {"independent": 0.0, "shared": "real"}
@@ -35,9 +35,7 @@ def simulated(imbalance: int, quality: str, errors: str, seed: int, n_tasks: int
     """One crowd."""
     return simulate_crowd(
         n_tasks,
-        40,
         imbalance=imbalance,
-        votes_per_task=6,
         shared_errors=ERRORS[errors],
         random_state=seed,
         **QUALITIES[quality],

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -366,6 +366,7 @@ class Fitted:
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
+        errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
@@ -385,6 +386,7 @@ class Fitted:
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
+            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
@@ -398,6 +400,7 @@ class Fitted:
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
+            errors=errors,
             own=own,
             grades=self.grades,
         )
