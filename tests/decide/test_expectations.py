@@ -225,6 +225,22 @@ def test_the_mass_of_every_bin_is_what_a_recall_target_needs() -> None:
             np.testing.assert_allclose(mass.shared[:, b], expected_mass, atol=2e-4 * max(len(inside), 1))
 
 
+def test_what_is_believed_of_an_item_is_of_both_worlds() -> None:
+    rng = np.random.default_rng(2)
+    p = np.repeat([0.1, 0.5, 0.9], 40)
+    alone, rows = binary(p), np.arange(120).reshape(3, 40)
+    classes = (rng.random((N_DRAWS, 120)) < 0.3).astype(np.uint8)
+    found = believed(with_draws(alone, classes), 1)
+    curve = mass_by_bin(alone, 1).shared
+    of_bins = [curve[:, bin_of(p[group])[0]] / 40 for group in rows]
+    wanted = [np.median([*one, *classes[:, group].mean(axis=1)]) for one, group in zip(of_bins, rows, strict=True)]
+    assert (np.diff(wanted) > 0).all()
+    np.testing.assert_allclose(found, np.repeat(wanted, 40), atol=1e-9)
+    # Draws that contradict the probabilities do not turn their order round.
+    upside_down = np.tile(np.repeat([1, 1, 0], 40).astype(np.uint8), (50 * N_DRAWS, 1))
+    assert (np.diff(believed(with_draws(alone, upside_down), 1)) >= 0).all()
+
+
 def test_given_shares_and_votes_that_are_elsewhere_leave_shared_errors_alone() -> None:
     found = with_draws(binary(probabilities(20)), np.zeros((4, 20), dtype=np.uint8))
     assert found.independent.why_not == ""
