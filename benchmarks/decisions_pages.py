@@ -44,9 +44,9 @@ def verdict_text() -> str:
     )
     return (
         f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation of the expected "
-        f"accuracy with the true one is {rank['expected_accuracy']}, that of the gravest reason, which the verdict was "
-        f"until version 0.2, {rank['gravest_reason']}. Labels of which at least 80% are right are separated from others "
-        f"with an AUC of {area['expected_accuracy']} and {area['gravest_reason']}. By verdict, these are right on average: "
+        f"accuracy with the true one is {rank['expected_accuracy']}, that of the gravest reason, which was the verdict "
+        f"until version 0.2, {rank['gravest_reason']}. The AUC of finding those with at least 80% of the labels right "
+        f"is {area['expected_accuracy']}, and {area['gravest_reason']}. By verdict, on average right are "
         f"{said}."
     )
 

@@ -31,7 +31,7 @@ QUALITIES: dict[str, dict[str, Any]] = {
 ERRORS: dict[str, float | str] = {"independent": 0.0, "shared": "real"}
 
 
-def simulated(imbalance: int, quality: str, errors: str, seed: int, n_tasks: int = 1000) -> SimulatedCrowd:
+def simulated(imbalance: int, quality: str, errors: str, seed: int, n_tasks: int) -> SimulatedCrowd:
     """One crowd."""
     return simulate_crowd(
         n_tasks,
@@ -52,8 +52,9 @@ def true_figures(crowd: SimulatedCrowd, result: rarevote.Result) -> dict[str, fl
     return dict(zip(FIGURES, shares, strict=True))
 
 
-def crowd_rows(imbalance: int, quality: str, errors: str, seed: int) -> Iterator[Row]:
-    crowd = simulated(imbalance, quality, errors, seed)
+def crowd_rows(imbalance: int, quality: str, errors: str, seed: int, n_tasks: int = 1000) -> Iterator[Row]:
+    """A row for each figure of one crowd."""
+    crowd = simulated(imbalance, quality, errors, seed, n_tasks)
     result = rarevote.fit(crowd.arrays, rare=1).decide()
     one, truths = result.expect(), true_figures(crowd, result)
     found = dict(zip(FIGURES, (one.recall, one.precision, one.prevalence, result.decision.accuracy), strict=True))
