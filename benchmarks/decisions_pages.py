@@ -44,9 +44,9 @@ def verdict_text() -> str:
     )
     return (
         f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation of the expected "
-        f"accuracy with the true one is {rank['expected_accuracy']}, that of the gravest reason, which was the verdict "
-        f"until version 0.2, {rank['gravest_reason']}. The AUC of finding those with at least 80% of the labels right "
-        f"is {area['expected_accuracy']}, and {area['gravest_reason']}. By verdict, on average right are "
+        f"accuracy with the true one is {rank['expected_accuracy']}, that of the verdict of version 0.2, which went by "
+        f"the gravest reason, {rank['verdict_before']}. The AUC of finding those with at least 80% of the labels right "
+        f"is {area['expected_accuracy']}, and {area['verdict_before']}. By verdict, on average right are "
         f"{said}."
     )
 

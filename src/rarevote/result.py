@@ -270,7 +270,7 @@ class Result(Described):
             form: "table", "label-studio" or "argilla".
         """
         self._refuse_overwriting(path)
-        return self._planned(self.decision.costs, path, form, max_review=max_review)
+        return self._planned(self.rule.costs(self.fitted.annotations.classes), path, form, max_review=max_review)
 
     def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""
