@@ -151,20 +151,16 @@ class Result(Described):
     @cached_property
     def leaning(self) -> Leaning:
         """Whether the evidence leans to annotators who share errors or to independent ones."""
-        from rarevote.diagnose.leaning import leaning_of
-        from rarevote.diagnose.shared_errors import errors_alike
+        from rarevote.diagnose.leaning import leaning_of_votes
 
-        votes = self.fitted.annotations
-        gold = self.probabilities.gold[: votes.n_tasks]
-        return leaning_of(errors_alike(votes, gold=gold, models=self.fitted.crowd.models))
+        return leaning_of_votes(self.fitted.annotations, self.probabilities.gold, self.fitted.crowd.models)
 
     @property
     def worlds(self) -> tuple[str, ...]:
         """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
         from rarevote.diagnose.leaning import world_sentences
 
-        decision = self.decision
-        return world_sentences(self.expect(), decision.accuracy, decision.only_shared, self.leaning)
+        return world_sentences(self.decision, self.leaning)
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
@@ -275,7 +271,7 @@ class Result(Described):
             form: "table", "label-studio" or "argilla".
         """
         self._refuse_overwriting(path)
-        return self._planned(self.decision.costs, path, form, max_review=max_review)
+        return self._planned(self.rule.costs(self.fitted.annotations.classes), path, form, max_review=max_review)
 
     def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""

@@ -107,6 +107,7 @@ class Check:
         classes: names of the classes.
         leaning: whether the evidence leans to shared or to independent errors.
         only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
+        worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
         is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
     """
 
@@ -128,6 +129,7 @@ class Check:
     classes: tuple[Any, ...]
     leaning: Leaning
     only_shared: str
+    worlds: tuple[str, ...]
     is_unproved_jury: bool
 
     @property
@@ -154,11 +156,6 @@ class Check:
     def reasons(self) -> tuple[str, ...]:
         """What to act on before the labels are used, in a few words each."""
         return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
-
-    @property
-    def worlds(self) -> tuple[str, ...]:
-        """What to expect in each world, and which one the evidence leans to, in sentences without their full stops."""
-        return world_sentences(self.expected, self.accuracy, self.only_shared, self.leaning)
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
         """The findings on one question, the gravest first."""
@@ -258,7 +255,7 @@ def check_fit(
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
-    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    leaning, expected, accuracy = leaning_of(alike), decision.of_rare, decision.accuracy
     is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
     if can_answer:
@@ -283,8 +280,9 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
-        leaning=leaning_of(alike),
+        leaning=leaning,
         only_shared=decision.only_shared,
+        worlds=world_sentences(decision, leaning),
         is_unproved_jury=is_unproved_jury,
     )
 
@@ -493,7 +491,7 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
+    yield _of_expectations(expected, rare.name, int(rare.holds(labels).sum()), is_rare=rare.is_rare)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
