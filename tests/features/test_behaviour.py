@@ -367,6 +367,14 @@ def test_refusals(folder: Path, words: list[str], sentence: str) -> None:
     assert sentence in command("aggregate", "votes.csv", *words, folder=folder, code=2).stderr
 
 
+@pytest.mark.parametrize("name", ["features", "pred_probs"])
+def test_a_cluster_refuses_features(name: str, drawn: DrawnCrowd, folder: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ParameterError, match=r"for a single machine: use rarevote.fit\(data, features=...\) there"):
+        rarevote.Dask(folder / "out").fit(rarevote.AnchoredRasch(), folder / "votes.csv", **{name: drawn.given})
+    assert not (folder / "out").exists()
+
+
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_compiled_passes_say_the_same(classes: int) -> None:

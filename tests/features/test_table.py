@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rarevote
@@ -52,6 +53,17 @@ def test_a_column_of_lists(tmp_path: Path) -> None:
         table = read_features(given, WhichColumns())
         assert table.names == ["embedding[0]", "embedding[1]", "embedding[2]"]
         assert np.array_equal(table.values[table.rows(IDS)], VALUES, equal_nan=True)
+
+
+def test_kinds_of_numbers_in_a_file(tmp_path: Path) -> None:
+    kinds = [pa.int8(), pa.uint64(), pa.float32(), pa.decimal128(23, 2), pa.bool_()]
+    columns = {f"c{k}": pa.array([0, 1, 1]).cast(kind) for k, kind in enumerate(kinds)}
+    pq.write_table(pa.table({"task": IDS, **columns}), tmp_path / "f.parquet")
+    table = read_features(tmp_path / "f.parquet", WhichColumns())
+    assert table.values.tolist() == [[0.0] * 5, [1.0] * 5, [1.0] * 5]
+    pq.write_table(pa.table({"task": IDS, "x": [{"a": 1}] * 3}), tmp_path / "s.parquet")
+    with pytest.raises(InputError, match="'x' holds no numbers"):
+        read_features(tmp_path / "s.parquet", WhichColumns())
 
 
 def test_npy(tmp_path: Path) -> None:
@@ -110,6 +122,8 @@ HOSTILE: list[tuple[Any, str]] = [
     (np.zeros((3, 3)), "an array does not say which row is which item"),
     ((IDS, np.zeros((3, 5000))), "5,000 columns, more than the 4,096 supported: project"),
     (7, "cannot read features from int"),
+    (pa.table({"task": IDS, "x": [{"a": 1}, {"a": 2}, {"a": 3}]}), "'x' holds no numbers"),
+    ((IDS, np.full((3, 2), "2020-01-01", dtype="M8[D]")), "numbers in rows and columns are needed"),
     ((["x", "y", "z"], np.zeros((3, 2))), "no id is one of the votes' tasks .its first is 'x', and the tasks look"),
 ]
 
@@ -127,6 +141,9 @@ def test_a_hostile_table_gets_a_sentence(features: Any, sentence: str) -> None:
         ("task,x\na,1\na,2\nb,3\n", "'a' has two different rows"),
         ("task,x\na,1,2\nb,3\n", "f.csv"),
         ('task,x\na,"[1, 2]"\nb,[3]\n', "lists of unequal length"),
+        ('task,x\na,"[1, red]"\nb,"[3, 4]"\n', "row 1 is not a list of numbers"),
+        ('task,x\na,"[[1], 2]"\nb,"[3, 4]"\n', "row 1 is not a list of numbers"),
+        ("task,x\n", "no rows"),
     ],
 )
 def test_a_hostile_file_gets_a_sentence(text: str, sentence: str, tmp_path: Path) -> None:

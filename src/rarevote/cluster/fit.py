@@ -135,6 +135,11 @@ class Dask:
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
             **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
         """
+        if not {"features", "pred_probs"}.isdisjoint(decision):
+            raise ParameterError(
+                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or leave "
+                "them out"
+            )
         own = estimator.own_rule()
         deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
         _check_method(estimator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ _IN_MEMORY = 1 << 28
 _AT_ONCE = 1 << 22  # cells that are decoded at a time
 _TEXT_AT_ONCE = 1 << 26  # likewise of text, which is read from its beginning each time
 _WORDS_AT_ONCE = 16  # columns; planning takes DuckDB the square of their number
+_NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|REAL|BOOLEAN|DECIMAL\(.*\)")
 _MISSING = "('', 'na', 'n/a', 'null', 'none')"
 
 
@@ -399,7 +401,7 @@ class _FileReader:
 
     def _lists(self, column: str, n: int) -> NDArray[Any]:
         text = self.source.text(column)
-        read = identifier(column) if self.source.form == "typed" else f"TRY_CAST({text} AS DOUBLE[])"
+        read = identifier(column) if self.source.form == "typed" else f"TRY_CAST({text} AS VARCHAR[])"
         (width,) = self._select(f"max(len({read}))").fetchone()
         refuse_many(int(width or 0), self.title)
         table = _room(n, int(width or 0), self.title)
@@ -421,8 +423,7 @@ class _FileReader:
     def _table(self, columns: Sequence[str], n: int) -> NDArray[Any]:
         if self.source.form == "typed":
             kinds = dict(zip(columns, self._types(columns), strict=True)) if columns else {}
-            number = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "REAL")
-            _refuse_text([name for name, kind in kinds.items() if not _is_number(kind, number)], self.title)
+            _refuse_text([name for name, kind in kinds.items() if not _NUMERIC.fullmatch(kind)], self.title)
         table = _room(n, len(columns), self.title)
         at_once = max((_AT_ONCE if self.source.form == "typed" else _TEXT_AT_ONCE) // max(n, 1), 1)
         for begin in range(0, len(columns), at_once):
@@ -468,10 +469,6 @@ class _FileReader:
         )
         found = self._select(counts).fetchone()
         _refuse_text([name for name, count in zip(columns, found, strict=True) if count], self.title)
-
-
-def _is_number(kind: str, number: tuple[str, ...]) -> bool:
-    return not kind.endswith("]") and any(word in kind for word in number) and not kind.startswith("INTERVAL")
 
 
 def _room(n: int, width: int, title: str) -> NDArray[Any]:
