@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -370,8 +371,9 @@ def test_refusals(folder: Path, words: list[str], sentence: str) -> None:
 @pytest.mark.parametrize("name", ["features", "pred_probs"])
 def test_a_cluster_refuses_features(name: str, drawn: DrawnCrowd, folder: Path) -> None:
     pytest.importorskip("distributed")
+    given: Any = {name: drawn.given}
     with pytest.raises(ParameterError, match=r"for a single machine: use rarevote.fit\(data, features=...\) there"):
-        rarevote.Dask(folder / "out").fit(rarevote.AnchoredRasch(), folder / "votes.csv", **{name: drawn.given})
+        rarevote.Dask(folder / "out").fit(rarevote.AnchoredRasch(), folder / "votes.csv", **given)
     assert not (folder / "out").exists()
 
 

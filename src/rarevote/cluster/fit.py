@@ -137,8 +137,8 @@ class Dask:
         """
         if not {"features", "pred_probs"}.isdisjoint(decision):
             raise ParameterError(
-                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or leave "
-                "them out"
+                "features and pred_probs are for a single machine: use rarevote.fit(data, features=...) there, or "
+                "leave them out"
             )
         own = estimator.own_rule()
         deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
