@@ -339,6 +339,8 @@ def test_the_page_says_it_and_counts_all_items(folder: Path, fitted: Fitted) -> 
     done = command("report", "votes.csv", "--features", "features.csv", "-o", "page.html", folder=folder)
     page = (folder / "page.html").read_text()
     assert "they predict held-out votes" in page
+    assert fitted.decide().n_without_a_vote == 1
+    assert "1 label of items with votes has no vote" in page
     n_rare = int((fitted.decide().codes == fitted.rare.code).sum())
     assert f"{n_rare} of 240 items are labelled" in done.stderr
 
