@@ -196,9 +196,11 @@ class Result(Described):
         crowd, model = self.fitted.crowd, self.fitted.method.method_name
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
-        rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
-        tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
+        # Neither are class shares, which items without votes have where no features speak for them.
+        n_items = len(self.codes) if self.probabilities.has_features else crowd.annotations.n_tasks
+        rows = np.flatnonzero(self.codes[:n_items] != ABSTAINED)
+        scores = self.confidence[rows].tolist()
+        return write_back(crowd.export, self.tasks[rows], self.labels[rows], scores, path, model_version=model)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""

@@ -156,3 +156,32 @@ def test_constants_can_be_set(drawn: DrawnCrowd, fitted: Fitted) -> None:
 def test_constants_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         FeatureSettings(**wrong)
+
+
+def test_labels_of_items_without_votes_go_back_to_the_platform(drawn: DrawnCrowd, tmp_path: Path) -> None:
+    said: dict[str, list[tuple[str, str]]] = {name: [] for name in drawn.ids}
+    for task, worker, label in drawn.votes:
+        said[task].append((worker, label))
+
+    def answer(worker: str, label: str) -> dict[str, Any]:
+        chosen = {"from_name": "kind", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
+        return {"completed_by": int(worker[1:]), "result": [chosen]}
+
+    records = [
+        {"id": number, "data": {"text": name}, "annotations": [answer(*one) for one in said[name]]}
+        for number, name in enumerate(drawn.ids)
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(records))
+    given = ([str(number) for number in range(240)], drawn.features)
+    result = rarevote.fit(tmp_path / "export.json", features=given).decide()
+    assert result.write_back(tmp_path / "back.json") == 240
+    labels = dict(zip(map(str, result.tasks.tolist()), result.labels.tolist(), strict=True))
+    for record in json.loads((tmp_path / "back.json").read_text()):
+        (predicted,) = record["predictions"]
+        assert predicted["result"][0]["value"]["choices"] == [labels[str(record["id"])]]
+    # Class shares alone are not a prediction.
+    left_out = (given[0], np.random.default_rng(2).permutation(drawn.features))
+    with_noise = rarevote.fit(tmp_path / "export.json", features=left_out)
+    assert with_noise.features_ is not None
+    assert not with_noise.features_.used
+    assert with_noise.decide().write_back(tmp_path / "again.json") == 200
