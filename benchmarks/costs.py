@@ -2,9 +2,9 @@
 
     RAREVOTE_DATA=... python -m benchmarks.costs
 
-A missed item of the rarest class costs 1, 3, 5, 10, 20 or 50, any other mistake 1. ``rule`` is the realised cost, on the
-items with a truth, of labels by least expected cost (``--cost``), ``own`` that of the default's own labels, ``all`` that
-of labelling every item as the rarest class, and ``none`` that of labelling every item as the other class that is
+A missed item of the rarest class costs 1, 3, 5, 10, 20 or 50, any other mistake 1. ``rule`` is the realised cost, on
+the items with a truth, of labels by least expected cost (``--cost``), ``own`` that of the default's own labels, ``all``
+that of labelling every item as the rarest class, and ``none`` that of labelling every item as the other class that is
 expected to cost least. ``expected_...`` is what was expected of each: as much as the command line prints beside the
 decision. Nothing here is learnt on any dataset.
 """
@@ -60,7 +60,7 @@ def rows_of(slug: str) -> Iterator[Row]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    rows = []
+    rows: list[Row] = []
     for slug in slugs(match="exact"):
         rows += rows_of(slug)
         print(*rows[-1].values(), sep=", ", flush=True)

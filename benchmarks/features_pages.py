@@ -19,9 +19,7 @@ def worth_table() -> str:
         cells = []
         for votes, point in points.items():
             ap, loss = (found[point, name, votes, measure] for measure in ("AP", "log loss"))
-            cells.append(
-                f"{ap['votes_only']} → {ap['with_features']}, {loss['votes_only']} → {loss['with_features']}"
-            )
+            cells.append(f"{ap['votes_only']} → {ap['with_features']}, {loss['votes_only']} → {loss['with_features']}")
         rows.append([name, *cells])
     return table(["set", "one vote an item", "three", "all"], rows)
 

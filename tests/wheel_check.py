@@ -36,6 +36,7 @@ plan crowd/labels.csv --budget 20 --out again.csv
 explain crowd/labels.csv --task task-000000000000
 predict people.model crowd/labels.csv --out new.csv
 score r.csv --truth crowd/truth.csv
+watch crowd/labels.csv --rounds 1 --out watched
 convert form.csv --question damage --out rows.csv
 audit start crowd/labels.csv --find 1=0.5 --flag-cost 30 --confidence 0.6 --plan audit.json --review-out round.csv
 audit status audit.json
@@ -51,6 +52,8 @@ EXTRAS = {
     "aggregate crowd/labels.csv --engine dask --out results": "rarevote[dask]",
     "audit review audit.json --no-browser": "rarevote[workbench]",
     "review round.csv --no-browser": "rarevote[workbench]",
+    "pull label-studio --url http://127.0.0.1:9 --project 1 --out export.json": "rarevote[live]",
+    "push label-studio r.csv --export export.json --url http://127.0.0.1:9 --project 1": "rarevote[live]",
     "study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study": "rarevote[study]",
     "datasets fetch rte --cache empty-cache": "rarevote[study]",
 }
@@ -62,6 +65,7 @@ study speed --methods majority-vote --sizes 1000 --out study
 simulate --tasks 40 --workers 8 --seed 1 --out data/rte
 study paper --data data --methods majority-vote --jobs 1 --no-ablation --out study
 study gold --data data --datasets rte --methods majority-vote --seeds 1 --jobs 1 --out study
+study features --data sets --contenders votes,features --votes 1 --seeds 1 --jobs 1 --out study
 """
 
 
@@ -70,6 +74,12 @@ def try_verbs(program: Path, folder: Path) -> None:
     folder.mkdir()
     shutil.copy(REPOSITORY / "tests" / "io" / "platforms" / "fixtures" / "mturk_form.csv", folder / "form.csv")
     votes = (f"{item},{worker},{(item + worker) % 2}\n" for item in range(40) for worker in range(4))
+    made = folder / "sets" / "made"
+    made.mkdir(parents=True)
+    rows = [(item, worker, (item + worker) % 2) for item in range(60) for worker in range(3)]
+    (made / "labels.csv").write_text("task,worker,label\n" + "".join(f"{i},{w},{y}\n" for i, w, y in rows))
+    (made / "truth.csv").write_text("task,label\n" + "".join(f"{item},{item % 3 % 2}\n" for item in range(60)))
+    (made / "features.csv").write_text("task,a\n" + "".join(f"{item},{item % 7}\n" for item in range(60)))
     (folder / "toxic.csv").write_text("id,worker,toxic\n" + "".join(votes))
     for line in VERBS.split("\n"):
         if line:

@@ -21,14 +21,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
-from rarevote.crowd.grades import MIN_GRADES, Grades
-from rarevote.crowd.names import as_name_array, some_names
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
@@ -42,13 +41,15 @@ from rarevote.features.record import IN_SAMPLE
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
+from rarevote.io.read.labels import one_problem
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
-from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
-from rarevote.result import Result, predict_from_features
+from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
+from rarevote.methods.unvoted import predict_from_features
+from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.check import Check
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.order import OrderHint
     from rarevote.em.loop import Callback
     from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
@@ -103,7 +105,8 @@ def fit(
             grades. Classes that it does not name are outside the scale.
         gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold that came with an export.
-        rare: the class that matters; the one with the fewest votes if not given.
+        rare: the class that matters, or of grades a tail such as ``">=4"``; the class with the fewest votes if not
+            given, of grades the end of the scale with fewer votes.
         features: numbers about the items, voted or not: a frame with a column of ids and columns of numbers (or one of
             lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
             votes; see ``Fitted.features_``.
@@ -126,7 +129,9 @@ def fit(
         InputError: the data cannot be used.
         ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
     """
-    estimator, grades = _with_order(method, ordered)
+    from rarevote.diagnose.declared_order import for_grades, with_order
+
+    estimator, grades = with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
@@ -141,7 +146,7 @@ def fit(
                 f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
             )
         require_capability(estimator, "features", option)
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     joined: ItemFeatures | None = None
     if isinstance(features, ItemFeatures):
         joined = features
@@ -153,14 +158,14 @@ def fit(
         crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
     votes = crowd.annotations
-    chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, grades) if votes.n_classes else RareClass((), None)
     known = None
     if gold is not None:
         known, crowd = crowd.known(gold), crowd.with_files(gold)
     elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     if grades is not None and votes.n_annotations:
-        estimator = _for_grades(estimator, grades, votes, known or {})
+        estimator = for_grades(estimator, grades, votes, known or {})
     taught = known
     if joined is not None and known:
         taught, joined = joined.with_gold(known, votes)
@@ -170,7 +175,7 @@ def fit(
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:
-        again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
+        again = RareClass.of(votes.classes, votes.class_votes, chosen.name, grades)
         chosen = replace(again, named=chosen.named)
     fitted = Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades, joined)
     if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
@@ -178,44 +183,12 @@ def fit(
     return fitted
 
 
-def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
-    """The method, and the order of the classes where there is one; refused where the two do not go together."""
-    grades = None if ordered is None else Grades.of(ordered)
-    estimator = make_method(method or (DEFAULT_METHOD if grades is None else ORDERED_METHOD))
-    if not estimator.capabilities.ordered:
-        return estimator, grades
-    if grades is not None:
-        own = estimator.get_params()["ordered"]
-        if own is not None and Grades.of(own).text != grades.text:
-            raise ParameterError("the order is given twice, and differs: leave ordered out of the method or of fit")
-        estimator.set_params(ordered=list(grades.names))
-    return estimator, estimator.grades
-
-
-def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
-    """The method for these grades: the default where too few of them have votes or gold to be in an order."""
-    from rarevote.diagnose.order import order_doubt
-
-    voted = votes.classes[votes.class_votes > 0].tolist()
-    met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
-    for words in (grades.doubt(met), order_doubt(votes, grades)):
-        if words is not None:
-            warn_user(words)
-    found = grades.met(met)
-    if len(found) >= MIN_GRADES or not estimator.capabilities.ordered:
-        return estimator
-    warn_user(
-        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
-        f"{MIN_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
-    )
-    return make_method(DEFAULT_METHOD, n_jobs=estimator.n_jobs)
-
-
 def compare(
     data: Any,
     methods: Sequence[str],
     *,
     gold: Any = None,
+    ordered: Any = None,
     watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
     **reading: Any,
 ) -> Comparison:
@@ -225,12 +198,13 @@ def compare(
         data: whatever :func:`read` takes.
         methods: names of the methods.
         gold: labels that methods may learn from; those that came with an export if not given.
+        ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
     from rarevote.scoring.compare import Comparison, MethodFit
 
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     known = crowd.known(crowd.gold if gold is None else gold)
     # All methods must number the classes alike, those that only the gold names included.
     own = set(crowd.annotations.classes.tolist())
@@ -244,7 +218,7 @@ def compare(
         try:
             with (watched or _unwatched)(name, number) as callback:
                 learned = known if estimator.capabilities.gold else None
-                fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
+                fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
@@ -295,13 +269,22 @@ class Fitted:
         crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
         votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
         gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))
-        chosen = RareClass.of(votes.classes, votes.class_votes, rare)
+        chosen = RareClass.of(votes.classes, votes.class_votes, rare, estimator.grades)
         return cls(estimator, crowd, chosen, gold, grades=estimator.grades)
 
     @property
     def annotations(self) -> Annotations:
         """The encoded votes."""
         return self.crowd.annotations
+
+    def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        votes = self.annotations
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -331,6 +314,7 @@ class Fitted:
             mean,
             gold,
             is_default=method.method_name == DEFAULT_METHOD,
+            is_jury=self.crowd.is_jury,
             free=None if outcome is None else outcome.free,
             has_features=used,
             draws=lambda: self.independent,
@@ -377,11 +361,12 @@ class Fitted:
         decide: Rule | str | None = None,
         *,
         costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | None = None,
+        min_recall: Mapping[Any, float] | str | None = None,
         cap: float | None = None,
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
+        errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
@@ -394,12 +379,14 @@ class Fitted:
             decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
-            min_recall: flag as many items as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
+            min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
+                as ``{"defect": 0.95}``, ``{">=severe": 0.9}`` or ``"defect=0.95"``.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its probability is below this.
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
+            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
@@ -413,6 +400,7 @@ class Fitted:
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
+            errors=errors,
             own=own,
             grades=self.grades,
         )
@@ -476,7 +464,7 @@ class Fitted:
             progress=progress,
         )
 
-    def order_hint(self) -> str | None:
+    def order_hint(self) -> OrderHint | None:
         """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
         if self.grades is not None:
             return None

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rarevote
+from rarevote.crowd.rare import RareClass
 from rarevote.decide import decider
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
@@ -275,14 +276,14 @@ def test_a_recall_target_takes_no_abstention() -> None:
 def test_flags_from_a_threshold_on() -> None:
     part = batch([[0.5, 0.3, 0.2], [0.4, 0.1, 0.5], [0.1, 0.2, 0.7], [0.4, 0.3, 0.3]], [[1, 1, 1]] * 3 + [[0, 1, 1]])
     # Where not flagged the best other class; where nobody voted for it, it is not flagged unless it is promised.
-    assert codes_of(FlagAbove(0, 0.4), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 2]
-    assert codes_of(FlagAbove(0, 0.4, promised=True), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 0]
-    assert codes_of(FlagAbove(2, np.inf), part, [0.3, 0.3, 0.4]) == [0, 0, 1, 1]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 2]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4, promised=True), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 0]
+    assert codes_of(FlagAbove(RareClass((2,), "a"), np.inf), part, [0.3, 0.3, 0.4]) == [0, 0, 1, 1]
 
 
 def test_only_the_class_with_the_target_has_votes() -> None:
     # Nothing else may be the label, and the threshold says that this is not: the vote decides.
-    assert codes_of(FlagAbove(0, 0.9), batch([[0.2, 0.8]], [[1, 0]])) == [0]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.9), batch([[0.2, 0.8]], [[1, 0]])) == [0]
 
 
 def test_the_votes_themselves() -> None:

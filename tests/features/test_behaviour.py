@@ -200,7 +200,7 @@ def test_new_items(drawn: DrawnCrowd, fitted: Fitted, tmp_path: Path) -> None:
     assert table["votes"].sum() == 0
     fitted.save(tmp_path / "model")
     loaded = rarevote.load(tmp_path / "model")
-    from rarevote.result import predict_from_features
+    from rarevote.methods.unvoted import predict_from_features
 
     rows = predict_from_features(loaded, FeatureSource((ids, new)))
     assert rows["p:c1"].tolist() == table["p:c1"].tolist()

@@ -16,6 +16,7 @@ from rarevote.io.platforms.write_back import (
     values_to_show,
     write_records,
 )
+from rarevote.io.read.answers import Said
 from rarevote.io.read.crowd import Crowd
 from rarevote.io.write.columns import write_columns
 
@@ -23,11 +24,12 @@ _UNSURE = "unsure"
 
 
 class ExpertWords:
-    """Reads labels of an expert for one class.
+    """Reads labels of an expert for one class, or for a tail of grades.
 
     Args:
-        name: the class whose recall is audited.
+        name: the class whose recall is audited, or what the tail is called.
         classes: all classes, if they are known: then a label that is none of them is an error and not a "no".
+        tail: the grades of the tail; None for one class.
 
     Example:
         >>> reading = ExpertWords("defect", ["defect", "sound"])
@@ -35,15 +37,17 @@ class ExpertWords:
         ['defect', 'defect', 'sound', 'sound', None, None]
     """
 
-    def __init__(self, name: Any, classes: Iterable[Any] | None) -> None:
+    def __init__(self, name: Any, classes: Iterable[Any] | None, tail: Iterable[Any] | None = None) -> None:
         self.classes = None if classes is None else [json_name(one, "class") for one in classes]
+        self.tail = None if tail is None else [json_name(one, "grade") for one in tail]
         known = as_name_array([name] if self.classes is None else self.classes)
-        (self.name,) = in_kind([name], known)
-        self.name = json_name(self.name, "class")
-        if self.classes is not None and self.name not in self.classes:
+        self.name = json_name(in_kind([name], known)[0] if self.tail is None else name, "class")
+        if self.tail is None and self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is no class ({some_names(self.classes)})")
         self._known = known
-        others = [one for one in self.classes or [] if one != self.name]
+        # An expert may say that an item is of a tail without a grade.
+        self._positive = set(map(name_key, [self.name, *(self.tail or [])]))
+        others = [one for one in self.classes or [] if not self.is_positive(one)]
         # What "no" means: the other class if there is only one, else that it is not this class.
         self._opposite = others[0] if len(others) == 1 else False
         self._truth_values = isinstance(self.name, bool) or any(isinstance(one, bool) for one in self.classes or [])
@@ -60,7 +64,7 @@ class ExpertWords:
         if isinstance(said, bool) and not self._truth_values:
             return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
-        if self.classes is None or label in self.classes:
+        if self.classes is None or label in self.classes or label == self.name:
             return json_name(label, "label")
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
@@ -69,8 +73,8 @@ class ExpertWords:
         )
 
     def is_positive(self, label: Any) -> bool:
-        """Whether a label read by :meth:`label` is the class."""
-        return bool(name_key(label) == name_key(self.name))
+        """Whether a label read by :meth:`label` is the class, or a grade of the tail."""
+        return name_key(label) in self._positive
 
 
 def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -85,6 +89,31 @@ def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         if not is_missing(label) and label not in kept:
             kept.append(label)
     return {task: labels[0] if len(labels) == 1 else None for task, labels in said.items()}
+
+
+def by_expert(rows: Iterable[Said], who: str | None = None) -> tuple[dict[str | None, dict[Any, Any]], list[Any]]:
+    """Labels by expert and task, and the tasks that experts disagree about, whose label is None.
+
+    Args:
+        rows: what was said.
+        who: the expert, where the rows name none.
+
+    Example:
+        >>> by_expert([Said("a", "defect", "zoe"), Said("b", "sound", "zoe"), Said("b", "defect", "max")])
+        ({'zoe': {'a': 'defect'}, 'zoe, max': {'b': None}}, ['b'])
+    """
+    given = list(rows)
+    agreed = adjudicated((row.task, row.label) for row in given)
+    said = {row.task for row in given if row.label is not None}
+    experts: dict[Any, dict[str, None]] = {}
+    for row in given:
+        if row.label is not None and row.who is not None:
+            experts.setdefault(row.task, {})[row.who] = None
+    found: dict[str | None, dict[Any, Any]] = {}
+    for task, label in agreed.items():
+        name = who or ", ".join(experts.get(task, ())) or None
+        found.setdefault(name, {})[task] = label
+    return found, [task for task, label in agreed.items() if label is None and task in said]
 
 
 def write_review_list(review: Sequence[Any], path: Path, form: str, crowd: Crowd) -> None:

@@ -14,13 +14,17 @@ from rarevote.cli.options.output import json_option, spreadsheet_option, talk_op
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
 from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
-from rarevote.cli.show import say, tell, tell_json, warn
+from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rarevote.audit import Audit
     from rarevote.audit.journal import Journal
+    from rarevote.crowd.grades import Grades
     from rarevote.io.read.crowd import Crowd
     from rarevote.workbench.session import ReviewSession
 
@@ -70,7 +74,12 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     def sit(journal: Journal) -> ReviewSession:
         return AuditSession(plan, media=media, journal=journal, who=workbench.who, show_as=workbench.show_as)
 
-    workbench.run(sit, writing(plan), as_json=as_json)
+    if workbench.offline is not None:
+        answers = workbench.offline.with_name(f"{workbench.offline.stem}.answers.json").name
+        then = command("rarevote", "audit", "continue", plan, "--answers", answers, "--review-out", _next_list(plan))
+        workbench.write_offline(sit, writing(plan), then, as_json=as_json)
+    else:
+        workbench.run(sit, writing(plan), as_json=as_json)
 
 
 @audit.verb(
@@ -79,11 +88,24 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--plan audit.json --review-out round-1.csv",
     "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
     "--review-as label-studio",
+    "rarevote audit start scores.csv --score p --find relevant=0.95 --plan audit.json --review-out round-1.csv",
 )
 @with_reading
 @with_fit
 @with_instructions
-@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="The file is a table of items with a score in this column, from any classifier or screening tool, instead of "
+    "votes: the audit is of that ranking.",
+)
+@flag("--ascending", help="With --score, the smallest score is the most likely, as in a ranking from 1.")
+@click.option(
+    "--find",
+    metavar="CLASS=RECALL",
+    required=True,
+    help='What is to be proved, such as defect=0.9; with --ordered ">=severe=0.9", with --multilabel CHOICE=RECALL.',
+)
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
@@ -111,6 +133,8 @@ def start(
     find: str,
     plan: Path,
     review_out: Path,
+    score: str | None,
+    ascending: bool,
     aim: str,
     flag_cost: float,
     review_as: str,
@@ -118,42 +142,43 @@ def start(
     **given: Any,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
-    from rarevote.audit.of_fit import audit_of_fit
-    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
+    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, score_record, source_record
     from rarevote.audit.words import start_words
 
-    name, target = _parse_find(find)
+    of_choice = reading.options["multilabel"] and reading.options["choice"] is None
+    if of_choice:  # the label is what is to be found
+        reading.options["choice"], _ = _parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
     asked = instructions.read()
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
-    estimator = fit_options.make()
-    files = source_record(reading.labels, reading.options, review_as, plan)
+    if ascending and score is None:
+        raise ParameterError("--ascending needs --score")
+    if score is None:
+        files = source_record(reading.labels, reading.options, review_as, plan)
+    else:
+        _check_scored(fit_options)
+        files = score_record(reading.labels, reading.options, review_as, plan, score)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
-    crowd = reading.read()
-    fitted = fit_options.fit(crowd, estimator)
-    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
-        raise InputError(
-            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
-            "--items FILE, so that the audit remembers what it is about"
-        )
-    audit = audit_of_fit(
-        fitted,
-        name,
-        target,
-        aim=aim,
-        flag_cost=flag_cost,
-        files=files,
-        labels_sha256=fingerprint,
-        gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
-        earlier=earlier,
-        instructions=asked,
+    begin = {
+        "aim": aim,
+        "flag_cost": flag_cost,
+        "files": files,
+        "labels_sha256": fingerprint,
+        "gold_sha256": None if fit_options.gold is None else files_sha256([fit_options.gold]),
+        "earlier": earlier,
+        "instructions": asked,
         **given,
-    )
+    }
+    if score is None:
+        audit, crowd, more = _audit_of_votes(reading, fit_options, find, of_choice, begin)
+    else:
+        audit, crowd = _audit_of_scores(reading, fit_options, find, score, ascending, begin)
+        more = {}
     say()
     say(start_words(audit))
     if earlier:
@@ -163,7 +188,7 @@ def start(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, as_json=as_json, more=fitted.feature_figures)
+    _ask(audit, plan, review_out, crowd, as_json=as_json, more=more)
 
 
 @audit.verb(
@@ -176,8 +201,8 @@ def start(
 @list_option
 @file_option(
     "--answers",
-    help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
-    "open items are listed again.",
+    help="The expert's answers: a table (task, label), the file that an offline page saved, or an export of Label "
+    "Studio or Argilla. Without: the open items are listed again.",
 )
 @who_option
 @question_option
@@ -200,7 +225,7 @@ def resume(
     _check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     if answers is not None:
-        _take_in(audit.answer, answers, who, question)
+        _take_in(audit, audit.answer, answers, who, question)
     if worst_case:
         audit.worst_case(who=who)
     say(status_words(audit))
@@ -250,7 +275,7 @@ def finish(
     from rarevote.audit.certificate import write_certificate
     from rarevote.audit.of_fit import result_columns, summary
     from rarevote.audit.source import read_again
-    from rarevote.audit.words import certified_words, relative_to
+    from rarevote.audit.words import certified_words, gold_words, relative_to
     from rarevote.io.write.columns import check_output, check_place, write_columns
     from rarevote.page.proved import write_proved_page
     from rarevote.page.report import check_page_path
@@ -272,11 +297,14 @@ def finish(
     say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
     if audit.pending:
         say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+    if gold := gold_words(audit):
+        say(gold)
     say(f"wrote {out}: {len(rows['task']):,} tasks")
-    say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+    say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
     say(f"wrote {page}: what was proved, to look at and pass on")
     if not audit.plan.repeats:
-        say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
+        again = command("rarevote", "audit", "repeat", plan, "--review-out", "again.csv")
+        say(f"to see how sure the expert is, show some items again, blind: {again}")
 
 
 @audit.verb(
@@ -310,7 +338,7 @@ def repeat(
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
     if answers is not None:
-        _take_in(audit.answer_repeats, answers, who, question)
+        _take_in(audit, audit.answer_repeats, answers, who, question)
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
@@ -327,7 +355,8 @@ def repeat(
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
     else:
-        say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
+        then = command("rarevote", "audit", "repeat", plan, "--answers", review_out)
+        say(f"wrote {review_out}: {counted(len(again), 'item')}; fill in the column label, then: {then}")
 
 
 @audit.verb(
@@ -363,12 +392,74 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 # inside
 
 
-def _parse_find(text: str) -> tuple[str, str]:
-    """``defect=0.9`` as a class and its recall, which stays text: 0.9 is nine tenths."""
-    name, sign, number = text.rpartition("=")
-    if not sign or not name.strip() or not number.strip():
-        raise ParameterError(f"--find wants CLASS=RECALL, such as defect=0.9, got {text!r}")
-    return name.strip(), number.strip()
+def _audit_of_votes(
+    reading: Reading, fit_options: FitOptions, find: str, of_choice: bool, begin: dict[str, Any]
+) -> tuple[Audit, Crowd, dict[str, Any]]:
+    """The audit of a fit, what it is about, and what there is to say of features."""
+    from rarevote.audit.of_fit import audit_of_fit
+
+    estimator = fit_options.make()
+    crowd = reading.read()
+    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
+    if of_choice:
+        name = YES
+    fitted = fit_options.fit(crowd, estimator)
+    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
+        raise InputError(
+            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
+            "--items FILE, so that the audit remembers what it is about"
+        )
+    return audit_of_fit(fitted, name, target, **begin), crowd, fitted.feature_figures
+
+
+def _check_scored(fit_options: FitOptions) -> None:
+    """Refuse what is about votes where there are none."""
+    given = {
+        "--features": fit_options.features,
+        "--pred-probs": fit_options.pred_probs,
+        "--ordered": fit_options.ordered,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{option} is about votes; with --score the ranking is given, and nothing is fitted")
+
+
+def _audit_of_scores(
+    reading: Reading,
+    fit_options: FitOptions,
+    find: str,
+    score: str,
+    ascending: bool,
+    begin: dict[str, Any],
+) -> tuple[Audit, Crowd]:
+    """The audit of a ranking, and what it is about."""
+    from rarevote.audit.of_scores import audit_of_scores
+    from rarevote.audit.source import read_scored
+    from rarevote.io.read.frames import read_truth
+
+    name, target = _parse_find(find)
+    items = read_scored(reading.labels, score, reading.options)
+    say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
+    gold = None if fit_options.gold is None else read_truth(fit_options.gold)
+    audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
+    return audit, items.crowd
+
+
+def _parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
+    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
+
+    Args:
+        classes: text that is one of them is taken as it stands; None where nothing is.
+        grades: the order of the classes, where there is one.
+    """
+    from rarevote.crowd.names import as_name_array
+    from rarevote.crowd.rare import split_question
+
+    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
+    if not recall:
+        example = "defect=0.9" if recall is not None else f"{name}=0.9"
+        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
+    return name, recall
 
 
 def _check_plan_file(plan: Path) -> None:
@@ -401,33 +492,52 @@ def _load(plan: Path) -> Audit:
         raise InputError(str(error) if str(plan) in str(error) else f"{plan}: {error}") from None
 
 
+def _next_list(given: Path) -> Path:
+    """A name for the list after a list, or for one beside a plan.
+
+    >>> _next_list(Path("a/round-1.csv")).as_posix(), _next_list(Path("audit.json")).as_posix()
+    ('a/round-2.csv', 'audit-next.csv')
+    """
+    if given.suffix == ".json" and not given.stem[-1:].isdigit():
+        return given.with_name(f"{given.stem}-next.csv")
+    stem = given.stem.rstrip("0123456789")
+    number = given.stem[len(stem) :]
+    return given.with_name(f"{stem}{int(number) + 1}{given.suffix}" if number else f"{given.stem}-2{given.suffix}")
+
+
 def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
+def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
     """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
-    from rarevote.audit.answers import adjudicated
+    from rarevote.audit.answers import by_expert
+    from rarevote.audit.saved_answers import is_saved_answers
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
 
-    rows = read_answers(path, question=question)
-    agreed = adjudicated((row.task, row.label) for row in rows)
-    said = {row.task for row in rows if row.label is not None}
-    disputed = [task for task, label in agreed.items() if label is None and task in said]
+    if is_saved_answers(path):
+        _take_saved(audit, take, path, who)
+        return
+    experts, disputed = by_expert(read_answers(path, question=question), who)
     if disputed:
         warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
-    experts: dict[Any, dict[str, None]] = {}
-    for row in rows:
-        if row.label is not None and row.who is not None:
-            experts.setdefault(row.task, {})[row.who] = None
-    by_expert: dict[str | None, dict[Any, Any]] = {}
-    for task, label in agreed.items():
-        name = who or ", ".join(experts.get(task, ())) or None
-        by_expert.setdefault(name, {})[task] = label
-    for name, labels in by_expert.items():
+    for name, labels in experts.items():
         try:
             take(labels, who=name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None) -> None:
+    """Give answers that a page saved to the audit, by the rules of the journal."""
+    from rarevote.audit.saved_answers import asked_in, read_saved_answers
+
+    plan = audit.plan
+    tasks = plan.rounds[-1].tasks if plan.rounds else []
+    for entry in read_saved_answers(path, of=asked_in(plan), number=len(plan.rounds), tasks=tasks, labels=plan.labels):
+        try:
+            take({entry.task: entry.label}, who=who or entry.who)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -452,6 +562,16 @@ def _ask(
     if as_json:
         tell_json({**summary(audit), "review_out": str(review_out) if review else None, **(more or {})})
     if review:
-        say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
+        say(f"wrote {review_out}: {counted(len(review), 'item')} to review. Answer in the browser:")
+        say(f"  {command('rarevote', 'audit', 'review', plan)}")
+        form, given = _form(audit), review_out
+        how = "fill in the column label of the list"
+        if form != "table":
+            how, given = f"import the list into {form} and export the answers", Path("export.json")
+        then = ("--answers", given, "--review-out", _next_list(review_out))
+        say(f"or {how}, then:")
+        say(f"  {command('rarevote', 'audit', 'continue', plan, *then)}")
     else:
-        say(f"No more reviews are asked for: {audit.stopped}. No list was written; next: rarevote audit finish {plan}")
+        say(f"No more reviews are asked for: {audit.stopped}. No list was written. Next:")
+        files = ("--out", "result.csv", "--certificate", "certificate.json")
+        say(f"  {command('rarevote', 'audit', 'finish', plan, *files)}")

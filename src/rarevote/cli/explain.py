@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
-from rarevote.cli.show import aligned, say, share, tell, tell_json
+from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
     from rarevote.diagnose.explain import Explanation
+    from rarevote.io.read.crowd import Crowd
 
 
 @verb(
@@ -32,20 +34,40 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     estimator = fit_options.make()
     crowd = reading.read()
     names = list(dict.fromkeys(task))
-    if not fit_options.has_features:  # else they may name further tasks
-        names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
-    result = fit_options.fit(crowd, estimator).decide()
-    found = [result.explain(name) for name in names]
-    columns = result.fitted.crowd.shown  # of all items, also those that only features name
-    shown = [{name: str(texts[one.number]) for name, texts in columns.items()} for one in found]
-    if as_json:
+    by_label: dict[str, list[tuple[Crowd, Explanation]]] = {}
+    of_fit: dict[str, Any] = {}
+    if crowd.choices:
+        every = fit_options.fit_each(crowd, estimator).decide()
+        for name in names:
+            for label, one in every.explain(name).items():
+                by_label.setdefault(label, []).append((every[label].fitted.crowd, one))
+    else:
+        if not fit_options.has_features:  # else they may name further tasks
+            names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
+        result = fit_options.fit(crowd, estimator).decide()
         of_fit = result.fitted.feature_figures
-        each = zip(found, shown, strict=True)
-        tell_json([{**_summary(one, texts, fit_options.method), **of_fit} for one, texts in each])
+        by_label[""] = [(result.fitted.crowd, result.explain(name)) for name in names]
+    if as_json:
+        method = fit_options.method
+        tell_records(
+            {
+                label: [{**_summary(one, _shown(part, one), method), **of_fit} for part, one in found]
+                for label, found in by_label.items()
+            }
+        )
         return
-    for one, texts in zip(found, shown, strict=True):
-        say() if one is found[0] else tell()
-        _tell(one, texts, fit_options.method)
+    for place, (label, found) in enumerate(by_label.items()):
+        tell() if place else say()
+        begin(label)
+        for number, (part, one) in enumerate(found):
+            if number:
+                tell()
+            _tell(one, _shown(part, one), fit_options.method)
+
+
+def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
+    """What is shown of an item, also of one that only features name."""
+    return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
 
 
 def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.decisions import (
     REVIEW_FORMATS,
     DecisionArguments,
@@ -19,7 +21,7 @@ from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, takes, verb
-from rarevote.cli.show import aligned, say, tell, tell_json, tell_rest
+from rarevote.cli.show import aligned, say, tell, tell_rest
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
@@ -93,18 +95,32 @@ def plan(
     if find is not None and not fit_options.has_features:
         raise ParameterError("--find orders items without votes by their features: give --features or --pred-probs")
     crowd = reading.read()
-    result = fit_options.fit(crowd, estimator).decide(**deciding)
-    found = result.plan(budget, out, votes_per_item=votes_per_item, named=named or None, find=find, form=out_as)
-    if as_json:
-        asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method, "find": find}
-        tell_json({**asked, **plan_figures(found), **result.fitted.feature_figures})
+    asked = {"budget": budget, "votes_per_item": votes_per_item, "method": fit_options.method, "find": find}
+    given: dict[str, Any] = {"votes_per_item": votes_per_item, "named": named or None, "find": find, "form": out_as}
+    results: Mapping[str, Result]
+    if crowd.choices:
+        every = fit_options.fit_each(crowd, estimator).decide(**deciding)
+        results, plans = every.parts, every.plan(budget, out, **given)
     else:
-        say()
-        _tell(found, votes_per_item, top, has_file=out is not None)
-        if find is not None and found.items:
-            tell(f"{_expected_number(result, found, find):,.1f} of these items are expected to be {find}")
+        alone = fit_options.fit(crowd, estimator).decide(**deciding)
+        results, plans = {"": alone}, {"": alone.plan(budget, out, **given)}
+    if as_json:
+        tell_records(
+            {
+                name: {**asked, **plan_figures(found), **results[name].fitted.feature_figures}
+                for name, found in plans.items()
+            }
+        )
+    else:
+        for name, found in plans.items():
+            say()
+            begin(name)
+            _tell(found, votes_per_item, top, has_file=out is not None)
+            if find is not None and found.items:
+                n_expected = _expected_number(results[name], found, find)
+                tell(f"{n_expected:,.1f} of these items are expected to be {find}")
     if out is not None:
-        say(f"wrote {out}: {counted(len(found.items), 'item')}")
+        say(f"wrote {out}: {counted(sum(len(found.items) for found in plans.values()), 'item')}")
 
 
 def _expected_number(result: Result, found: ReviewPlan, find: str) -> float:

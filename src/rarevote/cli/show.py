@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.crowd.names import spelling
 from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
 _UNTOLD = "?"
 # Where click keeps whether talk is wanted.
 _QUIET = "rarevote.quiet"
+# Where click keeps the words of the command line.
+_WORDS = "rarevote.words"
 
 
 def printable(text: str) -> str:
@@ -41,6 +45,25 @@ def printable(text: str) -> str:
 
 def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
+
+
+def command(*words: object) -> str:
+    """A command to copy, quoted for a shell.
+
+    >>> command("rarevote", "report", "my labels.csv")
+    "rarevote report 'my labels.csv'"
+    """
+    return shlex.join(map(str, words))
+
+
+def remember_words(context: click.Context, words: Sequence[str]) -> None:
+    """Keep the words after ``rarevote`` for :func:`same_command`."""
+    context.meta[_WORDS] = list(words)
+
+
+def same_command(*more: object) -> str:
+    """The command that runs, with more options: to copy."""
+    return command("rarevote", *click.get_current_context().meta.get(_WORDS, ()), *more)
 
 
 def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -119,8 +142,17 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
     return told, f"... {more} between the largest and the rarest (--json has all)"
 
 
-def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None) -> str:
-    """The classes of a result with their figures, the rare one first; returns what is said of those left out."""
+def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None, ordered: Sequence[Any] = ()) -> str:
+    """The classes of a result with their figures; returns what is said of those left out.
+
+    Args:
+        rare: the class that matters, which comes first.
+        ordered: grades, which come in their order instead, and before classes outside the scale.
+    """
+    grades = [name for name in map(spelling, ordered) if name in classes]
+    if grades:
+        classes = {name: classes[name] for name in (*grades, *(other for other in classes if other not in grades))}
+        rare = None
     told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare)
     rows = [
         [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
@@ -147,8 +179,19 @@ def decision_words(result: Result) -> list[str]:
     header = ["class", "share", "decided", "recall", "precision"]
     names = [str(one.name) for one in decision.expected]
     shares = dict(zip(names, found.mean.tolist(), strict=True))
-    told, left_out = told_classes(shares, str(result.fitted.rare.name))
+    grades = result.fitted.grades
+    if grades is not None:
+        inside = [names[k] for k in grades.codes(found.classes)]
+        shares = {name: shares[name] for name in (*inside, *(other for other in names if other not in inside))}
+    told, left_out = told_classes(shares, str(result.fitted.rare.name) if grades is None else None)
     rows = []
+    if result.fitted.rare.is_tail:
+        of_tail = decision.of_rare
+        flagged = f"{int(result.flagged.sum()):,}"
+        rows.append(
+            [str(of_tail.name), _cell(of_tail.prevalence, 3), flagged, _cell(of_tail.recall, 2),
+             _cell(of_tail.precision, 2)]
+        )  # fmt: skip
     for k in map(names.index, told):
         one = decision.expected[k]
         figures = [_cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]
@@ -163,9 +206,30 @@ def decision_words(result: Result) -> list[str]:
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
     words.append(f"accuracy of the labels: {decision.accuracy.description}")
-    words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
+    words.append(f"these are expected values with 90% intervals, {decision.how.partition(';')[0]}; no promise")
+    words += result.worlds
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")
+    return words
+
+
+def score_words(scores: Mapping[str, Any]) -> list[str]:
+    """A result against the truth, line by line."""
+    parts = [
+        f"{what} of {scores['rare_class']} {value:.3f}"
+        for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
+        if value is not None
+    ]
+    parts += [
+        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
+        f"macro-F1 {scores['macro_f1']:.3f}",
+        f"accuracy {scores['accuracy']:.3f}",
+    ]
+    words = [f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}"]
+    if scores["n_unanswered"]:
+        words.append(unanswered_words(scores["n_unanswered"]))
+    if scores["truth_without_labels"]:
+        words.append(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
     return words
 
 
@@ -205,6 +269,7 @@ def export_summary(export: Export) -> dict[str, Any]:
         "n_records": export.n_records,
         "n_rows": len(export),
         "n_tasks": len(set(export.task)),
+        **({"n_items": len({*export.shown["item"], *export.shown_unanswered["item"]})} if export.multilabel else {}),
         "n_unvoted": len(export.unanswered),
         "n_workers": len(set(export.worker)),
         "n_repeated": export.n_repeated,
@@ -230,7 +295,7 @@ def tell_export(summary: dict[str, Any]) -> None:
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
-        f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
+        f"{_tasks(summary)}, {counted(summary['n_workers'], 'worker')}"
         + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
@@ -253,6 +318,11 @@ def tell_export(summary: dict[str, Any]) -> None:
         say(left_out)
 
 
+def _tasks(summary: dict[str, Any]) -> str:
+    """How many tasks an export has; of several labels, how many items."""
+    return counted(summary["n_items"], "item") if summary["multilabel"] else counted(summary["n_tasks"], "task")
+
+
 def tell_crowd(crowd: Crowd) -> None:
     """Say what was read."""
     votes = crowd.annotations
@@ -260,10 +330,15 @@ def tell_crowd(crowd: Crowd) -> None:
         tell_export(export_summary(crowd.export))
         say()
     tell_notes(crowd.notes)
+    what = (
+        f"{counted(crowd.n_items, 'item')} with {counted(len(crowd.choices), 'label')}"
+        if crowd.choices
+        else counted(votes.n_tasks, "task")
+    )
     say(
-        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {what}, "
         f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
-        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per {'label of an item' if crowd.choices else 'task'})"
     )
     if votes.n_dropped:
         say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")

@@ -20,8 +20,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
-from string import ascii_lowercase, ascii_uppercase
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -36,6 +35,7 @@ from starlette.routing import Route
 from rarevote.errors import InputError
 from rarevote.page.report import asset, page_style, template
 from rarevote.workbench.guard import HOSTS, Guard, Headers
+from rarevote.workbench.keys import CLAIMS_KEY, HELP_KEY, UNDO_KEY, UNSURE_KEY, ZOOM_KEY, class_keys
 from rarevote.workbench.markup import FRAME_POLICY
 from rarevote.workbench.media import MEDIA_TYPES
 from rarevote.workbench.pace import pace_words, plan_words
@@ -351,22 +351,3 @@ def _whole(form: Form, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise HTTPException(400, "That is no form of this page.")
     return int(text)
-
-
-UNSURE_KEY, UNDO_KEY, CLAIMS_KEY, HELP_KEY, ZOOM_KEY = "u", "z", "p", "?", "+"
-_RESERVED = {UNSURE_KEY, UNDO_KEY, CLAIMS_KEY}
-_KEYS = [key for key in "1234567890" + ascii_lowercase + ascii_uppercase if key.lower() not in _RESERVED]
-
-
-def class_keys(names: Sequence[str]) -> list[str]:
-    """A key for each class: its own name if that is one key, else the next digit, letter or capital; empty if none is
-    left.
-
-    >>> class_keys(["defect", "sound"]), class_keys(["0", "1", "other"])
-    (['1', '2'], ['0', '1', '2'])
-    >>> class_keys([f"class {i}" for i in range(60)])[-5:]
-    ['Y', '', '', '', '']
-    """
-    own = {name for name in names if name in _KEYS}
-    rest = iter([key for key in _KEYS if key not in own])
-    return [name if name in own else next(rest, "") for name in names]

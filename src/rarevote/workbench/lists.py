@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rarevote.audit.instructions import Instructions
-from rarevote.audit.journal import Journal, read_journal, standing
+from rarevote.audit.journal import Entry, Journal, read_journal, standing
+from rarevote.audit.saved_answers import asked_of_list
 from rarevote.crowd.names import as_name_array, in_kind, sort_labels
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
@@ -96,6 +97,36 @@ class ListSession(ReviewSession):
         ]
         self.ask(asked, said, first=1)
         self.answered_before(lines)
+
+    @property
+    def asked(self) -> tuple[str, int]:
+        """The list."""
+        return asked_of_list(self.tasks, self.labels), 1
+
+    def take(self, entries: Iterable[Entry]) -> int:
+        """Keep answers that were given elsewhere, and return how many were new.
+
+        Raises:
+            InputError: an item has another answer already.
+        """
+        place = {task: i for i, task in enumerate(self.tasks)}
+        new = [entry for entry in entries if self._is_new(place[entry.task], entry)]
+        for entry in new:
+            self.journal.append(entry)
+            self.said[place[entry.task]] = UNSURE if entry.label is None else self.choice_of(entry.label)
+        return len(new)
+
+    def _is_new(self, place: int, entry: Entry) -> bool:
+        said = self.said[place]
+        choice = UNSURE if entry.label is None else self.choice_of(entry.label)
+        if said is None or (said == UNSURE and choice != UNSURE):
+            return True
+        if choice not in (UNSURE, said):
+            raise InputError(
+                f"item {entry.task!r} was answered {self.name_of(said)} before and {self.name_of(choice)} now: an "
+                "answer stands once it is given; undo it in the workbench first"
+            )
+        return False
 
     @property
     def answers(self) -> dict[Any, Any]:

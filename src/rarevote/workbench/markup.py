@@ -6,8 +6,7 @@ own policy forbids the same once more.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from hashlib import sha256
+from rarevote.page.report import content_hash
 
 _TAGS = {
     "a", "abbr", "b", "blockquote", "br", "caption", "cite", "code", "dd", "del", "details", "div", "dl", "dt", "em",
@@ -16,7 +15,8 @@ _TAGS = {
     "th", "thead", "tr", "u", "ul", "var",
 }  # fmt: skip
 _ATTRIBUTES = {"td": {"colspan", "rowspan"}, "th": {"colspan", "rowspan"}, "ol": {"start"}, "*": {"dir", "lang"}}
-_STYLE = (
+#: The style of a frame.
+FRAME_STYLE = (
     ":root{color-scheme:light dark}body{font:1.1rem/1.55 system-ui,sans-serif;margin:.2rem;overflow-wrap:anywhere}"
     "table{border-collapse:collapse}td,th{border:1px solid #8888;padding:.2rem .5rem;text-align:left}"
     "pre{white-space:pre-wrap}blockquote{border-left:3px solid #8888;margin-left:0;padding-left:1rem}"
@@ -24,7 +24,7 @@ _STYLE = (
 #: What the browser may do with a frame: show text in our style.
 FRAME_POLICY = (
     "sandbox; default-src 'none'; "
-    f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
+    f"style-src {content_hash(FRAME_STYLE)}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 
@@ -53,6 +53,6 @@ def safe_html(text: str, kind: str) -> str:
 def frame_page(text: str, kind: str) -> str:
     """A whole page with the text of an item, for a frame."""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Item</title><style>{_STYLE}</style></head>'
-        f"<body>{safe_html(text, kind)}</body></html>"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Item</title>'
+        f"<style>{FRAME_STYLE}</style></head><body>{safe_html(text, kind)}</body></html>"
     )

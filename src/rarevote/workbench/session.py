@@ -142,6 +142,11 @@ class ReviewSession:
     def resume(self, *, worst_case: bool = False) -> None:
         """Ask for more."""
 
+    @property
+    def asked(self) -> tuple[str, int]:
+        """What is asked, as a file of answers names it: a SHA-256 and the number of the round."""
+        raise NotImplementedError
+
     #: The command that opens this session again, as arguments.
     command: tuple[str, ...] = ()
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from rarevote.cli.options.verb import file_option, flag, takes
 from rarevote.cli.show import say, tell_json
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from rarevote.workbench.session import ReviewSession
 
 
+Session = TypeVar("Session", bound="ReviewSession")
+
+
 @dataclass(frozen=True)
 class WorkbenchOptions:
     """What the command line says about the workbench."""
@@ -28,6 +32,7 @@ class WorkbenchOptions:
     media: Sequence[Path]
     images_from: Sequence[str]
     show_as: Sequence[str]
+    offline: Path | None
     who: str | None
     port: int
     no_browser: bool
@@ -52,13 +57,36 @@ class WorkbenchOptions:
         ]
         return [word for pair in given for word in pair]
 
-    def run(
+    def write_offline(
         self,
         sit: Callable[[Journal], ReviewSession],
         writing: AbstractContextManager[Journal],
+        then: str,
         *,
         as_json: bool,
-    ) -> ReviewSession:
+    ) -> None:
+        """Write one page for an expert elsewhere, and say how the answers come back."""
+        from rarevote.page.report import check_page_path
+        from rarevote.workbench.offline import write_offline
+
+        assert self.offline is not None
+        check_page_path(self.offline)
+        with writing as journal:
+            session = sit(journal)
+            of, number = session.asked
+            n_items = write_offline(session, self.offline, of=of, number=number)
+        if as_json:
+            tell_json({"offline": str(self.offline), "n_items": n_items})
+        say(f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers.")
+        say(f"then: {then}")
+
+    def run(
+        self,
+        sit: Callable[[Journal], Session],
+        writing: AbstractContextManager[Journal],
+        *,
+        as_json: bool,
+    ) -> Session:
         """Serve until it is ended; the journal is ours as long."""
         from rarevote.workbench.serve import listen, serve
 
@@ -125,6 +153,10 @@ with_workbench = takes(
         multiple=True,
         help="Show a column as text, html, markdown, link, image, audio, video or pdf. Default: what it looks like. "
         "Repeatable.",
+    ),
+    file_option(
+        "--offline",
+        help="Write one self-contained page (.html) for an expert elsewhere instead of opening the workbench.",
     ),
     click.option("--who", metavar="NAME", help="Who answers; kept with every answer."),
     click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 is any that is free."),

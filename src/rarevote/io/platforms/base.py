@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError, shown
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError, how, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
+#: what platforms call the predictions that come from here, whatever the method
+MODEL_NAME = "rarevote"
 ALL = "all"  # in place of a question: every one that looks like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
@@ -28,6 +31,7 @@ NO_ANSWER = "no answer"
 NO_ANNOTATOR = "no annotator named"
 PREDICTION = "prediction of a model, not asked for"
 TAKEN_AS_GOLD = "ground truth: used as gold, not as a vote"
+IGNORED_TRUTH = "ground truth, which was to be ignored"
 
 
 class NotUtf8Error(InputError):
@@ -72,6 +76,8 @@ class Export:
         choices: the choices found, with ``multilabel``.
         values: labels whose text is not what the platform holds (a rating 3, a path in a taxonomy), with that value.
         details: what the platform needs to take labels back.
+        encoding: of the text of the files.
+        judges: workers that are models although they are not called ``model:<version>``.
     """
 
     platform: str
@@ -95,6 +101,7 @@ class Export:
     values: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     encoding: str = "utf-8"
+    judges: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.task)
@@ -102,7 +109,7 @@ class Export:
     @property
     def models(self) -> frozenset[str]:
         """The workers that are models, not people."""
-        return frozenset(name for name in set(self.worker) if name.startswith(MODEL))
+        return self.judges | {name for name in set(self.worker) if name.startswith(MODEL)}
 
     def columns(self) -> dict[str, list[str]]:
         """The rows as named columns: task, worker, label, then what is shown."""
@@ -124,6 +131,21 @@ class Export:
                     column[task] = value
             column.update(zip(self.unanswered, self.shown_unanswered[name], strict=True))
         return by_task
+
+
+def nothing_ticked_note(n_empty: int, *, ignored: bool = False) -> list[str]:
+    """The sentence on answers without any choice; none if there are no such answers.
+
+    >>> nothing_ticked_note(1, ignored=True), nothing_ticked_note(0)
+    (['1 answer chose nothing and is left out'], [])
+    """
+    if not n_empty:
+        return []
+    answers = f"{counted(n_empty, 'answer')} chose nothing"
+    if ignored:
+        return [f"{answers} and {'is' if n_empty == 1 else 'are'} left out"]
+    otherwise = how('nothing_ticked="ignore"', "--nothing-ticked ignore")
+    return [f"{answers}: a no to every choice ({otherwise} leaves such answers out)"]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rarevote.crowd.names import is_missing, sort_labels
+from rarevote.crowd.names import is_missing, pair_name, sort_labels
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import (
     ABSENT,
@@ -29,10 +29,12 @@ from rarevote.io.platforms.base import (
     as_text,
     choices_in_value,
     look_up,
+    nothing_ticked_note,
     shown_names,
     shown_text,
 )
 from rarevote.io.platforms.questions import QuestionSurvey, refuse_free_text
+from rarevote.io.read.columns import ignored_weights
 from rarevote.io.read.options import ReadOptions
 
 #: Turns the value of a column into the choices that it holds; the second argument says where it stands.
@@ -53,6 +55,7 @@ class Collector:
         self.notes: list[str] = []
         self.n_records = 0
         self.aliases: dict[str, str] = {}
+        self.judges: set[str] = set()
         self._left_out: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._task: list[str] = []
@@ -67,6 +70,7 @@ class Collector:
         self._gold: dict[str, set[tuple[str, ...]]] = {}
         self._several: str | None = None
         self._predicted: set[tuple[str, str]] = set()
+        self._n_empty = 0
 
     # -- which question ----------------------------------------------------------------------------------------------
 
@@ -148,16 +152,20 @@ class Collector:
             choices: what was chosen.
             where: the record, for messages.
             find: gives the value of a column to show, or ABSENT.
-            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``.
+            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``, and
+                where the caller does not say what it means.
             asked: the choices that were put to the annotator, if not all of them.
         """
         if worker is None:
             self.leave_out(NO_ANNOTATOR)
             return
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
-        if not kept and not (self.options.multilabel and empty_is_no):
-            self.leave_out(NO_ANSWER)
-            return
+        if not kept:
+            says_no = empty_is_no if self.options.nothing_ticked is None else self.options.nothing_ticked == "no"
+            if not (self.options.multilabel and says_no):
+                self.leave_out(NO_ANSWER)
+                return
+            self._n_empty += 1
         if len(kept) > 1 and not self.options.multilabel and self._several is None:
             self._several = f"{where}: several choices in one answer ({', '.join(map(repr, kept[:5]))})"
         if asked is not None:
@@ -267,6 +275,10 @@ class Collector:
         gold, contradicting = self._agreed_gold()
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
+        self.notes += nothing_ticked_note(self._n_empty)
+        options = self.options
+        read = {question, *options.show, *options.prediction_columns, options.gold_column}
+        self.notes += ignored_weights(self._keys, read)
         voted = set(self._task)
         unvoted = [task for task in self._items if task not in voted]
         export = Export(
@@ -287,6 +299,7 @@ class Collector:
             n_records=self.n_records,
             values=self.values,
             details=self.details,
+            judges=frozenset(self.judges & set(worker)),
         )
         if self.options.multilabel:
             export = self._one_problem_per_choice(export, gold)
@@ -312,7 +325,7 @@ class Collector:
         if nameless := self._left_out[NO_ANNOTATOR]:
             of_all = f"{nameless:,} of {nameless + len(workers):,} answers"
             said.append(f"{of_all} name no annotator and are left out. {no_annotator}".strip())
-        people = {name for name in workers if not name.startswith(MODEL)}
+        people = {name for name in workers if not name.startswith(MODEL) and name not in self.judges}
         if len(people) == 1 and len(set(workers)) == 1:
             said.append(
                 f"all answers are by one annotator ({people.pop()}), so there is nobody to compare them with: export "
@@ -339,12 +352,14 @@ class Collector:
         return agreed, len(self._gold) - len(agreed)
 
     def _one_problem_per_choice(self, export: Export, gold: Mapping[str, tuple[str, ...]]) -> Export:
+        further = [str(name) for name in self.options.classes or ()]
         everything = {name for names in (*self._choices, *self._asked.values(), *gold.values()) for name in names}
+        everything.update(further)
         choices = tuple(sort_labels(everything))
         names: dict[tuple[str, str], str] = {}
 
         def problem(item: str, choice: str) -> str:
-            return names.setdefault((item, choice), f"{item}:{choice}")
+            return names.setdefault((item, choice), pair_name(item, choice))
 
         pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
         voted = {(export.task[row], choice) for row, choice in pairs}
