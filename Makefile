@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 
-.PHONY: demo test test-lowest test-newest prove prove-gp rivals warm lint types check wheel-check docs docs-blocks clean
+.PHONY: demo test test-lowest test-newest prove prove-gp prove-live rivals warm lint types check wheel-check docs docs-blocks clean
 
 demo: $(VENV)/.package
 	@mkdir -p out
@@ -42,6 +42,10 @@ rivals: $(VENV)/.development
 	@test -e $(VENV)/.rivals || $(BIN)/python -m pip install --quiet --group rivals --constraint $(CONSTRAINTS)
 	@touch $(VENV)/.rivals
 	RAREVOTE_REQUIRE_RIVALS=1 $(BIN)/python -m pytest tests/study/rivals
+
+# A real Label Studio from the package index, in an environment of its own; at most 15 minutes, not part of .ci/run.
+prove-live: $(VENV)/.development
+	$(BIN)/python -m proofs.live
 
 # Compiled once and kept on disk, instead of by each worker for itself.
 warm: $(VENV)/.development

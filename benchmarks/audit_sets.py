@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import rarevote
 from benchmarks.datasets import DATASETS, slugs
-from rarevote.audit.sampled import sample_crowd
 from rarevote.crowd.annotations import Annotations
+from rarevote.decide.sampled import sample_crowd
 from rarevote.simulate.crowds import simulate_crowd
 
 Score = Literal["sampled", "posterior", "reported"]

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import evidence
-from rarevote.audit.sampled import sample_crowd
-from rarevote.audit.sampler import VoteSampler
 from rarevote.crowd.annotations import Annotations
+from rarevote.decide.sampled import sample_crowd
+from rarevote.decide.sampler import VoteSampler
 from rarevote.simulate.crowds import simulate_crowd
 
 SIZES = [(2, 2, 3), (100, 2, 10), (1000, 2, 50), (10_000, 2, 100), (5000, 10, 100), (5000, 100, 100)]

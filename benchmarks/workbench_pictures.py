@@ -168,7 +168,7 @@ def audit_pictures(browser: Browser, folder: Path, out: Path) -> None:
             press(page, "Enter")
             answer(page, truth, keys, 1_000)
         shoot(page, out / "end.png")
-    with workbench("audit", "review", "pictures/audit.json", "--images", ".", folder=folder) as address:
+    with workbench("audit", "review", "pictures/audit.json", "--media", ".", folder=folder) as address:
         page = look(browser, address, DESK)
         for _ in range(2):
             answer(page, truth, keys, 1_000)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-import rarevote.audit.sampler as sampler_module
-from rarevote.audit.sampler import Drawn, VoteSampler
+import rarevote.decide.sampler as sampler_module
+from rarevote.decide import sampled
+from rarevote.decide.sampler import Drawn, VoteSampler
 from rarevote.kernels import plain
 from tests.browser import WITHOUT, started_browser
 from tests.study.rivals import WITHOUT as WITHOUT_RIVALS
@@ -86,6 +87,14 @@ def sampled_once() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VoteSampler, "run", _run_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_draws() -> Iterator[None]:
+    """Few sweeps behind expectations and the ranking of an audit; what 400 give, ``benchmarks/`` measures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampled, "SWEEPS", 40)
         yield
 
 

@@ -20,13 +20,13 @@ PACKAGE = Path(rarevote.__file__).parent
 # The folders, from the bottom up: a module imports its own layer and those below. Names side by side are one layer.
 LAYERS = [
     "errors", "kernels", "crowd", "io", "em", "features", "decide", "methods", "scoring", "diagnose", "audit",
-    "simulate", "charts", "page", "cluster", "api result", "compat", "metrics postprocessing", "workbench", "study",
-    "cli",
+    "simulate", "charts", "page", "cluster", "api result each", "compat", "metrics postprocessing", "workbench watch",
+    "study", "cli",
 ]  # fmt: skip
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ONLY_NUMPY = {"errors", "crowd", "em"}
 HEAVY = {"pandas", "polars", "pyarrow", "duckdb", "numba", "dask", "altair", "sklearn", "scipy", "rich", "click",
-         "starlette", "uvicorn"}  # fmt: skip
+         "starlette", "uvicorn", "httpx"}  # fmt: skip
 
 
 @cache
@@ -122,8 +122,8 @@ def test_a_verb_is_put_together_alone(tmp_path: Path) -> None:
     assert not loaded & {
         f"rarevote.{name}"
         for name in (
-            "audit.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
-            "decide.review",
+            "decide.sampler", "scoring.metrics", "io.platforms.questions", "diagnose.check", "diagnose.model_fit",
+            "decide.review", "io.live",
         )
     }  # fmt: skip
 

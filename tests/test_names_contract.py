@@ -96,7 +96,7 @@ def crowds(tmp_path_factory: pytest.TempPathFactory) -> Crowds:
 
 @pytest.fixture
 def few_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rarevote.audit.sampler._MAX_SWEEPS", 50)
+    monkeypatch.setattr("rarevote.decide.sampler._MAX_SWEEPS", 50)
 
 
 def aggregate(path: Path, *words: str | Path, method: str = "majority-vote", code: int = 0) -> CompletedProcess[str]:

@@ -36,6 +36,7 @@ plan crowd/labels.csv --budget 20 --out again.csv
 explain crowd/labels.csv --task task-000000000000
 predict people.model crowd/labels.csv --out new.csv
 score r.csv --truth crowd/truth.csv
+watch crowd/labels.csv --rounds 1 --out watched
 convert form.csv --question damage --out rows.csv
 audit start crowd/labels.csv --find 1=0.5 --flag-cost 30 --confidence 0.6 --plan audit.json --review-out round.csv
 audit status audit.json
@@ -51,6 +52,8 @@ EXTRAS = {
     "aggregate crowd/labels.csv --engine dask --out results": "rarevote[dask]",
     "audit review audit.json --no-browser": "rarevote[workbench]",
     "review round.csv --no-browser": "rarevote[workbench]",
+    "pull label-studio --url http://127.0.0.1:9 --project 1 --out export.json": "rarevote[live]",
+    "push label-studio r.csv --export export.json --url http://127.0.0.1:9 --project 1": "rarevote[live]",
     "study theory --methods majority-vote --seeds 1 --items 80 --jobs 1 --out study": "rarevote[study]",
     "datasets fetch rte --cache empty-cache": "rarevote[study]",
 }

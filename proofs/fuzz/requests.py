@@ -21,9 +21,9 @@ from rarevote.io.read.answers import read_review_list
 from rarevote.io.write.columns import write_columns
 from rarevote.workbench.app import build_app
 from rarevote.workbench.audits import AuditSession
-from rarevote.workbench.content import Pictures
 from rarevote.workbench.guard import Guard
 from rarevote.workbench.lists import ListSession
+from rarevote.workbench.media import Media
 
 _HOST = "127.0.0.1:8123"
 # What stands for the secrets of a run.
@@ -91,12 +91,12 @@ class Visitor:
         names = np.array([f"item {i}" for i in range(30)], dtype=object)
         write_columns({"task": names, "decided": np.array(["defect", "sound"] * 15, dtype=object)}, listed)
         sessions = [
-            AuditSession(plan, pictures=Pictures(), journal=self._open.enter_context(writing(plan)), who="anna"),
+            AuditSession(plan, media=Media(), journal=self._open.enter_context(writing(plan)), who="anna"),
             ListSession(
                 listed,
                 read_review_list(listed),
                 out=self._folder / "answers.csv",
-                pictures=Pictures(),
+                media=Media(),
                 journal=self._open.enter_context(writing(listed)),
             ),
         ]
@@ -162,7 +162,7 @@ async def _answered(
 def some_requests() -> list[bytes]:
     """What our pages send, and what others may try."""
     form = {**_TRUSTED, **_FORM}
-    looks = ["/", "/item/1", "/item/3", "/picture/1/0", "/claims", "/end", "/made/answers", "/style.css", "/script.js"]
+    looks = ["/", "/item/1", "/item/3", "/file/1/0", "/claims", "/end", "/made/answers", "/style.css", "/script.js"]
     says = {
         "/answer": {"token": _PAGE, "item": "1", "choice": "0", "seen": ""},
         "/undo": {"token": _PAGE, "item": "1"},

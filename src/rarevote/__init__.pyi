@@ -53,6 +53,9 @@ from .diagnose.truth import Calibration as Calibration
 from .diagnose.truth import TruthCheck as TruthCheck
 from .diagnose.workers import Profile as Profile
 from .diagnose.workers import Workers as Workers
+from .each import FittedEach as FittedEach
+from .each import ResultEach as ResultEach
+from .each import fit_each as fit_each
 from .methods.anchored_ordered import AnchoredOrdered as AnchoredOrdered
 from .methods.anchored_rasch import AnchoredRasch as AnchoredRasch
 from .methods.cc_rasch import CCRasch as CCRasch

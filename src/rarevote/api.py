@@ -21,29 +21,33 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.gold import add_classes
-from rarevote.crowd.grades import MIN_GRADES, Grades
-from rarevote.crowd.names import as_name_array, some_names, unmatched
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import decide_crowd
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import MinRecall, OwnLabels, Rule
+from rarevote.decide.sampled import IndependentDraws, independent_draws
 from rarevote.decide.selection import rule_of
 from rarevote.errors import ConvergenceWarning, InputError, ParameterError, RarevoteWarning, how, warn_user
+from rarevote.features.appearance import with_ids
 from rarevote.features.join import ItemFeatures
 from rarevote.features.record import IN_SAMPLE
+from rarevote.features.settings import FeatureSettings
 from rarevote.features.source import FeatureSource
 from rarevote.io.read.crowd import Crowd, read, read_each
+from rarevote.io.read.labels import one_problem
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.tables import Table
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
-from rarevote.methods.registry import DEFAULT_METHOD, ORDERED_METHOD, find_method, require_capability
+from rarevote.methods.em_estimator import saved_in
+from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
 from rarevote.result import Result, predict_from_features
 
 if TYPE_CHECKING:
@@ -83,6 +87,7 @@ def fit(
     features_ids: Any = None,
     features_group: str | None = None,
     pred_probs_id: str | None = None,
+    feature_settings: FeatureSettings | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
@@ -98,18 +103,22 @@ def fit(
             grades. Classes that it does not name are outside the scale.
         gold: labels that the method may learn from: a file, a mapping, a Series, a frame.
         use_gold: whether to learn from gold that came with an export.
-        rare: the class that matters; the one with the fewest votes if not given.
+        rare: the class that matters, or of grades a tail such as ``">=4"``; the class with the fewest votes if not
+            given, of grades the end of the scale with fewer votes.
         features: numbers about the items, voted or not: a frame with a column of ids and columns of numbers (or one of
             lists), ``(ids, array)``, or a path to Parquet, CSV or ``.npy``. They count where they predict held-out
             votes; see ``Fitted.features_``.
         pred_probs: probabilities that a model predicts, out of sample: a frame with a column of ids and one for each
-            class, ``(ids, array, classes)``, or a path.
+            class, ``(ids, array, classes)``, or a path. Better not: an array alone, whose rows are the items in the
+            order in which they first appear in the votes, and whose columns are the sorted classes.
         groups: the group of each row of the features (document, patient): one group lies in one fold of the check.
         features_id: the column of ids in the features; "task" or what the votes call it if not given.
         features_ids: a file with the ids of a ``.npy`` file, one a line.
         features_group: the column of groups in the features.
         pred_probs_id: the column of ids in ``pred_probs``.
-        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration.
+        feature_settings: the constants of the feature prior, where others than the defaults are wanted.
+        callback: called with a :class:`~rarevote.em.loop.Progress` after each iteration, and after each step of the
+            stage "features".
         checkpoint: a folder that keeps the fit now and then; the same call resumes after a crash.
         checkpoint_every: iterations between two checkpoints.
         **reading: how to read the data, as for :func:`read`.
@@ -118,14 +127,16 @@ def fit(
         InputError: the data cannot be used.
         ParameterError: the method cannot do what is asked of it, or ``rare`` is not a class.
     """
-    estimator, grades = _with_order(method, ordered)
+    from rarevote.diagnose.declared_order import for_grades, with_order
+
+    estimator, grades = with_order(method, ordered)
     if gold is not None:
         require_capability(estimator, "gold", how("gold", "--gold"))
-    options: dict[str, Any] = {}
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-        options = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
     given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if feature_settings is not None:
+        given = replace(given, settings=feature_settings)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -133,33 +144,36 @@ def fit(
                 f"features know no order of classes: leave out {option} or {how('ordered', '--ordered')}"
             )
         require_capability(estimator, "features", option)
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     joined: ItemFeatures | None = None
     if isinstance(features, ItemFeatures):
         joined = features
     elif given.is_given:
+        if isinstance(pred_probs, np.ndarray):
+            pred_probs = with_ids(pred_probs, data, crowd.annotations, reading.get("columns"))
+            given = replace(given, pred_probs=pred_probs)
         voted, joined = given.join(crowd.annotations, (reading.get("columns") or {}).get("task"))
         crowd = crowd.with_population(voted).with_files(given.files)
     # Before the fit, which takes time: a name that is no class is refused. Gold may renumber the classes later.
     votes = crowd.annotations
-    chosen = RareClass.of(votes.classes, votes.class_votes, rare) if votes.n_classes else RareClass((), None)
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, grades) if votes.n_classes else RareClass((), None)
     known = None
     if gold is not None:
         known, crowd = crowd.known(gold), crowd.with_files(gold)
     elif use_gold and estimator.capabilities.gold and crowd.gold:
         known = crowd.known(crowd.gold)
     if grades is not None and votes.n_annotations:
-        estimator = _for_grades(estimator, grades, votes, known or {})
+        estimator = for_grades(estimator, grades, votes, known or {})
     taught = known
-    if joined is not None:
-        taught, joined = _gold_of_the_pool(known, joined, votes)
-        options["features"] = joined
+    if joined is not None and known:
+        taught, joined = joined.with_gold(known, votes)
+    saved = saved_in(checkpoint, checkpoint_every)
     begin = time.perf_counter()
-    estimator.fit(crowd.annotations, taught, callback=callback, **options)
+    estimator.fit_request(crowd.annotations, taught, callback=callback, checkpoint=saved, features=joined)
     seconds = time.perf_counter() - begin
     votes = estimator.annotations_
     if chosen.codes:
-        again = RareClass.of(votes.classes, votes.class_votes, chosen.name)
+        again = RareClass.of(votes.classes, votes.class_votes, chosen.name, grades)
         chosen = replace(again, named=chosen.named)
     fitted = Fitted(estimator, crowd.with_annotations(votes), chosen, known or {}, seconds, grades, joined)
     if fitted.features_ is not None and IN_SAMPLE in fitted.features_.reason:
@@ -167,60 +181,12 @@ def fit(
     return fitted
 
 
-def _gold_of_the_pool(
-    known: dict[Any, Any] | None, features: ItemFeatures, votes: Annotations
-) -> tuple[dict[Any, Any] | None, ItemFeatures]:
-    """Gold of items with votes, and the features with that of items without any."""
-    if not known:
-        return known, features
-    has_row = set(features.item.tolist())
-    place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
-    pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
-    voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
-    strange = unmatched(list(pool.values()), as_name_array([*votes.classes.tolist(), *voted.values()]))
-    if strange:
-        warn_user(f"gold of items without votes names {some_names(map(repr, strange))}, which has no votes: left out")
-    return voted or None, replace(features, gold=pool)
-
-
-def _with_order(method: str | Estimator | None, ordered: Any) -> tuple[Estimator, Grades | None]:
-    """The method, and the order of the classes where there is one; refused where the two do not go together."""
-    grades = None if ordered is None else Grades.of(ordered)
-    estimator = make_method(method or (DEFAULT_METHOD if grades is None else ORDERED_METHOD))
-    if not estimator.capabilities.ordered:
-        return estimator, grades
-    if grades is not None:
-        own = estimator.get_params()["ordered"]
-        if own is not None and Grades.of(own).text != grades.text:
-            raise ParameterError("the order is given twice, and differs: leave ordered out of the method or of fit")
-        estimator.set_params(ordered=list(grades.names))
-    return estimator, estimator.grades
-
-
-def _for_grades(estimator: Estimator, grades: Grades, votes: Annotations, known: Mapping[Any, Any]) -> Estimator:
-    """The method for these grades: the default where too few of them have votes or gold to be in an order."""
-    from rarevote.diagnose.order import order_doubt
-
-    voted = votes.classes[votes.class_votes > 0].tolist()
-    met = as_name_array(list(dict.fromkeys([*voted, *known.values()])))
-    for words in (grades.doubt(met), order_doubt(votes, grades)):
-        if words is not None:
-            warn_user(words)
-    found = grades.met(met)
-    if len(found) >= MIN_GRADES or not estimator.capabilities.ordered:
-        return estimator
-    warn_user(
-        f"only {some_names(found)} of the grades {'has' if len(found) == 1 else 'have'} votes, and fewer than "
-        f"{MIN_GRADES} have no order to learn from: {DEFAULT_METHOD} is fitted instead"
-    )
-    return make_method(DEFAULT_METHOD, n_jobs=estimator.n_jobs)
-
-
 def compare(
     data: Any,
     methods: Sequence[str],
     *,
     gold: Any = None,
+    ordered: Any = None,
     watched: Callable[[str, int], AbstractContextManager[Any]] | None = None,
     **reading: Any,
 ) -> Comparison:
@@ -230,12 +196,13 @@ def compare(
         data: whatever :func:`read` takes.
         methods: names of the methods.
         gold: labels that methods may learn from; those that came with an export if not given.
+        ordered: the grades, the lowest first, where classes are grades; as for :func:`fit`.
         watched: gives for the name and the number of a method a context whose value is the callback of its fit.
         **reading: how to read the data.
     """
     from rarevote.scoring.compare import Comparison, MethodFit
 
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     known = crowd.known(crowd.gold if gold is None else gold)
     # All methods must number the classes alike, those that only the gold names included.
     own = set(crowd.annotations.classes.tolist())
@@ -249,7 +216,7 @@ def compare(
         try:
             with (watched or _unwatched)(name, number) as callback:
                 learned = known if estimator.capabilities.gold else None
-                fitted = fit(crowd, estimator, gold=learned or None, use_gold=False, callback=callback)
+                fitted = fit(crowd, estimator, ordered=ordered, gold=learned or None, use_gold=False, callback=callback)
         except (InputError, ParameterError) as error:
             refused.append(f"{name}: {error}")
             continue
@@ -300,13 +267,22 @@ class Fitted:
         crowd, known = Crowd(estimator.annotations_), estimator.gold_codes_
         votes, rows = crowd.annotations, np.flatnonzero(known >= 0)
         gold = dict(zip(votes.tasks[rows].tolist(), votes.classes[known[rows]].tolist(), strict=True))
-        chosen = RareClass.of(votes.classes, votes.class_votes, rare)
+        chosen = RareClass.of(votes.classes, votes.class_votes, rare, estimator.grades)
         return cls(estimator, crowd, chosen, gold, grades=estimator.grades)
 
     @property
     def annotations(self) -> Annotations:
         """The encoded votes."""
         return self.crowd.annotations
+
+    def rare_class(self, name: Any) -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        votes = self.annotations
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -336,15 +312,29 @@ class Fitted:
             mean,
             gold,
             is_default=method.method_name == DEFAULT_METHOD,
+            is_jury=self.crowd.is_jury,
             free=None if outcome is None else outcome.free,
             has_features=used,
+            draws=lambda: self.independent,
         )
+
+    @cached_property
+    def independent(self) -> IndependentDraws:
+        """The true class of every item, drawn many times, if annotators err independently; takes seconds, once."""
+        found = self.reported
+        # The sampler knows nothing of features.
+        return independent_draws(self.annotations, found.gold, "features count" if found.has_features else "")
 
     @property
     def features_(self) -> FeatureRecord | None:
         """What was made of features, and why; None where none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
+
+    @property
+    def feature_figures(self) -> dict[str, Any]:
+        """The record of the features as plain values under "features"; empty where none were given."""
+        return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
@@ -369,11 +359,12 @@ class Fitted:
         decide: Rule | str | None = None,
         *,
         costs: Costs | None = None,
-        min_recall: Mapping[Any, float] | None = None,
+        min_recall: Mapping[Any, float] | str | None = None,
         cap: float | None = None,
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
+        errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
@@ -386,12 +377,14 @@ class Fitted:
             decide: a rule, or its name: "labels" (the method's own), "argmax", "balanced", "balanced:5"; of grades also
                 "levelled", "median", "mean", "balanced-median", "balanced-median:5".
             costs: decide by least expected cost; see :func:`rarevote.decide.costs.cost_matrix`.
-            min_recall: flag as many items as a recall of one class is expected to need, such as ``{"defect": 0.95}``.
+            min_recall: flag as many items as a recall of one class, or of a tail of grades, is expected to need, such
+                as ``{"defect": 0.95}``, ``{">=severe": 0.9}`` or ``"defect=0.95"``.
             cap: decide balanced, a miss counting at most as so many false alarms.
             abstain_below: no label where its probability is below this.
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
+            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
@@ -405,6 +398,7 @@ class Fitted:
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
+            errors=errors,
             own=own,
             grades=self.grades,
         )
@@ -487,7 +481,7 @@ class Fitted:
             return self._quietly_decided().explain(task)
         from rarevote.diagnose.explain import explain, find_task
 
-        number = find_task(self.annotations, task, self.crowd.title)
+        number = find_task(self.annotations, task, self.crowd.title, free=self.reported.free)
         return explain(self.method, number, label, self.probabilities[number], is_gold=self.reported.gold[number] >= 0)
 
     def audit(

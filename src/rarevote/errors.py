@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import Any
 
 _SPEAKS_FLAGS: ContextVar[bool] = ContextVar("messages name flags", default=False)
+_ABOUT: ContextVar[str] = ContextVar("what warnings are about", default="")
 
 
 # Names in data may be of any length; a message that goes on for pages hides what it says.
@@ -131,7 +132,25 @@ def naming(place: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        kind = MissingValuesError if isinstance(error, MissingValuesError) else InputError
+        raise kind(f"{place}: {error}") from None
+
+
+@contextmanager
+def about(part: str) -> Iterator[None]:
+    """Puts the name of a part of the data before what an :class:`InputError`, or a warning, says.
+
+    >>> with warnings.catch_warnings(record=True) as caught, about("health"):
+    ...     warn_user("few votes")
+    >>> str(caught[0].message)
+    'health: few votes'
+    """
+    token = _ABOUT.set(f"{part}: ")
+    try:
+        with naming(part):
+            yield
+    finally:
+        _ABOUT.reset(token)
 
 
 def need_library(name: str, message: str) -> Any:
@@ -162,4 +181,4 @@ def warn_user(message: str, category: type[RarevoteWarning] = RarevoteWarning) -
     # Methods add their own fit() to the way, and fit_predict() one more: a fixed number would point into the package.
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rarevote":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(_ABOUT.get() + message, category, stacklevel=level)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,25 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import as_name_array, in_kind, object_array, positions_of, some_names, unmatched
 from rarevote.crowd.numerics import picked
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import Described, capital, facts_html
+from rarevote.crowd.words import Described, capital, counted, facts_html
+from rarevote.decide.columns import grade_columns, result_rows
 from rarevote.decide.decider import Decider, Note
-from rarevote.decide.decision import Decision, class_figures, confidence_of, decision_figures, with_expectations
-from rarevote.decide.expectations import Expectations
+from rarevote.decide.decision import (
+    Decision,
+    class_figures,
+    confidence_of,
+    decision_figures,
+    rare_figures,
+    with_expectations,
+)
+from rarevote.decide.expectations import Expectations, expectations
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.rules import ABSTAINED, ItemBatch, Rule
 from rarevote.decide.selection import parse_rule
-from rarevote.errors import InputError, ParameterError, how, warn_user
+from rarevote.decide.tail import Found, tail_flags
+from rarevote.errors import ParameterError, how, warn_user
 from rarevote.io.read.crowd import read
+from rarevote.io.read.labels import one_problem
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.new_tasks import NewTasks
 
@@ -32,11 +42,10 @@ if TYPE_CHECKING:
     from rarevote.decide.recall_target import RecallTarget
     from rarevote.decide.review import ReviewPlan
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.leaning import Leaning
     from rarevote.features.source import FeatureSource
     from rarevote.io.write.soft_labels import SoftLabels
-    from rarevote.page.report import Report
-
-_NO_ANSWER: Any = object()  # in place of a class of any type
+    from rarevote.page.report import PageParts, Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,8 @@ class Result(Described):
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
         cannot_answer: whether the crowd cannot tell who is right, so that the labels are the votes.
+        flagged: items that are of the class that matters by the decision, (n): those labelled so, or flagged for a
+            tail of grades.
         is_own: whether the rule is the method's own.
     """
 
@@ -67,6 +78,7 @@ class Result(Described):
     n_guarded: int = 0
     notes: tuple[Note, ...] = ()
     cannot_answer: bool = False
+    flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
     is_own: bool = True
 
     @property
@@ -105,20 +117,61 @@ class Result(Described):
     def decision(self) -> Decision:
         """The decision with the recall and precision that it expects."""
         costs = self.rule.costs(self.fitted.annotations.classes)
-        return with_expectations(self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target)
+        return with_expectations(
+            self.probabilities, self.codes, self.description, costs, self.fitted.rare, self.target, self.flagged
+        )
 
     def expect(self, name: Any = None) -> Expectations:
-        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals."""
-        if name is None:
-            return self.decision.expected[self.fitted.rare.code]
+        """Recall, precision and prevalence to expect of a class (the one that matters if not named), with intervals.
+
+        Of a tail of grades, they are those of the items that are flagged for it (:meth:`find`).
+        """
+        rare = self.fitted.rare if name is None else self.fitted.rare_class(name)
+        if rare.codes == self.fitted.rare.codes and rare.is_tail == self.fitted.rare.is_tail:
+            return self.decision.of_rare
+        if not rare.is_tail:
+            return self.decision.expected[rare.code]
+        flags = self.find(name).flagged
+        return expectations(self.probabilities.against_the_rest(rare), np.where(flags, 0, ABSTAINED), 0)
+
+    def find(self, name: Any) -> Found:
+        """The items of a class, or of a tail of grades such as ``">=severe"``: which, and how probable it is.
+
+        One fit answers every cut of the scale: probabilities of tails are sums of those of their grades.
+        """
+        fitted, rare = self.fitted, self.fitted.rare_class(name)
+        if rare.codes == fitted.rare.codes and rare.is_tail == fitted.rare.is_tail:
+            flagged = self.flagged
+        elif rare.is_tail:
+            flagged = tail_flags(rare, self.probabilities.p, self.probabilities.mean) & (self.codes != ABSTAINED)
+        else:
+            flagged = rare.holds(self.codes)
+        return Found(rare.name, self.tasks, rare.mass(self.probabilities.p), np.asarray(flagged))
+
+    @cached_property
+    def leaning(self) -> Leaning:
+        """Whether the evidence leans to annotators who share errors or to independent ones."""
+        from rarevote.diagnose.leaning import leaning_of
+        from rarevote.diagnose.shared_errors import errors_alike
+
         votes = self.fitted.annotations
-        return self.decision.expected[RareClass.of(votes.classes, votes.class_votes, name).code]
+        gold = self.probabilities.gold[: votes.n_tasks]
+        return leaning_of(errors_alike(votes, gold=gold, models=self.fitted.crowd.models))
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """What to expect of the class that matters in each world, and which one the evidence leans to, in words."""
+        from rarevote.diagnose.leaning import world_sentences
+
+        decision = self.decision
+        return world_sentences(self.expect(), decision.accuracy, decision.only_shared, self.leaning)
 
     def columns(self, *, with_posterior: bool = False, with_prior: bool = False) -> dict[str, Any]:
         """One row per item: task, label, confidence, votes, ``p:<class>``, what is shown, grade, decision.
 
         ``p:`` is the one probability of every class and ``confidence`` that of the label; ``grade``, where classes are
-        grades, is the mean grade; ``decision`` says how an item was decided where that is not the method's own way.
+        grades, is the mean grade; ``p>=c`` and ``flag>=c`` are the probability of the tail that matters, and whether
+        the item is flagged for it; ``decision`` says how an item was decided where that is not the method's own way.
 
         Args:
             with_posterior: whether to add ``posterior:<class>``, as the method's authors publish it.
@@ -140,7 +193,9 @@ class Result(Described):
             fitted.crowd.shown,
         )
         if fitted.grades is not None:
-            rows["grade"] = fitted.grades.means(self.probabilities.p, fitted.annotations.classes)
+            rows |= grade_columns(
+                fitted.grades, fitted.rare, self.probabilities.p, self.flagged, fitted.annotations.classes
+            )
         if not self.is_own or outcome is not None:
             rows["decision"] = self._decided_by()
         if with_posterior:
@@ -188,17 +243,21 @@ class Result(Described):
             refuse_overwriting(path, self.fitted.crowd.with_files(truth).files, **folder)
 
     def write_back(self, path: str | Path) -> int:
-        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        """Write the labels as predictions of "rarevote" for the platform to import; returns how many items got one.
+
+        Imported into the project that the export is from, the file of Label Studio doubles its tasks: that is for
+        ``rarevote push label-studio``.
+        """
         from rarevote.io.platforms.write_back import write_back
 
         self._refuse_overwriting(path)
         self.fitted.crowd.check_way_back(Path(path))
-        crowd, model = self.fitted.crowd, self.fitted.method.method_name
+        crowd = self.fitted.crowd
         assert crowd.export is not None
         # Without an answer there is no prediction: a platform would take empty text for a class.
         rows = np.flatnonzero(self.codes[: crowd.annotations.n_tasks] != ABSTAINED)
         tasks, scores = crowd.annotations.tasks[rows], self.confidence[rows].tolist()
-        return write_back(crowd.export, tasks, self.labels[rows], scores, path, model_version=model)
+        return write_back(crowd.export, tasks, self.labels[rows], scores, path)
 
     def soft_labels(self) -> SoftLabels:
         """Probability of every class (``p:``) of items with votes, in arrays that training code takes."""
@@ -218,7 +277,7 @@ class Result(Described):
         self._refuse_overwriting(path)
         return self._planned(self.decision.costs, path, form, max_review=max_review)
 
-    def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: int) -> ReviewPlan:
+    def _planned(self, costs: NDArray[np.float64], path: str | Path | None, form: str, **limits: Any) -> ReviewPlan:
         """The tasks most worth looking at, written to a file where one is named."""
         from rarevote.decide.review import plan_review, write_review
 
@@ -242,9 +301,16 @@ class Result(Described):
         return logit(recognition(votes, self.probabilities.p[: votes.n_tasks])[1])
 
     def plan(
-        self, budget: int, path: str | Path | None = None, *, votes_per_item: int = 1, form: str = "table"
+        self,
+        budget: int,
+        path: str | Path | None = None,
+        *,
+        votes_per_item: int = 1,
+        named: Iterable[Any] | None = None,
+        find: Any = None,
+        form: str = "table",
     ) -> ReviewPlan:
-        """How to spend further votes: the tasks most worth labelling again, and who should.
+        """How to spend further votes: the tasks most worth labelling, again or for the first time, and who should.
 
         Of each task, the best at telling its two likeliest classes apart are named who have not voted on it; nobody is
         named for more than a fifth of the votes (of fewer than ten people: twice an equal share). Where nobody is left,
@@ -254,24 +320,35 @@ class Result(Described):
             budget: how many further votes there may be.
             path: where to write the list.
             votes_per_item: votes that each task gets; what is left of the budget is not spent.
+            named: the annotators who are available; all who have voted if not given.
+            find: a class to look for: then tasks without votes are listed, its likeliest first, by their features.
             form: "table", "label-studio" or "argilla".
 
         Raises:
-            ParameterError: a number that is not whole or below 1, or a budget that is too small for one task.
+            ParameterError: a number that is not whole or below 1, a budget that is too small for one task, a name
+                that no vote has, or ``find`` without features that count.
         """
-        from rarevote.decide.review import check_budget, shared_load
+        from rarevote.decide.review import available_workers, check_budget, shared_load, unseen_of
 
         check_budget(budget, votes_per_item)
         self._refuse_overwriting(path)
         crowd = self.fitted.annotations
+        available = None if named is None else available_workers(named, crowd)
+        n_available = crowd.n_workers if available is None else len(available)
         n_tasks = min(budget // votes_per_item, len(self.codes))
+        worth = None
+        if find is not None:
+            code = RareClass.of(crowd.classes, crowd.class_votes, find).code
+            worth = unseen_of(self.probabilities, crowd, code)
         return self._planned(
             self.rule.stakes(crowd.classes, self.probabilities.mean),
             path,
             form,
             max_review=n_tasks,
             n_annotators=votes_per_item,
-            max_each=shared_load(n_tasks * votes_per_item, crowd.n_workers),
+            max_each=shared_load(n_tasks * votes_per_item, n_available),
+            available=available,
+            worth=worth,
         )
 
     def explain(self, task: Any) -> Explanation:
@@ -279,8 +356,7 @@ class Result(Described):
         from rarevote.diagnose.explain import explain, find_task
 
         fitted = self.fitted
-        by_features = self.probabilities.has_features
-        number = find_task(fitted.annotations, task, fitted.crowd.title, by_features=by_features)
+        number = find_task(fitted.annotations, task, fitted.crowd.title, free=self.probabilities.free)
         return explain(
             fitted.method,
             number,
@@ -307,32 +383,49 @@ class Result(Described):
             source: what the page calls the data.
             audit: one of these labels, to show what it proved.
         """
-        from rarevote.page.proved import proved_section
         from rarevote.page.report import write_report
 
         self._refuse_overwriting(path, truth)
         self._refuse_overwriting(charts, truth, replaced=(".svg", ".png"))
+        return write_report(
+            self.page_parts(truth, audit), path, source=source or self.fitted.crowd.title, charts=charts
+        )
+
+    def page_parts(self, truth: Any = None, audit: Audit | None = None) -> PageParts:
+        """What the page says about this result; arguments are as for :meth:`report`."""
+        from rarevote.page.proved import proved_section
+        from rarevote.page.report import PageParts
+
         caution = [] if self.target is None or self.target.promised else [capital(self.target.description)]
         promised = "" if self.target is None or caution else f"; {self.target.description}"
+        cost = f"; {self.decision.cost_description}" if self.rule.name == "cost" else ""
         fitted = self.fitted
-        return write_report(
+        return PageParts(
             fitted.diagnose(self, None if truth is None else self._known(truth)),
             fitted.method,
-            path,
-            source=source or fitted.crowd.title,
             n_gold=len(fitted.gold),
             shown=fitted.crowd.shown,
-            decision=f"{self.description}{promised}",
-            features="" if fitted.features_ is None else capital(fitted.features_.reason),
-            cautions=[*caution, *map(capital, self.warnings)],
-            extra=[] if audit is None else [proved_section(audit)],
-            charts=charts,
+            decision=f"{self.description}{cost}{promised}",
+            features=self._features_sentence,
+            cautions=(*caution, *map(capital, self.warnings)),
+            extra=() if audit is None else (proved_section(audit),),
         )
+
+    @property
+    def _features_sentence(self) -> str:
+        """What was made of features, and how many labels are theirs alone; empty where none were given."""
+        record, n_unvoted = self.fitted.features_, self.n_without_a_vote
+        if record is None:
+            return ""
+        theirs = f"; {counted(n_unvoted, 'label')} of items with votes {'has' if n_unvoted == 1 else 'have'} no vote"
+        return capital(record.reason) + (theirs if record.used and n_unvoted else "")
 
     def score(self, truth: Any) -> dict[str, Any]:
         """The labels against the truth, in figures."""
+        from rarevote.scoring.decided import scores_of
+
         classes = self.fitted.annotations.classes
-        return scores_of(self.tasks, self.codes, classes, self._known(truth), str(self.fitted.rare.name))
+        return scores_of(self.tasks, self.codes, classes, self._known(truth), self.fitted.rare, self.flagged)
 
     def _known(self, truth: Any) -> dict[Any, Any]:
         """The truth by task; labels that are no class, which no label can equal, are told."""
@@ -353,9 +446,10 @@ class Result(Described):
         fitted, crowd = self.fitted, self.fitted.annotations
         labels = np.bincount(self.codes[self.codes >= 0], minlength=crowd.n_classes)
         classes = class_figures(crowd.classes, labels, crowd.class_votes, len(self.codes))
-        rare = str(fitted.rare.name)
         figures: dict[str, Any] = {
-            "rare": {"class": rare, "is_rare": fitted.rare.is_rare, "named": fitted.rare.named, **classes[rare]},
+            "rare": rare_figures(
+                fitted.rare, crowd.class_votes, int(self.flagged.sum()), self._n_flagged_unvoted, len(self.codes)
+            ),
             "method": fitted.method.method_name,
             "parameters": fitted.method.get_params(),
             "n_tasks": len(self.codes),
@@ -374,11 +468,19 @@ class Result(Described):
         if fitted.grades is not None:
             figures["ordered"] = list(fitted.grades.names)
             figures |= fitted.method.order_figures()
-        if fitted.features_ is not None:
-            figures["features"] = {**fitted.features_.figures, "labels_without_a_vote": self.n_without_a_vote}
+        for name, record in fitted.feature_figures.items():
+            figures[name] = {**record, "labels_without_a_vote": self.n_without_a_vote}
         if expected:
-            figures["decision"] = decision_figures(self.decision)
+            figures["decision"] = {**decision_figures(self.decision), "leans_to": self.leaning.world}
         return figures
+
+    @property
+    def _n_flagged_unvoted(self) -> int:
+        """Items with votes that are flagged for the rare class without a vote for it, gold left out."""
+        votes = self.fitted.annotations
+        n = votes.n_tasks
+        unvoted = (self.fitted.rare.mass(votes.votes()) == 0) & (self.probabilities.gold[:n] < 0)
+        return int((self.flagged[:n] & unvoted).sum())
 
     @property
     def n_without_a_vote(self) -> int:
@@ -392,24 +494,6 @@ class Result(Described):
         return figures_html(self.summary(expected=False))
 
 
-def result_rows(
-    tasks: Any,
-    classes: NDArray[Any],
-    labels: NDArray[Any],
-    p: NDArray[Any],
-    confidence: NDArray[Any],
-    n_votes: NDArray[np.int64],
-    shown: Mapping[str, NDArray[Any]],
-) -> dict[str, Any]:
-    """One row per item: task, label, confidence, votes, ``p:<class>``, then what is shown."""
-    rows: dict[str, Any] = {"task": tasks, "label": labels, "confidence": confidence, "votes": n_votes}
-    for k, name in enumerate(classes.tolist()):
-        rows[f"p:{name}"] = p[:, k]
-    for name, texts in shown.items():
-        rows[name if name not in rows else f"show:{name}"] = texts[: len(labels)]
-    return rows
-
-
 def figures_html(summary: Mapping[str, Any]) -> str:
     """The figures of a result as a notebook shows them: the class that matters first, then the largest."""
     rare = summary["rare"]["class"]
@@ -421,42 +505,10 @@ def figures_html(summary: Mapping[str, Any]) -> str:
         "votes": summary["n_annotations"],
         "decided by": summary["decided_by"],
         "fit": f"{summary['n_iter']} iterations, {summary['status']}",
+        **({"features": summary["features"]["reason"]} if "features" in summary else {}),
     } | {f"warning {number}": words for number, words in enumerate(summary["warnings"], 1)}
     header = ["class", "tasks", "of tasks", "of votes"]
     return facts_html(f"Result of {summary['method']}", facts, [header, *rows])
-
-
-def scores_of(
-    tasks: Any, codes: NDArray[np.int64], classes: NDArray[Any], known: Mapping[Any, Any], rare: str
-) -> dict[str, Any]:
-    """Labels against the truth, the rare class first; an item without an answer is a miss of its class.
-
-    Args:
-        tasks: names of the items, (n).
-        codes: class number of each, -1 for no answer, (n).
-        classes: names of the classes, (K).
-        known: the truth by task.
-        rare: name of the class that matters.
-
-    Raises:
-        InputError: the truth names none of the tasks.
-    """
-    from rarevote.scoring.metrics import score
-
-    place = positions_of(tasks, list(known))
-    if not (place >= 0).any():
-        raise InputError("the truth names none of the tasks: check ids")
-    true = [label for label, number in zip(known.values(), place.tolist(), strict=True) if number >= 0]
-    names = [*classes.tolist(), _NO_ANSWER]  # last, where -1 finds it
-    answers = [names[code] for code in codes[place[place >= 0]].tolist()]
-    found = score(true, answers, unanswered=_NO_ANSWER)
-    return {
-        **found.figures(rare),
-        "minority_class": found.minority_class,
-        "minority_recall": found.minority_recall,
-        "n_unanswered": answers.count(_NO_ANSWER),
-        "truth_without_labels": len(known) - len(true),
-    }
 
 
 def predict_from_features(model: Any, source: FeatureSource) -> dict[str, Any]:
@@ -494,7 +546,7 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
         model: a fitted method that labels new tasks, such as :func:`rarevote.load` gives.
         data: whatever :func:`read` takes.
     """
-    crowd = read(data, **reading)
+    crowd = one_problem(read(data, **reading))
     votes, fitted = crowd.annotations, model.annotations_
     # Text says "7" where Parquet or JSON says 7.
     workers = as_name_array(in_kind(votes.workers.tolist(), fitted.workers))
@@ -515,4 +567,6 @@ def predict(model: Any, data: Any, **reading: Any) -> tuple[NewTasks, dict[str, 
     codes, _ = Decider(model.own_rule().ready(new.classes), shares).codes(part)
     labels = new.classes[codes]
     rows = result_rows(new.tasks, new.classes, labels, p, confidence_of(p, codes), n_votes, crowd.shown)
+    if model.grades is not None:
+        rows["grade"] = model.grades.means(p, new.classes)
     return replace(found, codes=codes), rows

@@ -12,9 +12,10 @@ from rarevote import simulate_crowd
 from rarevote.audit import Audit, of_fit, verify
 from rarevote.audit.of_fit import result_columns
 from rarevote.audit.plan_file import to_text
-from rarevote.audit.sampled import sample_crowd
 from rarevote.audit.words import start_words, status_words
 from rarevote.crowd.population import population
+from rarevote.decide import sampled
+from rarevote.decide.sampled import sample_crowd
 from rarevote.errors import InputError, ParameterError
 from tests.audit.worlds import independent_replay
 
@@ -24,7 +25,7 @@ from tests.audit.worlds import independent_replay
 def test_ranking_is_by_the_score_that_the_plan_names_and_gold_is_out(
     method: str, limit: int, score: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(of_fit, "MAX_SAMPLED", limit)
+    monkeypatch.setattr(sampled, "MAX_VOTES", limit)
     crowd = simulate_crowd(200, 30, imbalance=2, random_state=1)
     gold = None if method == "majority-vote" else {task: int(crowd.truth[task]) for task in range(20)}
     fitted = rarevote.fit(crowd.arrays, method, gold=gold)
@@ -38,7 +39,7 @@ def test_ranking_is_by_the_score_that_the_plan_names_and_gold_is_out(
     if limit:
         # Votes are sampled alike whatever the method.
         known = np.array([(gold or {}).get(task, -1) for task in range(200)])
-        by = sample_crowd(fitted.annotations, known, n_sweeps=400).score[:, 1]
+        by = sample_crowd(fitted.annotations, known, n_sweeps=sampled.SWEEPS).score[:, 1]
     assert (np.diff(by[ranked]) <= 0).all()
     with pytest.raises(ParameterError, match=r"no class is called 'x'; the classes are 0, 1"):
         fitted.audit("x")
@@ -47,7 +48,7 @@ def test_ranking_is_by_the_score_that_the_plan_names_and_gold_is_out(
 def test_what_cannot_be_sampled_is_ranked_by_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = simulate_crowd(100, 30, imbalance=2, random_state=1)
     fitted = rarevote.fit(crowd.arrays)
-    monkeypatch.setattr("rarevote.audit.sampled._MAX_CELLS", 1)
+    monkeypatch.setattr("rarevote.decide.sampled._MAX_CELLS", 1)
     probabilities, score = of_fit.ranking_score(fitted)
     assert score == "posterior"
     np.testing.assert_array_equal(probabilities, fitted.method.posterior_)

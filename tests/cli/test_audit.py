@@ -22,7 +22,7 @@ CLASSES = ("sound", "defect")
 @pytest.fixture(autouse=True)
 def _one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of tests the operating system rolls the dice; what the method reports is quicker than sampling."""
-    monkeypatch.setattr("rarevote.audit.of_fit.MAX_SAMPLED", 0)
+    monkeypatch.setattr("rarevote.decide.sampled.MAX_VOTES", 0)
     monkeypatch.setattr("rarevote.audit.opening.secrets.randbits", lambda _bits: 1)
 
 

@@ -59,17 +59,37 @@ def test_decisions(votes: Path) -> None:
     assert "decided by the method's own labels" in other
 
 
-def test_what_is_refused(votes: Path, tmp_path: Path) -> None:
+def test_what_is_refused(votes: Path) -> None:
     said = rarevote("aggregate", votes, "--method", "anchored-ordered", code=2).stderr
     assert "anchored-ordered needs the order of the grades: give --ordered low,medium,high" in said
     assert (
         "too many (at most 20): round or bin them first (awk"
         in rarevote("aggregate", votes, "--ordered", "1..100", code=2).stderr
     )
-    on_dask = ("aggregate", votes, "--engine", "dask", "--out", tmp_path / "out", "--ordered", "1..4")
-    assert "anchored-ordered cannot run on dask" in rarevote(*on_dask, code=2).stderr
-    assert "--ordered is for a single machine" in rarevote(*on_dask, "--method", "dawid-skene", code=2).stderr
     assert "did you mean" in rarevote("aggregate", votes, "--ordered", "1,2,33,4").stderr
+
+
+def test_a_tail_is_found(votes: Path) -> None:
+    for option in ("--find", "--rare"):
+        done = rarevote("aggregate", votes, "--ordered", "1..4", option, ">=4", "--set", "tol=1e-10")
+        rows = rows_of(done.stdout)
+        assert [row["task"] for row in rows if row["flag>=4"] == "yes"] == ["4", "7", "8"]
+        assert [row["p>=4"] for row in rows] == [row["p:4"] for row in rows]
+        assert ">=4 (the rare class): 3 of 8 tasks" in done.stderr
+    assert "needs their order: give --ordered" in rarevote("aggregate", votes, "--find", ">=4", code=2).stderr
+
+
+def test_a_recall_target_of_a_tail(votes: Path) -> None:
+    done = rarevote("aggregate", votes, "--ordered", "1..4", "--min-recall", ">=3=0.9")
+    assert "decided by recall of >=3 at least 0.9" in done.stderr
+    assert {row["label"] for row in rows_of(done.stdout)[:2]} == {"1", "2"}
+    said = rarevote("aggregate", votes, "--ordered", "1..4", "--min-recall", ">=1", code=2).stderr
+    assert "'>=1' says no recall: give one, such as '>=1=0.9'" in said
+
+
+def test_methods_are_compared_on_grades(votes: Path) -> None:
+    done = rarevote("compare", votes, "--ordered", "1..4", "--methods", "anchored-ordered,majority-vote", "--json")
+    assert list(json.loads(done.stdout)["methods"]) == ["anchored-ordered", "majority-vote"]
 
 
 def test_a_model_for_new_tasks(votes: Path, tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ FIT = {*READING, *FEATURES, "gold", "settings"}
 FILES: dict[str, tuple[set[str], set[str]]] = {
     "aggregate": (
         {*FIT, "truth", "cost"},
-        {"out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
+        {"out", "sheet_out", "model_out", "back_out", "soft_out", "review_out", "checkpoint"},
     ),
     "convert": ({"export"}, {"out", "gold_out"}),
     "compare": ({*READING, "gold", "truth"}, {"out"}),
     "report": ({*FIT, "truth", "cost", "audit"}, {"out", "review_out", "charts"}),
-    "review": ({"listed"}, {"out"}),
+    "review": ({"listed", "instructions", "answers"}, {"out", "offline"}),
     "annotators": (FIT, {"out"}),
     "check": (FIT, set()),
     "explain": (FIT, set()),
@@ -45,13 +45,16 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "simulate": (set(), {"out"}),
     "methods": (set(), set()),
     "demo": (set(), {"report"}),
-    "audit review": ({"plan"}, set()),
-    "audit start": (FIT, {"plan", "review_out"}),
+    "audit review": ({"plan"}, {"offline"}),
+    "audit start": ({*FIT, "instructions"}, {"plan", "review_out"}),
     "audit continue": ({"plan", "answers"}, {"review_out"}),
     "audit status": ({"plan"}, set()),
     "audit finish": ({"plan"}, {"out", "certificate", "page"}),
     "audit repeat": ({"plan", "answers"}, {"review_out"}),
     "audit verify": ({"plan", "certificate", "labels"}, set()),
+    "pull label-studio": (set(), {"out"}),
+    "push label-studio": ({"result", "export"}, set()),
+    "watch": ({*FIT, "cost"}, {"out", "review_out"}),
     "datasets": ({"data"}, set()),
     "datasets show": (set(), set()),
     "datasets fetch": (set(), {"cache"}),
@@ -64,7 +67,7 @@ FILES: dict[str, tuple[set[str], set[str]]] = {
     "study speed": (set(), {"out"}),
 }
 # Folders of pictures, which are shown: a result never has the name of one, and may be kept beside them.
-PICTURES = {"images"}
+PICTURES = {"media"}
 # What a verb insists on beside the two files in question.
 NEEDS = {
     "plan": ["--budget", "9"],
@@ -77,7 +80,8 @@ NOT_FILES = {"LABEL"}  # metavars
 
 def verbs() -> dict[str, Any]:
     leaves = {" ".join(path): command for path, command in COMMANDS.items() if path and command.callback is not None}
-    return {name: command for name, command in leaves.items() if name not in ("audit", "study")}  # only have verbs
+    only_have_verbs = ("audit", "study", "pull", "push")
+    return {name: command for name, command in leaves.items() if name not in only_have_verbs}
 
 
 VERBS = verbs()

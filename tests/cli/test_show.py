@@ -17,7 +17,7 @@ from tests.io.platforms.exports import FIXTURES
 
 
 def progress(iteration: int, change: float, n_iter: int = 100) -> Any:
-    return SimpleNamespace(iteration=iteration, change=change, n_iter=n_iter)
+    return SimpleNamespace(iteration=iteration, change=change, n_iter=n_iter, stage="")
 
 
 def test_no_time_is_told_before_the_second_iteration() -> None:

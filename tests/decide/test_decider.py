@@ -128,6 +128,7 @@ def label_by_hand(rule: Rule, p: list[float], votes: list[int], f: list[float], 
 
 def flags_by_hand(items: Items, rule: MinRecall, free: bool) -> tuple[list[bool], float, bool]:
     """Which items that are not known are flagged, from which probability on, and whether that is promised."""
+    assert not isinstance(rule.wanted, str)
     ((number, target),) = rule.wanted.items()
     found, votes = items.found, items.votes
     gold = found.gold.tolist()
@@ -207,6 +208,7 @@ def test_labels_that_the_guard_refuses_are_counted(name: str) -> None:
 def test_the_target_says_what_was_flagged(name: str) -> None:
     rule = RULES[name]
     assert isinstance(rule, MinRecall)
+    assert not isinstance(rule.wanted, str)
     ((number, wanted),) = rule.wanted.items()
     seen = set()
     for seed in range(2):
@@ -311,8 +313,8 @@ def in_parts(items: Items, cuts: list[int]) -> list[Part]:
     return parts
 
 
-def largest_in(parts: list[Part], deciding: Deciding, number: int, k: int) -> float:
-    open_items = [part.batch.p[deciding.may(part.batch) & (part.batch.gold < 0), number] for part in parts]
+def largest_in(parts: list[Part], deciding: Deciding, wanted: RareClass, k: int) -> float:
+    open_items = [part.batch.p[deciding.may(part.batch) & (part.batch.gold < 0), wanted.code] for part in parts]
     return float(np.sort(np.concatenate(open_items))[-k])
 
 
@@ -343,13 +345,13 @@ def test_parts_add_up_to_the_whole(name: str, n_workers: int) -> None:
         own, n_guarded = decider.codes(part.batch)
         codes += own.tolist()
         labelled.append(deciding.labelled(decider, part.batch, own, n_guarded))
-        counts.append(DecisionCounts.of(part.found, own, costs))
+        counts.append(DecisionCounts.of(part.found, own, costs, rare, deciding.flagged(decider, part.batch, own)))
     total = added(labelled)
     answer = deciding.outcome(decider, sums.survey, total)
 
     whole = decided(items, rule)
     assert codes == whole.codes.tolist()
-    assert answer._replace(codes=whole.codes) == whole
+    assert answer._replace(codes=whole.codes, flagged=whole.flagged) == whole
     assert total.labels.tolist() == [codes.count(k) for k in range(K)]
     given_to_both: dict[str, Any] = {"rule": answer.description, "costs": costs, "rare": rare, "target": answer.target}
     expected = expected_decision(crowd.classes, added(counts), belief, shares_from=found.how, **given_to_both)

@@ -10,6 +10,7 @@ import pytest
 
 import rarevote
 from rarevote import Annotations
+from rarevote.crowd.rare import RareClass
 from rarevote.decide.guards import (
     CrowdSize,
     VoteSurvey,
@@ -74,7 +75,9 @@ def survey_of(crowd: Annotations, own: Any = None, gold: Any = None, rare: int =
     labels = np.zeros(n, dtype=np.int64) if own is None else np.asarray(own)
     known = np.full(n, -1) if gold is None else np.asarray(gold)
     p = np.full((n, crowd.n_classes), 1.0 / crowd.n_classes)
-    return VoteSurvey.of(ItemBatch(p, crowd.votes(), labels, known, p), crowd.task_ptr, crowd.worker, rare)
+    return VoteSurvey.of(
+        ItemBatch(p, crowd.votes(), labels, known, p), crowd.task_ptr, crowd.worker, RareClass((rare,), rare)
+    )
 
 
 def why(crowd: Annotations) -> str | None:

@@ -89,6 +89,51 @@ def test_the_best_who_are_free_are_asked(result: Any) -> None:
         assert item.annotators == (crowd_.workers[chosen],)
 
 
+def test_only_those_who_are_available_are_asked_the_ablest_first(result: Any) -> None:
+    crowd_ = result.fitted.annotations
+    low = recognition(crowd_, result.fitted.probabilities)[1]
+    available = [2, 5, 6, 9]
+    order = sorted(available, key=lambda r: -low[r].clip(0.001, 0.999).sum())
+    asked: Counter[int] = Counter()
+    plan = result.plan(40, votes_per_item=2, named=[crowd_.workers[r] for r in available])
+    assert len(plan.items) == 20
+    for item in plan.items:
+        voted = set(crowd_.worker[crowd_.task_ptr[item.row] : crowd_.task_ptr[item.row + 1]].tolist())
+        # Of four people, nobody gets more than twice an equal share of the 40 votes.
+        chosen = [r for r in order if r not in voted and asked[r] < 20][:2]
+        asked.update(chosen)
+        assert item.annotators == tuple(crowd_.workers[r] for r in chosen)
+    free = result.plan(40, votes_per_item=2)
+    assert [item.task for item in plan.items] == [item.task for item in free.items]
+
+
+@pytest.mark.parametrize(("named", "message"), [(["w2", "zoe"], "named: 'zoe' has not voted"), ([], "at least one")])
+def test_names_that_no_vote_has_are_refused(result: Any, named: list[str], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        result.plan(10, named=named)
+
+
+def test_names_on_the_command_line() -> None:
+    words = (
+        "plan",
+        FILES.labels,
+        "--budget",
+        "6",
+        "--named",
+        "inspector-01",
+        "--named",
+        "inspector-07",
+        "--json",
+        "-q",
+    )
+    found = json.loads(rarevote(*words).stdout)
+    plan = library.fit(FILES.labels).decide().plan(6, named=["inspector-07", "inspector-01"])
+    assert [one["ask"] for one in found["tasks"]] == [list(item.annotators) for item in plan.items]
+    assert set(found["load"]) <= {"inspector-01", "inspector-07"}
+    refused = rarevote("plan", FILES.labels, "--budget", "6", "--named", "zoe", code=2).stderr
+    assert "--named: 'zoe' has not voted" in refused
+
+
 def test_where_everybody_has_voted_it_takes_somebody_new() -> None:
     rows = [(i, name, int((i + j) % 3 == 0)) for i in range(20) for j, name in enumerate(["ann", "bob", "cy"])]
     plan = library.fit(rows).decide().plan(5)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import rarevote
+from rarevote.crowd.grades import Grades
 from rarevote.decide.expectations import N_BINS, TEMPERED, bin_of, drawn_rates, logit_of
 from rarevote.decide.recall_target import flags_needed, gold_threshold, one_target
 from rarevote.decide.rules import MinRecall
@@ -65,7 +66,7 @@ def test_the_floor_of_an_audit_is_told_with_every_target() -> None:
         chance *= (unflagged - misses - reviews) / (unflagged - reviews)
         reviews += 1
     assert target.floor == reviews
-    assert f"fewer than {reviews} reviews" in target.description
+    assert f"takes at least {reviews} reviews of the {unflagged:,} tasks that are not on it" in target.description
 
 
 def test_a_target_of_one_is_never_promised_by_a_sample() -> None:
@@ -113,8 +114,28 @@ def test_too_little_random_gold_promises_nothing() -> None:
 
 
 def test_a_target_for_one_class_that_exists() -> None:
-    assert one_target({"sound": 0.7}, NAMES) == (1, 0.7)
-    assert one_target({"1": 1}, np.array([0, 1])) == (1, 1.0)
+    found, target = one_target({"sound": 0.7}, NAMES)
+    assert (found.codes, target) == ((1,), 0.7)
+    found, target = one_target({"1": 1}, np.array([0, 1]))
+    assert (found.codes, target) == ((1,), 1.0)
+
+
+def test_targets_in_text_are_split_at_the_last_sign_unless_they_are_a_class() -> None:
+    names = np.array(["a", "a=0.5", "low", "mid", "high"], dtype=object)
+    grades = Grades.of("low,mid,high")
+    for text, codes, target in (("a=0.95", (0,), 0.95), ("a=0.5=0.9", (1,), 0.9), (">=mid=0.9", (4, 3), 0.9),
+                                ("<= low = 1", (2,), 1.0)):  # fmt: skip
+        found, wanted = one_target(text, names, grades)
+        assert (found.codes, wanted) == (codes, target)
+    for text in ("a=0.5", ">=mid", "<=low"):
+        with pytest.raises(ParameterError, match="says no recall"):
+            one_target(text, names, grades)
+    with pytest.raises(ParameterError, match="above 0 and at most 1"):
+        one_target("a=much", names)
+    with pytest.raises(ParameterError, match="needs their order"):
+        one_target(">=mid=0.9", names)
+    with pytest.raises(ParameterError, match="holds all of the grades"):
+        one_target(">=low=0.9", names, grades)
 
 
 @pytest.mark.parametrize(

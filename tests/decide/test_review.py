@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import rarevote
 from rarevote.api import Fitted
-from rarevote.cli.options.decisions import DecisionArguments, parse_min_recall, parse_prevalence
+from rarevote.cli.options.decisions import DecisionArguments, parse_prevalence
 from rarevote.cli.show import decision_words
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.rare import RareClass
@@ -215,8 +215,6 @@ def test_a_review_pays_and_its_answers_come_back_as_gold() -> None:
 
 
 def test_texts_become_values() -> None:
-    assert parse_min_recall("defect=0.95") == {"defect": 0.95}
-    assert parse_min_recall("a=b=0.5") == {"a=b": 0.5}
     assert parse_prevalence(None) == "estimate"
     assert parse_prevalence("gold") == "gold"
     assert parse_prevalence("defect=0.02, sound=0.98") == {"defect": 0.02, "sound": 0.98}

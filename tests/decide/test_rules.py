@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rarevote
+from rarevote.crowd.rare import RareClass
 from rarevote.decide import decider
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.decider import Decider
@@ -157,6 +158,32 @@ def test_least_expected_cost_against_every_possible_decision(n_classes: int, see
     assert found.expected_cost == pytest.approx(expected(best))
 
 
+def test_costs_of_one_label_for_all_by_hand() -> None:
+    """A guard, or a rule that minds no costs, can be worse than deciding nothing; then that is said."""
+    posterior = [[0.3, 0.7], [0.2, 0.8], [0.9, 0.1], [0.0, 1.0]]
+    costs = "sound:defect=1,defect:sound=20"
+    found = decide(made(posterior, names=NAMES), costs=costs)
+    assert found.trivial.rare == "defect"
+    assert found.trivial.other == "sound"
+    assert found.trivial.flag_all == pytest.approx(0.7 + 0.8 + 0.1 + 1.0)
+    assert found.trivial.flag_none == pytest.approx(20 * (0.3 + 0.2 + 0.9))
+    assert found.expected_cost == pytest.approx(0.7 + 0.8 + 0.1)
+    assert found.cost_description == (
+        "expected cost of these decisions: 1.6; of labelling every item defect: 2.6; of labelling none so: 28.0"
+    )
+    # Known items keep their class whatever the rest is labelled.
+    known = decide(made(posterior, gold={0: 1, 3: 1}, names=NAMES), costs=costs)
+    assert known.trivial.flag_all == pytest.approx(0.8 + 0.1)
+    own = decide(made(posterior, names=NAMES))  # every mistake costs 1: one of each is expected to be wrong
+    assert own.trivial.flag_all == pytest.approx(2.6)
+    assert own.trivial.flag_none == pytest.approx(1.4)
+    worse = own.trivial.beside(1.5)
+    assert worse.endswith(
+        "labelling none so: 1.4. Labelling every item sound is expected to cost less than these decisions"
+    )
+    assert own.trivial.beside(1.4).endswith("labelling none so: 1.4")
+
+
 def test_without_arguments_it_is_the_own_rule() -> None:
     found = made([[0.6, 0.4], [0.5, 0.5], [0.1, 0.9]], names=NAMES)
     decision = decide(found)
@@ -249,14 +276,14 @@ def test_a_recall_target_takes_no_abstention() -> None:
 def test_flags_from_a_threshold_on() -> None:
     part = batch([[0.5, 0.3, 0.2], [0.4, 0.1, 0.5], [0.1, 0.2, 0.7], [0.4, 0.3, 0.3]], [[1, 1, 1]] * 3 + [[0, 1, 1]])
     # Where not flagged the best other class; where nobody voted for it, it is not flagged unless it is promised.
-    assert codes_of(FlagAbove(0, 0.4), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 2]
-    assert codes_of(FlagAbove(0, 0.4, promised=True), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 0]
-    assert codes_of(FlagAbove(2, np.inf), part, [0.3, 0.3, 0.4]) == [0, 0, 1, 1]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 2]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.4, promised=True), part, [0.3, 0.3, 0.4]) == [0, 0, 2, 0]
+    assert codes_of(FlagAbove(RareClass((2,), "a"), np.inf), part, [0.3, 0.3, 0.4]) == [0, 0, 1, 1]
 
 
 def test_only_the_class_with_the_target_has_votes() -> None:
     # Nothing else may be the label, and the threshold says that this is not: the vote decides.
-    assert codes_of(FlagAbove(0, 0.9), batch([[0.2, 0.8]], [[1, 0]])) == [0]
+    assert codes_of(FlagAbove(RareClass((0,), "a"), 0.9), batch([[0.2, 0.8]], [[1, 0]])) == [0]
 
 
 def test_the_votes_themselves() -> None:

@@ -296,8 +296,36 @@ def test_explain_has_a_line_for_features(folder: Path, drawn: DrawnCrowd) -> Non
     together = one["prior_log_odds"] + one["features_log_odds"] + votes + one["rest_log_odds"]
     assert together == pytest.approx(one["posterior_log_odds"])
     assert abs(one["rest_log_odds"]) < 1e-6
-    done = command("explain", "votes.csv", "--features", "features.csv", "--task", "item-230", folder=folder, code=1)
-    assert "its features alone decide" in done.stderr
+
+
+def test_explain_of_an_item_without_votes(folder: Path, fitted: Fitted) -> None:
+    given = ["explain", "votes.csv", "--features", "features.csv", "--task", "item-230"]
+    done = command(*given, folder=folder)
+    assert "it has no votes: its features alone speak" in done.stdout
+    assert "its features" in done.stdout
+    one = json.loads(command(*given, "--json", folder=folder).stdout)[0]
+    row = fitted.crowd.population.tolist().index("item-230")
+    prior = fitted.method.prior_[row]  # type: ignore[attr-defined]
+    label, rival = (int(one[name][1]) for name in ("label", "rival"))
+    assert (one["votes"], one["majority"], label) == ([], "", int(fitted.decide().codes[row]))
+    # Without votes the posterior is the prior that the features give, and what is shown adds up to it.
+    assert one["posterior_log_odds"] == pytest.approx(np.log(prior[label] / prior[rival]))
+    assert one["prior_log_odds"] + one["features_log_odds"] == pytest.approx(one["posterior_log_odds"])
+    assert list(one["p"].values()) == pytest.approx(fitted.probabilities[row].tolist())
+
+
+def test_explain_where_features_were_left_out(drawn: DrawnCrowd) -> None:
+    shuffled = np.random.default_rng(2).permutation(drawn.features)
+    found = rarevote.fit(drawn.votes, features=(drawn.ids, shuffled))
+    one = found.explain("item-230")
+    assert one.weighed is not None
+    assert one.weighed.features is None
+    assert one.p.tolist() == found.reported.mean.tolist()
+    votes = rarevote.read(drawn.votes, items=[*drawn.ids, "another"])
+    with pytest.raises(InputError, match="'another' has no votes and no features, so it has no label to explain"):
+        rarevote.fit(votes, features=drawn.given).explain("another")
+    with pytest.raises(InputError, match="'item-230' has no votes, so it has no label to explain"):
+        rarevote.fit(votes).explain("item-230")
 
 
 @pytest.mark.parametrize("verb", [["check"], ["annotators"], ["plan", "--budget", "5"]])

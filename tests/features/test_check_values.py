@@ -29,7 +29,7 @@ def fitted(
 ) -> tuple[AnchoredRasch, ItemFeatures]:
     votes, features = join_features(example.votes, table, predictions, settings)
     exact = {"tol": 1e-12, "n_iter": 3000, **parameters}
-    return AnchoredRasch(**exact).fit(votes, features=features), features
+    return AnchoredRasch(**exact).fit_request(votes, features=features), features
 
 
 def of_shown(model: AnchoredRasch, values: NDArray[Any]) -> NDArray[Any]:

@@ -147,3 +147,11 @@ def test_an_order_and_features_do_not_go_together(method: str | None) -> None:
     drawn = draw_crowd(1)
     with pytest.raises(ParameterError, match="features know no order of classes: leave out features or ordered"):
         rarevote.fit(drawn.votes, method, features=drawn.given, ordered=["a", "b", "c"])
+
+
+def test_an_estimator_says_where_features_go() -> None:
+    drawn = draw_crowd(1)
+    with pytest.raises(ParameterError, match=r"use rarevote.fit\(data, AnchoredRasch\(\), features=...\)"):
+        rarevote.AnchoredRasch().fit(drawn.votes, features=drawn.given)
+    with pytest.raises(ParameterError, match="glad cannot use features of the items"):
+        rarevote.GLAD().fit(drawn.votes, features=drawn.given)

@@ -14,6 +14,7 @@ import pytest
 import rarevote
 from rarevote.errors import ColumnsError, InputError, ParameterError, RarevoteWarning
 from rarevote.features.table import FeatureTable, WhichColumns, read_features, read_predictions
+from tests.features.crowds import draw_crowd
 
 VALUES = np.array([[0.5, 1.0, 0.0], [np.nan, -2.0, 1.0], [3.25, 4.0, 1.0]])
 IDS = ["a", "b", "c"]
@@ -165,12 +166,39 @@ def test_predicted_probabilities() -> None:
         (PREDICTED.assign(yes=[np.nan, 0.2, 0.1]), "not probabilities between 0 and 1"),
         (PREDICTED.assign(yes=0.5), "do not sum to 1"),
         (PREDICTED.assign(yes="high"), "'yes' holds no numbers"),
-        (PREDICTED[["yes", "no"]].to_numpy(), "an array does not say which row is which item"),
+        (PREDICTED[["yes", "no"]].to_numpy()[:2], r"shape \(2, 2\) for 3 items with votes and 2 classes"),
+        (PREDICTED[["yes"]].to_numpy(), r"shape \(3, 1\) for 3 items with votes and 2 classes"),
     ],
 )
 def test_hostile_probabilities_get_a_sentence(predicted: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         rarevote.fit(VOTES, pred_probs=predicted)
+
+
+def test_an_array_alone_is_in_the_order_of_the_votes(tmp_path: Path) -> None:
+    drawn = draw_crowd(1, pool=0)
+    order = np.random.default_rng(3).permutation(len(drawn.votes))
+    votes = [drawn.votes[number] for number in order]
+    first = list(dict.fromkeys(task for task, _, _ in votes))
+    assert first != sorted(first)
+    p = drawn.probabilities[[drawn.ids.index(task) for task in first]]
+    frame = pd.DataFrame(votes, columns=["picture", "worker", "label"])
+    frame.to_csv(tmp_path / "v.csv", index=False)
+    frame.to_parquet(tmp_path / "v.parquet")
+    wanted = rarevote.fit(votes, pred_probs=(first, p, ["c0", "c1"])).probabilities
+    dicts = frame.to_dict("records")
+    files: list[Any] = [tmp_path / "v.csv", str(tmp_path / "v.parquet")]
+    for data in [frame, pl.from_pandas(frame), frame.to_dict("list"), dicts, *files]:
+        found = rarevote.fit(data, columns={"task": "picture"}, pred_probs=p)
+        assert found.features_ is not None
+        assert found.features_.used
+        assert np.array_equal(found.probabilities, wanted)
+    for data in (votes, tuple(map(list, zip(*votes, strict=True)))):
+        assert np.array_equal(rarevote.fit(data, pred_probs=p).probabilities, wanted)
+    with pytest.raises(InputError, match="Crowd does not say in which order the items are: give"):
+        rarevote.fit(rarevote.read(votes), pred_probs=p)
+    with pytest.raises(InputError, match="an array does not say which row is which item"):
+        rarevote.fit(votes, pred_probs=p).predict(pred_probs=p)
 
 
 def test_options_without_what_they_are_about() -> None:

@@ -439,7 +439,7 @@ def test_names_are_escaped_in_markup_and_data() -> None:
     assert data is not None
     assert not set("<>&\u2028\u2029") & set(data.group(1))
     read = json.loads(data.group(1))
-    assert HOSTILE_CLASS in read["classes"]
+    assert HOSTILE_CLASS in read["of"][""]["classes"]
     assert {row[0] for row in read["lists"]["items"]["rows"]} == set(crowd.tasks.tolist())
     for name in (HOSTILE_CLASS, HOSTILE_WORKER, *crowd.tasks[:4].tolist()):
         assert name not in text or not set(name) & set("<>&")

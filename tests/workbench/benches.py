@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +13,14 @@ from typing import Any
 import httpx
 
 from rarevote.audit import Audit
+from rarevote.audit.instructions import Instructions
 from rarevote.audit.journal import writing
 from rarevote.io.read.answers import read_review_list
 from rarevote.workbench.app import build_app
 from rarevote.workbench.audits import AuditSession
-from rarevote.workbench.content import Pictures
 from rarevote.workbench.guard import Guard
 from rarevote.workbench.lists import ListSession
+from rarevote.workbench.media import Media
 from rarevote.workbench.session import ReviewSession
 from tests.audit.worlds import world
 
@@ -40,19 +41,25 @@ def plan_file(folder: Path, n: int = 400, *, rate: float = 0.2, **options: Any) 
 
 
 @contextmanager
-def audit_session(path: Path, pictures: Pictures | None = None, who: str | None = "anna") -> Iterator[AuditSession]:
+def audit_session(path: Path, media: Media | None = None, who: str | None = "anna") -> Iterator[AuditSession]:
     with writing(path) as journal:
-        yield AuditSession(path, pictures=pictures or Pictures(), journal=journal, who=who)
+        yield AuditSession(path, media=media or Media(), journal=journal, who=who)
 
 
 @contextmanager
 def list_session(
-    path: Path, *, pictures: Pictures | None = None, classes: list[str] | None = None, reasons: bool = False
+    path: Path,
+    *,
+    media: Media | None = None,
+    classes: list[str] | None = None,
+    reasons: bool = False,
+    show_as: Sequence[str] = (),
+    instructions: Instructions | None = None,
 ) -> Iterator[ListSession]:
     with writing(path) as journal:
         yield ListSession(
             path, read_review_list(path), out=path.with_name("answers.csv"), classes=classes or [], reasons=reasons,
-            pictures=pictures or Pictures(), journal=journal,
+            media=media or Media(), journal=journal, show_as=show_as, instructions=instructions,
         )  # fmt: skip
 
 

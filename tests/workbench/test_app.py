@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rarevote.audit.journal import journal_path, read_journal
-from rarevote.workbench.content import Pictures
+from rarevote.workbench.media import Media
 from tests.page.crowds import BREAKOUT, FORMULA, HOSTILE_CLASS, SCRIPT, SEPARATORS
 from tests.workbench.benches import (
     ADDRESS,
@@ -162,7 +162,7 @@ def test_nothing_says_what_the_crowd_or_the_method_thinks(tmp_path: Path) -> Non
 # closed
 
 
-PAGES = ["/", "/item/1", "/picture/1/0", "/claims", "/end", "/made/certificate"]
+PAGES = ["/", "/item/1", "/file/1/0", "/claims", "/end", "/made/certificate"]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -271,9 +271,7 @@ def test_headers_of_every_answer(bench: Bench) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-@pytest.mark.parametrize(
-    "path", ["/../audit.json", "/made/..%2faudit.json", "/picture/1/..%2f..", "/style.css/../../x"]
-)
+@pytest.mark.parametrize("path", ["/../audit.json", "/made/..%2faudit.json", "/file/1/..%2f..", "/style.css/../../x"])
 def test_no_path_leads_to_a_file(bench: Bench, path: str) -> None:
     assert bench.get(path).status_code in (403, 404)
 
@@ -314,7 +312,7 @@ def test_keys_and_thirty_classes(tmp_path: Path) -> None:
     with list_session(tmp_path / "list.csv", classes=classes) as session:
         page = Bench(session).get("/").text
     keys = [part.split('"')[0] for part in page.split('data-key="')[1:]]
-    assert len(keys) == len(set(keys)) == 31  # the unsure one with them
+    assert len(keys) == len(set(keys)) == 32  # with those of unsure and help
 
 
 def test_pictures_of_named_hosts_are_in_the_policy(tmp_path: Path) -> None:
@@ -322,8 +320,8 @@ def test_pictures_of_named_hosts_are_in_the_policy(tmp_path: Path) -> None:
         "task,image\na,https://img.example.org/a.png\nb,https://other.example.org/b.png\nc,http://img.example.org/c.png\n"
         "d,https://img.example.org@evil.example/d.png\ne,https://img.example.org\\@evil.example/e.png\n"
     )
-    pictures = Pictures(hosts=["img.example.org"])
-    with list_session(tmp_path / "list.csv", classes=["x", "y"], pictures=pictures) as session:
+    media = Media(hosts=["img.example.org"])
+    with list_session(tmp_path / "list.csv", classes=["x", "y"], media=media) as session:
         bench = Bench(session)
         pages = [bench.get(f"/item/{number}") for number in range(1, 6)]
     assert '<img src="https://img.example.org/a.png"' in pages[0].text

@@ -258,7 +258,7 @@ def test_files_of_an_audit_that_names_its_labels(tmp_path: Path) -> None:
         "--review-out", "round-1.csv", folder=tmp_path,
     )  # fmt: skip
     with audit_session(tmp_path / "audit.json") as session:
-        card = session.card(1)
+        card = session.view(1)
         assert [(field.name, field.text) for field in card.fields] == [("text", f"text of {card.task}")]
         answer_round(session, truth)
         made = {name: session.make(name).path for name in session.files}

@@ -57,7 +57,8 @@ class Expert:
         page.on("dialog", self._refuse)
         page.on("request", lambda request: self.asked.add(urlsplit(request.url).netloc))
         page.goto(address)
-        page.wait_for_url(lambda url: "token" not in url)
+        page.wait_for_url(lambda url: url.endswith("/start"))
+        self.press("Enter")
 
     def _refuse(self, dialog: Dialog) -> None:
         self.said.append(f"dialog: {dialog.message}")
@@ -127,9 +128,9 @@ def test_a_file_leads_to_the_address(browser: Browser, tmp_path: Path) -> None:
     with audit_session(path) as session, serving(session) as address, forwarding_page(address) as way:
         page = browser.new_page()
         page.goto(way.as_uri())
-        page.wait_for_selector('form[action="/answer"]')
+        page.wait_for_url(lambda url: url.endswith("/start"))
         # The token is exchanged, and no longer in the address.
-        assert page.url == address.split("?")[0]
+        assert page.url == f"{address.split('?')[0]}start"
         page.close()
 
 
@@ -171,7 +172,7 @@ def test_a_server_that_is_gone_is_said_and_nothing_is_forgotten(browser: Browser
         expert.page.route("**/answer", lambda route: route.abort())
         expert.page.keyboard.press("1")
         expert.page.locator(".trouble").wait_for()
-        assert "start the same command again" in expert.page.locator(".trouble").inner_text()
+        assert "To resume, run this command" in expert.page.locator(".trouble").inner_text()
         assert expert.task == task
         expert.page.unroute("**/answer")
         expert.press("1")
@@ -210,12 +211,12 @@ def test_nothing_moves_between_items(browser: Browser, tmp_path: Path, width: in
     texts = ["short", LONG, f"{SCRIPT}{BREAKOUT}", "wide.png", "", "a\nb\nc", "x" * 500, "end"]
     with (tmp_path / "list.csv").open("w", newline="", encoding="utf-8") as handle:
         csv.writer(handle).writerows([["task", "text"], *([f"t{i}", text] for i, text in enumerate(texts))])
-    from rarevote.workbench.content import Pictures
+    from rarevote.workbench.media import Media
 
     classes = [HOSTILE_CLASS, *(f"class {i}" for i in range(29))]
     seen = set()
     with (
-        list_session(tmp_path / "list.csv", classes=classes, pictures=Pictures([tmp_path])) as session,
+        list_session(tmp_path / "list.csv", classes=classes, media=Media([tmp_path])) as session,
         serving(session) as address,
         expert_at(browser, address, width, scheme) as expert,
     ):

@@ -43,13 +43,13 @@ def test_answers_become_a_file(path: Path) -> None:
 def test_what_the_crowd_said_is_hidden_unless_asked_for(path: Path) -> None:
     with list_session(path) as session:
         page = Bench(session).get("/").text
-        assert [field.name for field in session.card(1).fields] == ["text"]
-        assert session.card(3).fields == ()
+        assert [field.name for field in session.view(1).fields] == ["text"]
+        assert session.view(3).fields == ()
         assert "reason" not in page
         assert "What is proved" not in page
         assert Bench(session).get("/claims").status_code == 404
     with list_session(path, reasons=True) as session:
-        assert [field.name for field in session.card(1).fields] == ["text", "decided", "doubt", "reason"]
+        assert [field.name for field in session.view(1).fields] == ["text", "decided", "doubt", "reason"]
 
 
 def test_rows_with_a_label_are_answered_already(path: Path) -> None:
@@ -117,8 +117,8 @@ def test_from_a_review_list_of_ours_and_back_as_gold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["review.csv", "--images", "absent"], 1, "is no folder"),
-        (["review.csv", "--images-from", "a b"], 2, "wants a host"),
+        (["review.csv", "--images", "absent"], 1, "not a folder"),
+        (["review.csv", "--images-from", "a b"], 2, "needs a host"),
         (["review.csv", "--port", "70000"], 2, "--port must lie between"),
         (["review.csv", "--out", "review.csv"], 2, "is the input review.csv"),
         (["review.csv", "--out", "answers.pdf"], 1, "cannot write .pdf"),

@@ -16,6 +16,7 @@ from rarevote.io.platforms.write_back import (
     values_to_show,
     write_records,
 )
+from rarevote.io.read.answers import Said
 from rarevote.io.read.crowd import Crowd
 from rarevote.io.write.columns import write_columns
 
@@ -85,6 +86,31 @@ def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         if not is_missing(label) and label not in kept:
             kept.append(label)
     return {task: labels[0] if len(labels) == 1 else None for task, labels in said.items()}
+
+
+def by_expert(rows: Iterable[Said], who: str | None = None) -> tuple[dict[str | None, dict[Any, Any]], list[Any]]:
+    """Labels by expert and task, and the tasks that experts disagree about, whose label is None.
+
+    Args:
+        rows: what was said.
+        who: the expert, where the rows name none.
+
+    Example:
+        >>> by_expert([Said("a", "defect", "zoe"), Said("b", "sound", "zoe"), Said("b", "defect", "max")])
+        ({'zoe': {'a': 'defect'}, 'zoe, max': {'b': None}}, ['b'])
+    """
+    given = list(rows)
+    agreed = adjudicated((row.task, row.label) for row in given)
+    said = {row.task for row in given if row.label is not None}
+    experts: dict[Any, dict[str, None]] = {}
+    for row in given:
+        if row.label is not None and row.who is not None:
+            experts.setdefault(row.task, {})[row.who] = None
+    found: dict[str | None, dict[Any, Any]] = {}
+    for task, label in agreed.items():
+        name = who or ", ".join(experts.get(task, ())) or None
+        found.setdefault(name, {})[task] = label
+    return found, [task for task, label in agreed.items() if label is None and task in said]
 
 
 def write_review_list(review: Sequence[Any], path: Path, form: str, crowd: Crowd) -> None:

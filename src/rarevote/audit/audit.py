@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from rarevote.audit.answers import ExpertWords
 from rarevote.audit.certificate import certificate
+from rarevote.audit.instructions import Instructions
 from rarevote.audit.journal import Journal, journal_path, read_journal, standing, writing
 from rarevote.audit.opening import audited, checked_options, now
 from rarevote.audit.plan_file import (
@@ -74,6 +75,7 @@ class Audit(AuditState):
         unvoted: Collection[Any] | None = None,
         only_voted_items: bool = False,
         score: str | None = None,
+        instructions: Instructions | None = None,
     ) -> Audit:
         """Freeze everything an audit depends on, before any answer.
 
@@ -97,6 +99,7 @@ class Audit(AuditState):
             unvoted: which of the tasks have no votes, so that plan and certificate can say how many.
             only_voted_items: leave these out; plan and certificate say so.
             score: what the scores are, for the plan: "sampler", "posterior" or "reported".
+            instructions: the question and what classes mean; plan and certificate carry them.
 
         Raises:
             ParameterError: a parameter is out of range.
@@ -125,6 +128,7 @@ class Audit(AuditState):
                 score=score,
                 population=about.population,
                 planner=PLANNER,
+                instructions=_checked(instructions, reading),
             )
         )
 
@@ -338,6 +342,13 @@ class Audit(AuditState):
                 f"task {task!r} was answered {before!r} before and {label!r} now: an answer stands once it is given; "
                 "where experts disagree, let them agree first"
             )
+
+
+def _checked(instructions: Instructions | None, reading: ExpertWords) -> Instructions | None:
+    """Instructions with the names of classes as the audit has them; None if nothing is said."""
+    if not instructions:
+        return None
+    return instructions.of_classes(reading.classes or [reading.name, f"not {reading.name}"])
 
 
 def _meant(tasks: list[Any], known: Collection[Any]) -> list[Any]:

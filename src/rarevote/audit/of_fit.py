@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rarevote.audit.audit import Audit
 from rarevote.audit.plan_file import json_name
-from rarevote.audit.sampled import can_be_sampled, sample_crowd
 from rarevote.crowd.names import as_name_array, find_name, some_names
 from rarevote.crowd.population import population
 from rarevote.decide.floor import Share
@@ -20,10 +19,6 @@ from rarevote.errors import ParameterError
 if TYPE_CHECKING:
     from rarevote.api import Fitted
     from rarevote.crowd.annotations import Annotations
-
-#: Votes up to which the ranking is sampled, which takes seconds.
-MAX_SAMPLED = 300_000
-_SWEEPS = 400
 
 
 def audit_of_fit(
@@ -77,12 +72,9 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
     lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
     none.
     """
-    votes = fitted.annotations
-    if fitted.reported.has_features:  # which the sampler knows nothing of
-        return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
-    if votes.n_annotations <= MAX_SAMPLED and can_be_sampled(votes):
-        gold = fitted.method.gold_codes_
-        return certain(sample_crowd(votes, gold, n_sweeps=_SWEEPS).score, gold), "sampler"
+    score = fitted.independent.score
+    if len(score):
+        return certain(score, fitted.method.gold_codes_), "sampler"
     return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
 
 
@@ -127,16 +119,18 @@ def result_columns(
     plan, source = audit.plan, audit.plan.source or {}
     other = {task: name for name, group in source.get("others", []) for task in group}
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
+    scored = "score" in source
     labels: list[Any] = []
     decisions: list[Any] = []
     tasks = population(votes).tolist()
     for row, task in enumerate(tasks):
-        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
+        by_crowd = other.get(task, source.get("other")) if scored or row < votes.n_tasks else ""
         best = plan.name if task in flagged else by_crowd
         # "No" to one of many classes names none: the best other class is taken.
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
         silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        silent = "score" if scored and task in audited else silent
         by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}
@@ -150,8 +144,8 @@ def summary(audit: Audit) -> dict[str, Any]:
     """Where the audit stands, in figures for JSON."""
     stands, forecast = audit.certificate(), None if audit.stopped else audit.forecast
     kept = ("class", "target", "confidence", "items", "population", "voted", "unvoted", "left_out", "only_voted_items",
-            "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged", "flagged_unreviewed",
-            "claim", "relative_to", "estimates")  # fmt: skip
+            "instructions", "gold", "reviewed", "positives_reviewed", "worst_cases", "certified", "flagged",
+            "flagged_unreviewed", "claim", "relative_to", "estimates")  # fmt: skip
     return {
         **{name: stands[name] for name in kept if name in stands},
         "supported_flagged": len(audit.final_list(audit.supported)),

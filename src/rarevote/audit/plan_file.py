@@ -10,6 +10,8 @@ One object on one line, keys in this order::
     population                {"voted", "unvoted", "left_out", "only_voted_items"}: items of the strata that have votes
                               and that have none, items without votes that are in no stratum, and whether that was
                               asked for; only where it is known
+    instructions              {"question", "definitions"}: what the expert was asked, and [class, text] of what classes
+                              mean; only where it was said
     planner                   the number of the planner that chose the stakes, 1; plans without it are of planner 1
     seed                      16 hexadecimal digits
     started                   when, UTC
@@ -42,6 +44,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.audit.instructions import Instructions
 from rarevote.audit.locks import alone
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
@@ -129,9 +132,15 @@ class Plan:
     score: str | None = None
     population: Population | None = None
     planner: int | None = None
+    instructions: Instructions | None = None
     rounds: list[Round] = field(default_factory=list)
     extras: dict[Any, Answer] = field(default_factory=dict)
     repeats: dict[Any, Answer] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> list[Any]:
+        """What an expert can answer: the classes, or the class and False where the others are not known."""
+        return list(self.classes) if self.classes and len(self.classes) > 1 else [self.name, False]
 
     @property
     def tasks(self) -> set[Any]:
@@ -158,6 +167,7 @@ class Plan:
             **({} if self.score is None else {"score": self.score}),
             **({} if self.population is None else {"population": asdict(self.population)}),
             **({} if self.planner is None else {"planner": self.planner}),
+            **({} if self.instructions is None else {"instructions": self.instructions.as_json()}),
             "seed": f"{self.seed:016x}",
             "started": self.started,
             "labels_sha256": self.labels_sha256,
@@ -219,7 +229,7 @@ def parse_plan(text: str) -> Plan:
         )
     try:
         plan = _plan(record)
-    except InputError as error:
+    except (InputError, ParameterError) as error:
         raise InputError(f"the plan is damaged: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError) as error:
         raise InputError(f"the plan is damaged: {type(error).__name__} {shown(str(error), 200)}") from None
@@ -248,6 +258,7 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         score=_of(record.get("score"), str, type(None)),
         population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
+        instructions=Instructions.from_json(record["instructions"]) if "instructions" in record else None,
         rounds=[_round(one) for one in record["rounds"]],
         extras=_once((json_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
         repeats=_once((json_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),

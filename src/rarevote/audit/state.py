@@ -44,6 +44,15 @@ class AuditState:
         return self._replay.pending
 
     @property
+    def n_behind_a_gap(self) -> int:
+        """Answers of the last round that enter no bet yet, because an item that was drawn before is open."""
+        if not self.plan.rounds:
+            return 0
+        answers = self.plan.rounds[-1].answers
+        first_open = answers.index(None) if None in answers else len(answers)
+        return sum(answer is not None for answer in answers[first_open:])
+
+    @property
     def wealth(self) -> Wealth:
         """Counts and bets so far."""
         return self._replay.wealth

@@ -58,6 +58,7 @@ _SAYS = {
     "repeated": "the number of repeated items",
     "repeated_differently": "the number of items that got another answer",
     "earlier_audits": "the earlier audits",
+    "instructions": "the question and the definitions",
     "claim": "the claim",
     "relative_to": "what the claim is relative to",
     "started": "when the audit started",

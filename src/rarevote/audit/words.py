@@ -108,7 +108,9 @@ def status_sentences(audit: Audit) -> list[str]:
 
 def _outlook(audit: Audit) -> list[str]:
     if audit.pending:
-        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered."]
+        behind = audit.n_behind_a_gap
+        waiting = [f"{counted(behind, 'answer')} will count once the items before are answered."] if behind else []
+        return [f"{counted(len(audit.pending), 'drawn item')} still to be answered.", *waiting]
     stopped = audit.stopped
     return [f"Stopped: {stopped}."] if stopped else forecast_words(audit)
 
@@ -144,6 +146,17 @@ def certified_words(audit: Audit) -> str:
     return (
         f"flag {counted(len(audit.final_list()), 'item')}, recall of {quoted(plan.name)}{among} at least "
         f"{float(plan.target):.2f}{gold} ({percent(float(plan.confidence))}, no assumption on the crowd)."
+    )
+
+
+def gold_words(audit: Audit) -> str:
+    """That items known from gold are not on the final list; empty if there are none."""
+    n_gold = audit.wealth.known_positives
+    if not n_gold:
+        return ""
+    return (
+        f"The final list does not include the {counted(n_gold, 'gold item')} known to be {quoted(audit.plan.name)}; "
+        "the result has them with the decision gold."
     )
 
 

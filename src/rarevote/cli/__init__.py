@@ -33,6 +33,9 @@ VERBS = (
     "methods",
     "demo",
     "audit",
+    "pull",
+    "push",
+    "watch",
     "datasets",
     "study",
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import Outputs, aggregate_each, check_folder, read_questions
 from rarevote.cli.options.decisions import DecisionArguments, calibrate_option, with_decisions
 from rarevote.cli.options.fit import EngineOptions, FitOptions, with_engine, with_fit_and_rare
 from rarevote.cli.options.output import (
@@ -29,9 +31,9 @@ from rarevote.cli.show import (
     is_quiet,
     review_words,
     say,
+    score_words,
     tell_classes,
     tell_json,
-    unanswered_words,
 )
 from rarevote.crowd.words import counted, listed, percent
 from rarevote.errors import ParameterError
@@ -40,6 +42,7 @@ from rarevote.io.platforms.base import ALL
 from rarevote.methods.registry import require_capability, which_methods
 
 if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
 _TAKE_LABELS = [platform.title for platform in PLATFORMS.values() if platform.takes_labels]
@@ -62,6 +65,7 @@ _READ_ON_DASK = ("columns", "classes", "abstain", "keep", "missing")
 @with_engine
 @result_option
 @click.option("--truth", metavar="FILE", help="Truth: labels to score against; never used in the fit.")
+@file_option("--sheet-out", help="With --multilabel: one row per item, one column per choice.")
 @file_option(
     "--model-out",
     help=f"Keep what was learned about people, for: rarevote predict. With {which_methods('predict')}.",
@@ -89,6 +93,7 @@ def aggregate(
     engine: EngineOptions,
     *,
     out: Path | None,
+    sheet_out: Path | None,
     truth: str | None,
     model_out: Path | None,
     back_out: Path | None,
@@ -104,8 +109,7 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
-    has_features = fit_options.features is not None or fit_options.pred_probs is not None
-    if with_prior and not has_features:
+    if with_prior and not fit_options.has_features:
         raise ParameterError("--with-prior needs --features or --pred-probs")
     of_one = {
         "truth": truth,
@@ -117,31 +121,47 @@ def aggregate(
     if engine.engine == "dask":
         require_capability(estimator, "dask", "--engine dask")
         of_one |= {
-            "ordered": fit_options.ordered,
             "spreadsheet_safe": spreadsheet_safe,
             "gold_is_random": deciding.pop("random_gold"),
         }
         _refuse(of_one, "is for a single machine, not for --engine dask")
         _refuse(fit_options.of_features, "is for a single machine: leave --engine dask out, or leave the features out")
-        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior}
+        deciding |= {"rare": fit_options.rare, "with_posterior": with_posterior, "ordered": fit_options.ordered}
         summary = _on_dask(reading, fit_options, estimator, engine, deciding, out, as_json=as_json)
         return _end(strict, summary)
     if engine.checkpoint is not None:
         require_capability(estimator, "checkpoint", "--checkpoint")
+    written = {"with_posterior": with_posterior, "with_prior": with_prior}
+    outputs = Outputs(out, sheet_out, back_out, soft_out, written, spreadsheet_safe)
+    several = partial(
+        aggregate_each,
+        fit_options=fit_options,
+        estimator=estimator,
+        deciding=deciding,
+        decisions=decisions,
+        outputs=outputs,
+        calibrate=calibrate,
+        verbose=verbose,
+        as_json=as_json,
+    )
     if reading.options["question"] == ALL:
-        from rarevote.cli.all_questions import aggregate_all, check_folder
-
-        folder = check_folder(out)
+        check_folder(out)
         of_one |= {"rare": fit_options.rare, "gold": fit_options.gold, "checkpoint": engine.checkpoint}
         _refuse(of_one, "is about one question: name it in place of --question all")
-        written = {"with_posterior": with_posterior, "spreadsheet_safe": spreadsheet_safe, "with_prior": with_prior}
-        return _end(strict, *aggregate_all(reading, fit_options, deciding, folder, written, as_json=as_json))
+        return _end(strict, *several(read_questions(reading), truth=None))
     check_result_file(out, as_json=as_json)
     _check_further_files(estimator, out=out, model_out=model_out, soft_out=soft_out)
     clock = Clock()
     crowd = reading.read()
     if back_out is not None:
         crowd.check_way_back(back_out)
+    if crowd.choices:
+        from rarevote.each import known_by_label
+
+        _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is about one label: name it with --choice")
+        return _end(strict, *several(crowd, truth=None if truth is None else known_by_label(crowd, truth)))
+    if sheet_out is not None:
+        raise ParameterError("--sheet-out has a column for each label or question: it goes with --multilabel")
     known = None if truth is None else crowd.truth(truth)
     clock.lap("read")
     fitted = fit_options.fit(
@@ -178,10 +198,21 @@ def aggregate(
             say(line)
         if plan is not None:
             say(review_words(plan, decisions.review_out))
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, ""), (soft_out, "")):
+        back = _back_words(crowd, out)
+        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)
+
+
+def _back_words(crowd: Crowd, out: Path | None) -> str:
+    """What to know about a file of labels before it is imported."""
+    if crowd.export is None or crowd.export.platform != "label-studio":
+        return ""
+    return (
+        ": for another project; imported into the same one it doubles the tasks. Beside the tasks that are there: "
+        f"rarevote push label-studio {out or 'result.csv'} --export {crowd.export.path} --url URL --project NUMBER"
+    )
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -240,8 +271,8 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
         f"({percent(rare['share_of_tasks'], fine=True)}), with {percent(rare['share_of_votes'], fine=True)} "
         "of the votes"
     )
-    if "scores" in summary:
-        _tell_scores(summary["scores"])
+    for line in score_words(summary["scores"]) if "scores" in summary else ():
+        say(line)
     say()
     left_out = tell_classes(summary["classes"], rare["class"])
     if left_out:
@@ -268,24 +299,6 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
         say(f"parameters: {parameters or 'none'}")
     if out is not None:
         say(f"wrote {out}")
-
-
-def _tell_scores(scores: dict[str, Any]) -> None:
-    parts = [
-        f"{what} of {scores['rare_class']} {value:.3f}"
-        for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
-        if value is not None
-    ]
-    parts += [
-        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
-        f"macro-F1 {scores['macro_f1']:.3f}",
-        f"accuracy {scores['accuracy']:.3f}",
-    ]
-    say(f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}")
-    if scores["n_unanswered"]:
-        say(unanswered_words(scores["n_unanswered"]))
-    if scores["truth_without_labels"]:
-        say(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -327,9 +340,10 @@ def _refuse_unread(options: dict[str, Any]) -> None:
     unread = ReadOptions(**options).given(*(name for name in options if name not in _READ_ON_DASK))
     if unread is not None:
         option = next(one for one in click.get_current_context().command.params if one.name == unread)
+        named = (options[unread] is False and option.secondary_opts) or option.opts
         raise ParameterError(
-            f"{(option.secondary_opts or option.opts)[0]} is for a single machine: the dask engine reads Parquet and "
-            "CSV files with a header (rarevote convert makes such files)"
+            f"{named[0]} is for a single machine: the dask engine reads Parquet and CSV files with a header (rarevote "
+            "convert makes such files)"
         )
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, below_each_other, tell_records
 from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import check_result_file, spreadsheet_option, talk_options, top_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, one_of, verb
-from rarevote.cli.show import aligned, say, share, tell, tell_json, tell_rest
+from rarevote.cli.show import aligned, say, share, tell, tell_rest
 from rarevote.errors import ParameterError, warn_user
 
 if TYPE_CHECKING:
@@ -61,21 +62,32 @@ def annotators(
     estimator = fit_options.make()
     check_result_file(out)
     crowd = reading.read()
-    found = fit_options.fit(crowd, estimator).diagnose()
-    order = annotator_order(found, sort)
-    columns = annotator_rows(found, order)
+    fits = fit_options.fits(crowd, estimator)
+    described = {name: fitted.diagnose() for name, fitted in fits.items()}
+    orders = {name: annotator_order(found, sort) for name, found in described.items()}
+    tables = {name: annotator_rows(found, orders[name]) for name, found in described.items()}
     if out is not None:
-        write_columns(columns, out, spreadsheet_safe=spreadsheet_safe)
+        write_columns(below_each_other(tables), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        tell_json(annotator_figures(found, fit_options.method, columns))
-    else:
-        say()
-        _tell(found, order, top, has_file=out is not None)
-        _tell_agreement(found)
-    for warning in found.alike.warnings:
-        warn_user(warning)
+        tell_records(
+            {
+                name: {
+                    **annotator_figures(one, fit_options.method, tables[name]),
+                    **fits[name].feature_figures,
+                }
+                for name, one in described.items()
+            }
+        )
+    for name, found in described.items():
+        if not as_json:
+            say()
+            begin(name)
+            _tell(found, orders[name], top, has_file=out is not None)
+            _tell_agreement(found)
+        for warning in found.alike.warnings:
+            warn_user(f"{name}: {warning}" if name else warning)
     if out is not None:
-        say(f"wrote {out}: {len(order):,} annotators")
+        say(f"wrote {out}: {crowd.annotations.n_workers:,} annotators")
 
 
 def _tell(found: Diagnosis, order: NDArray[Any], top: int, *, has_file: bool) -> None:

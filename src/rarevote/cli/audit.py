@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import json_option, spreadsheet_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag, one_of
-from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
-from rarevote.cli.show import say, tell, tell_json, warn
+from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
+from rarevote.cli.show import command, say, tell, tell_json, warn
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
+from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
     from rarevote.audit import Audit
@@ -53,7 +54,7 @@ def audit() -> None:
 
 @audit.verb(
     "rarevote audit review audit.json",
-    "rarevote audit review audit.json --images photos/ --who anna",
+    "rarevote audit review audit.json --media photos/ --who anna",
     "rarevote audit review audit.json --port 8080 --no-browser",
 )
 @with_workbench
@@ -64,13 +65,18 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     from rarevote.audit.journal import writing
     from rarevote.workbench.audits import AuditSession, check_plan
 
-    pictures = workbench.pictures()
+    media = workbench.shown_media()
     check_plan(plan)
 
     def sit(journal: Journal) -> ReviewSession:
-        return AuditSession(plan, pictures=pictures, journal=journal, who=workbench.who)
+        return AuditSession(plan, media=media, journal=journal, who=workbench.who, show_as=workbench.show_as)
 
-    workbench.run(sit, writing(plan), as_json=as_json)
+    if workbench.offline is not None:
+        answers = workbench.offline.with_name(f"{workbench.offline.stem}.answers.json").name
+        then = command("rarevote", "audit", "continue", plan, "--answers", answers, "--review-out", _next_list(plan))
+        workbench.write_offline(sit, writing(plan), then, as_json=as_json)
+    else:
+        workbench.run(sit, writing(plan), as_json=as_json)
 
 
 @audit.verb(
@@ -79,10 +85,24 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--plan audit.json --review-out round-1.csv",
     "rarevote audit start labels.csv --find defect=0.9 --confidence 0.8 --plan audit.json --review-out tasks.json "
     "--review-as label-studio",
+    "rarevote audit start scores.csv --score p --find relevant=0.95 --plan audit.json --review-out round-1.csv",
 )
 @with_reading
 @with_fit
-@click.option("--find", metavar="CLASS=RECALL", required=True, help="What is to be proved, such as defect=0.9.")
+@with_instructions
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="The file is a table of items with a score in this column, from any classifier or screening tool, instead of "
+    "votes: the audit is of that ranking.",
+)
+@flag("--ascending", help="With --score, the smallest score is the most likely, as in a ranking from 1.")
+@click.option(
+    "--find",
+    metavar="CLASS=RECALL",
+    required=True,
+    help="What is to be proved, such as defect=0.9; with --multilabel CHOICE=RECALL.",
+)
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
 @click.option(
@@ -105,10 +125,13 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
 def start(
     reading: Reading,
     fit_options: FitOptions,
+    instructions: InstructionOptions,
     *,
     find: str,
     plan: Path,
     review_out: Path,
+    score: str | None,
+    ascending: bool,
     aim: str,
     flag_cost: float,
     review_as: str,
@@ -116,40 +139,42 @@ def start(
     **given: Any,
 ) -> None:
     """Freeze ranking and seed, say what to expect, and draw the first items for the expert."""
-    from rarevote.audit.of_fit import audit_of_fit
-    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, source_record
+    from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, score_record, source_record
     from rarevote.audit.words import start_words
 
     name, target = _parse_find(find)
+    if reading.options["multilabel"] and reading.options["choice"] is None:
+        reading.options["choice"], name = name, YES  # the label is what is to be found
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
+    asked = instructions.read()
     _check_plan_file(plan)
     _check_list(review_out, review_as, plan)
-    estimator = fit_options.make()
-    files = source_record(reading.labels, reading.options, review_as, plan)
+    if ascending and score is None:
+        raise ParameterError("--ascending needs --score")
+    if score is None:
+        files = source_record(reading.labels, reading.options, review_as, plan)
+    else:
+        _check_scored(fit_options)
+        files = score_record(reading.labels, reading.options, review_as, plan, score)
     # Before the labels are read: what is fitted is at least as new as what is fingerprinted, never older.
     fingerprint = labels_sha256(reading.labels, reading.options["items"])
     earlier = earlier_audits(plan, fingerprint)
-    crowd = reading.read()
-    fitted = fit_options.fit(crowd, estimator)
-    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
-        raise InputError(
-            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
-            "--items FILE, so that the audit remembers what it is about"
-        )
-    audit = audit_of_fit(
-        fitted,
-        name,
-        target,
-        aim=aim,
-        flag_cost=flag_cost,
-        files=files,
-        labels_sha256=fingerprint,
-        gold_sha256=None if fit_options.gold is None else files_sha256([fit_options.gold]),
-        earlier=earlier,
+    begin = {
+        "aim": aim,
+        "flag_cost": flag_cost,
+        "files": files,
+        "labels_sha256": fingerprint,
+        "gold_sha256": None if fit_options.gold is None else files_sha256([fit_options.gold]),
+        "earlier": earlier,
+        "instructions": asked,
         **given,
-    )
+    }
+    if score is None:
+        audit, crowd = _audit_of_votes(reading, fit_options, name, target, begin)
+    else:
+        audit, crowd = _audit_of_scores(reading, fit_options, name, target, score, ascending, begin)
     say()
     say(start_words(audit))
     if earlier:
@@ -159,7 +184,7 @@ def start(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, as_json=as_json)
+    _ask(audit, plan, review_out, crowd, as_json=as_json, more=fitted.feature_figures)
 
 
 @audit.verb(
@@ -172,8 +197,8 @@ def start(
 @list_option
 @file_option(
     "--answers",
-    help="The expert's answers: a table (task, label), or an export of Label Studio or Argilla. Without: the "
-    "open items are listed again.",
+    help="The expert's answers: a table (task, label), the file that an offline page saved, or an export of Label "
+    "Studio or Argilla. Without: the open items are listed again.",
 )
 @who_option
 @question_option
@@ -196,7 +221,7 @@ def resume(
     _check_list(review_out, _form(audit), plan)
     crowd = read_again(audit, plan)
     if answers is not None:
-        _take_in(audit.answer, answers, who, question)
+        _take_in(audit, audit.answer, answers, who, question)
     if worst_case:
         audit.worst_case(who=who)
     say(status_words(audit))
@@ -246,7 +271,7 @@ def finish(
     from rarevote.audit.certificate import write_certificate
     from rarevote.audit.of_fit import result_columns, summary
     from rarevote.audit.source import read_again
-    from rarevote.audit.words import certified_words, relative_to
+    from rarevote.audit.words import certified_words, gold_words, relative_to
     from rarevote.io.write.columns import check_output, check_place, write_columns
     from rarevote.page.proved import write_proved_page
     from rarevote.page.report import check_page_path
@@ -268,11 +293,14 @@ def finish(
     say(f"CERTIFIED: {certified_words(audit)} {relative_to(audit)}")
     if audit.pending:
         say(f"{len(audit.pending):,} drawn items were not answered; what is certified holds without them")
+    if gold := gold_words(audit):
+        say(gold)
     say(f"wrote {out}: {len(rows['task']):,} tasks")
-    say(f"wrote {certificate}; anybody can check it: rarevote audit verify {plan} {certificate}")
+    say(f"wrote {certificate}; to check it: {command('rarevote', 'audit', 'verify', plan, certificate)}")
     say(f"wrote {page}: what was proved, to look at and pass on")
     if not audit.plan.repeats:
-        say(f"is the expert sure? Show some items again, blind: rarevote audit repeat {plan} --review-out again.csv")
+        again = command("rarevote", "audit", "repeat", plan, "--review-out", "again.csv")
+        say(f"to see how sure the expert is, show some items again, blind: {again}")
 
 
 @audit.verb(
@@ -306,7 +334,7 @@ def repeat(
         raise ParameterError(f"--share must be above 0 and at most 1, got {share:g}")
     audit = _load(plan)
     if answers is not None:
-        _take_in(audit.answer_repeats, answers, who, question)
+        _take_in(audit, audit.answer_repeats, answers, who, question)
         audit.save(plan)
         if as_json:
             tell_json({"n_repeated": len(audit.plan.repeats), "n_contradicted": n_contradicted(audit)})
@@ -323,7 +351,8 @@ def repeat(
     if as_json:
         tell_json({"review_out": str(review_out), "n_items": len(again)})
     else:
-        say(f"wrote {review_out}: {len(again):,} items; then: rarevote audit repeat {plan} --answers {review_out}")
+        then = command("rarevote", "audit", "repeat", plan, "--answers", review_out)
+        say(f"wrote {review_out}: {counted(len(again), 'item')}; fill in the column label, then: {then}")
 
 
 @audit.verb(
@@ -357,6 +386,54 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 # --------------------------------------------------------------------------------------------------------------------
 # inside
+
+
+def _audit_of_votes(
+    reading: Reading, fit_options: FitOptions, name: str, target: str, begin: dict[str, Any]
+) -> tuple[Audit, Crowd]:
+    from rarevote.audit.of_fit import audit_of_fit
+
+    estimator = fit_options.make()
+    crowd = reading.read()
+    fitted = fit_options.fit(crowd, estimator)
+    if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
+        raise InputError(
+            f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
+            "--items FILE, so that the audit remembers what it is about"
+        )
+    return audit_of_fit(fitted, name, target, **begin), crowd
+
+
+def _check_scored(fit_options: FitOptions) -> None:
+    """Refuse what is about votes where there are none."""
+    given = {
+        "--features": fit_options.features,
+        "--pred-probs": fit_options.pred_probs,
+        "--ordered": fit_options.ordered,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise ParameterError(f"{option} is about votes; with --score the ranking is given, and nothing is fitted")
+
+
+def _audit_of_scores(
+    reading: Reading,
+    fit_options: FitOptions,
+    name: str,
+    target: str,
+    score: str,
+    ascending: bool,
+    begin: dict[str, Any],
+) -> tuple[Audit, Crowd]:
+    from rarevote.audit.of_scores import audit_of_scores
+    from rarevote.audit.source import read_scored
+    from rarevote.io.read.frames import read_truth
+
+    items = read_scored(reading.labels, score, reading.options)
+    say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
+    gold = None if fit_options.gold is None else read_truth(fit_options.gold)
+    audit = audit_of_scores(items, name, target, ascending=ascending, gold=gold, **begin)
+    return audit, items.crowd
 
 
 def _parse_find(text: str) -> tuple[str, str]:
@@ -397,38 +474,65 @@ def _load(plan: Path) -> Audit:
         raise InputError(str(error) if str(plan) in str(error) else f"{plan}: {error}") from None
 
 
+def _next_list(given: Path) -> Path:
+    """A name for the list after a list, or for one beside a plan.
+
+    >>> _next_list(Path("a/round-1.csv")).as_posix(), _next_list(Path("audit.json")).as_posix()
+    ('a/round-2.csv', 'audit-next.csv')
+    """
+    if given.suffix == ".json" and not given.stem[-1:].isdigit():
+        return given.with_name(f"{given.stem}-next.csv")
+    stem = given.stem.rstrip("0123456789")
+    number = given.stem[len(stem) :]
+    return given.with_name(f"{stem}{int(number) + 1}{given.suffix}" if number else f"{given.stem}-2{given.suffix}")
+
+
 def _form(audit: Audit) -> str:
     return str((audit.plan.source or {}).get("review_as", "table"))
 
 
-def _take_in(take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
+def _take_in(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None, question: str | None) -> None:
     """Give answers in a file to the audit, those of each expert by name; where experts disagree, items stay open."""
-    from rarevote.audit.answers import adjudicated
+    from rarevote.audit.answers import by_expert
+    from rarevote.audit.saved_answers import is_saved_answers
     from rarevote.crowd.names import some_names
     from rarevote.io.read.answers import read_answers
 
-    rows = read_answers(path, question=question)
-    agreed = adjudicated((row.task, row.label) for row in rows)
-    said = {row.task for row in rows if row.label is not None}
-    disputed = [task for task, label in agreed.items() if label is None and task in said]
+    if is_saved_answers(path):
+        _take_saved(audit, take, path, who)
+        return
+    experts, disputed = by_expert(read_answers(path, question=question), who)
     if disputed:
         warn(f"{path}: two different labels for {some_names(disputed)}; such items stay open until the experts agree")
-    experts: dict[Any, dict[str, None]] = {}
-    for row in rows:
-        if row.label is not None and row.who is not None:
-            experts.setdefault(row.task, {})[row.who] = None
-    by_expert: dict[str | None, dict[Any, Any]] = {}
-    for task, label in agreed.items():
-        name = who or ", ".join(experts.get(task, ())) or None
-        by_expert.setdefault(name, {})[task] = label
-    for name, labels in by_expert.items():
+    for name, labels in experts.items():
         try:
             take(labels, who=name)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
 
-def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: bool) -> None:
+def _take_saved(audit: Audit, take: Callable[..., int | None], path: Path, who: str | None) -> None:
+    """Give answers that a page saved to the audit, by the rules of the journal."""
+    from rarevote.audit.saved_answers import asked_in, read_saved_answers
+
+    plan = audit.plan
+    tasks = plan.rounds[-1].tasks if plan.rounds else []
+    for entry in read_saved_answers(path, of=asked_in(plan), number=len(plan.rounds), tasks=tasks, labels=plan.labels):
+        try:
+            take({entry.task: entry.label}, who=who or entry.who)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _ask(
+    audit: Audit,
+    plan: Path,
+    review_out: Path,
+    crowd: Crowd,
+    *,
+    as_json: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
     """Draw, keep the plan, write the list: in this order, so that no list is without its plan."""
     from rarevote.audit.answers import write_review_list
     from rarevote.audit.of_fit import summary
@@ -438,8 +542,18 @@ def _ask(audit: Audit, plan: Path, review_out: Path, crowd: Crowd, *, as_json: b
     if review:
         write_review_list(review, review_out, _form(audit), crowd)
     if as_json:
-        tell_json({**summary(audit), "review_out": str(review_out) if review else None})
+        tell_json({**summary(audit), "review_out": str(review_out) if review else None, **(more or {})})
     if review:
-        say(f"wrote {review_out}: {len(review):,} items to review; fill in label, then: rarevote audit continue {plan}")
+        say(f"wrote {review_out}: {counted(len(review), 'item')} to review. Answer in the browser:")
+        say(f"  {command('rarevote', 'audit', 'review', plan)}")
+        form, given = _form(audit), review_out
+        how = "fill in the column label of the list"
+        if form != "table":
+            how, given = f"import the list into {form} and export the answers", Path("export.json")
+        then = ("--answers", given, "--review-out", _next_list(review_out))
+        say(f"or {how}, then:")
+        say(f"  {command('rarevote', 'audit', 'continue', plan, *then)}")
     else:
-        say(f"No more reviews are asked for: {audit.stopped}. No list was written; next: rarevote audit finish {plan}")
+        say(f"No more reviews are asked for: {audit.stopped}. No list was written. Next:")
+        files = ("--out", "result.csv", "--certificate", "certificate.json")
+        say(f"  {command('rarevote', 'audit', 'finish', plan, *files)}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.fit import FitOptions, with_fit_and_rare
 from rarevote.cli.options.output import strict_option, talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
 from rarevote.cli.progress import counting
-from rarevote.cli.show import say, tell, tell_json
+from rarevote.cli.show import say, tell
 
 _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 
@@ -25,18 +26,22 @@ _SIGNS = {"stop": "!!", "care": " !", "note": "  "}
 @talk_options
 def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: bool) -> None:
     """Whether the labels may be used: can this crowd answer, does the model fit, when not to trust it."""
+    from rarevote.crowd.words import capital
     from rarevote.diagnose.check import QUESTIONS
     from rarevote.diagnose.model_fit import N_REPLICATES
 
     estimator = fit_options.make()
     crowd = reading.read()
-    fitted = fit_options.fit(crowd, estimator)
-    with counting("casting the votes again", N_REPLICATES) as progress:
-        found = fitted.check(progress=progress)
-    if as_json:
-        tell_json(found.figures())
-    else:
+    records, fails = {}, False
+    for name, fitted in fit_options.fits(crowd, estimator).items():
+        with counting("casting the votes again", N_REPLICATES) as progress:
+            found = fitted.check(progress=progress)
+        fails |= found.cannot_answer or not found.converged
+        if as_json:
+            records[name] = {**found.figures(), **fitted.feature_figures}
+            continue
         say()
+        begin(name)
         for question, title in QUESTIONS.items():
             answers = found.answers(question)
             if answers:
@@ -45,6 +50,14 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
                 tell(f"{_SIGNS[one.weight]} {one.description}")
             if answers:
                 tell()
+        tell("What to expect")
+        for words in found.worlds:
+            tell(f"   {capital(words)}.")
+        tell()
         tell(f"verdict: {found.verdict}")
-    if strict and (found.cannot_answer or not found.converged):
+        for words in found.reasons:
+            tell(f"   {words}")
+    if as_json:
+        tell_records(records)
+    if strict and fails:
         raise click.exceptions.Exit(3)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rarevote.cli.options.fit import rare_option
+from rarevote.cli.each import begin, below_each_other, tell_records
+from rarevote.cli.options.fit import ordered_option
 from rarevote.cli.options.output import check_result_file, json_option, quiet_option, spreadsheet_option, verbose_option
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, names_option, verb
 from rarevote.cli.progress import fitting
-from rarevote.cli.show import aligned, say, share, tell, tell_json, warn
+from rarevote.cli.show import aligned, say, share, tell, warn
+from rarevote.errors import ParameterError
 from rarevote.methods.registry import find_method
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ _SHOWN_CLASSES = 8
     "--methods",
     help=f"Methods (see: rarevote methods). Default: {','.join(DEFAULT_METHODS)}.",
 )
-@rare_option
+@click.option("--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes.")
+@ordered_option
 @click.option(
     "--gold",
     metavar="FILE",
@@ -54,6 +57,7 @@ def compare(
     truth: str | None,
     methods: list[str] | None,
     rare: str | None,
+    ordered: str | None,
     gold: str | None,
     out: Path | None,
     spreadsheet_safe: bool,
@@ -62,7 +66,6 @@ def compare(
 ) -> None:
     """Methods side by side: recall, log loss and calibration with truth; agreement and differences without."""
     from rarevote.api import compare as compare_methods
-    from rarevote.crowd.rare import RareClass
     from rarevote.io.write.columns import write_columns
 
     names = methods or DEFAULT_METHODS
@@ -70,34 +73,66 @@ def compare(
         find_method(name).load()
     check_result_file(out)
     crowd = reading.read()
-    known = None if truth is None else crowd.truth(truth)
-    learned = crowd.known(gold) if gold is not None else crowd.gold or None
-    votes = crowd.annotations
-    rare_name = str(RareClass.of(votes.classes, votes.class_votes, rare).name)
+    known = _by_label(crowd, truth, crowd.truth)
+    learned = _by_label(crowd, gold, crowd.known)
     say()
 
     def watched(name: str, number: int) -> Any:
         return fitting(f"fitting {name} ({number} of {len(names)})", verbose=verbose)
 
-    found = compare_methods(crowd, names, gold=learned, watched=watched)
-    for reason in found.refused:
-        warn(f"left out: {reason}")
-    summary = _summary(crowd, found, rare_name)
-    if known is not None:
-        summary["scores"] = {
-            name: {
-                **one.figures(rare_name), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
-            }
-            for name, one in found.score(known, learned or {}).items()
-        }  # fmt: skip
+    records, tables = {}, {}
+    for label, part in (crowd.by_label or {"": crowd}).items():
+        rare_name = _rare_name(part, rare, ordered)
+        taught = part.gold or None if learned is None else learned[label]
+        found = compare_methods(part, names, gold=taught, ordered=ordered, watched=watched)
+        for reason in found.refused:
+            warn(f"left out: {reason}")
+        records[label] = _summary(part, found, rare_name)
+        if known is not None and (known[label] or not label):
+            records[label]["scores"] = {
+                name: {
+                    **one.figures(rare_name), "log_loss": one.log_loss, "calibration_error": one.calibration_error,
+                }
+                for name, one in found.score(known[label], taught or {}).items()
+            }  # fmt: skip
+        tables[label] = _rows(part, found)
     if out is not None:
-        write_columns(_rows(crowd, found), out, spreadsheet_safe=spreadsheet_safe)
+        write_columns(below_each_other(tables), out, spreadsheet_safe=spreadsheet_safe)
     if as_json:
-        tell_json(summary)
-    else:
+        tell_records(records)
+    for place, (label, summary) in enumerate(() if as_json else records.items()):
+        if place:
+            tell()
+        begin(label)
         _tell(summary)
     if out is not None:
-        say(f"wrote {out}: {len(found.different):,} items on which the methods differ")
+        n_different = sum(one["n_different"] for one in records.values())
+        say(f"wrote {out}: {n_different:,} items on which the methods differ")
+
+
+def _rare_name(crowd: Crowd, rare: str | None, ordered: str | None) -> str:
+    """The class that methods are compared by."""
+    from rarevote.crowd.grades import Grades
+    from rarevote.crowd.rare import RareClass
+
+    votes = crowd.annotations
+    chosen = RareClass.of(votes.classes, votes.class_votes, rare, None if ordered is None else Grades.of(ordered))
+    if chosen.is_tail:
+        raise ParameterError(
+            f"--rare {chosen.name} is a tail of grades, and methods are compared by one class: name one"
+        )
+    return str(chosen.name)
+
+
+def _by_label(crowd: Crowd, given: str | None, of_one: Callable[[str], Any]) -> dict[str, dict[Any, Any]] | None:
+    """Truth or gold in a file, for each label; that of an ordinary crowd is called ""."""
+    if given is None:
+        return None
+    if not crowd.choices:
+        return {"": of_one(given)}
+    from rarevote.each import known_by_label
+
+    return known_by_label(crowd, given)
 
 
 # --------------------------------------------------------------------------------------------------------------------

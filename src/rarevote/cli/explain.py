@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.cli.each import begin, tell_records
 from rarevote.cli.options.fit import FitOptions, with_fit
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import verb
-from rarevote.cli.show import aligned, say, share, tell, tell_json
+from rarevote.cli.show import aligned, say, share, tell
 
 if TYPE_CHECKING:
     from rarevote.diagnose.explain import Explanation
+    from rarevote.io.read.crowd import Crowd
 
 
 @verb(
@@ -32,18 +34,41 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
     estimator = fit_options.make()
     crowd = reading.read()
     names = list(dict.fromkeys(task))
-    if fit_options.features is None and fit_options.pred_probs is None:  # else they may name further tasks
-        names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
-    result = fit_options.fit(crowd, estimator).decide()
-    found = [result.explain(name) for name in names]
-    chosen = [find_task(crowd.annotations, one.task, crowd.title) for one in found]
-    shown = [{name: str(texts[number]) for name, texts in crowd.shown.items()} for number in chosen]
+    by_label: dict[str, list[tuple[Crowd, Explanation]]] = {}
+    of_fit: dict[str, Any] = {}
+    if crowd.choices:
+        every = fit_options.fit_each(crowd, estimator).decide()
+        for name in names:
+            for label, one in every.explain(name).items():
+                by_label.setdefault(label, []).append((crowd.by_label[label], one))
+    else:
+        if not fit_options.has_features:  # else they may name further tasks
+            names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
+        result = fit_options.fit(crowd, estimator).decide()
+        of_fit = result.fitted.feature_figures
+        whole = result.fitted.crowd  # all items, also those that only features name
+        by_label[""] = [(whole, result.explain(name)) for name in names]
     if as_json:
-        tell_json([_summary(one, texts, fit_options.method) for one, texts in zip(found, shown, strict=True)])
+        method = fit_options.method
+        tell_records(
+            {
+                label: [{**_summary(one, _shown(part, one), method), **of_fit} for part, one in found]
+                for label, found in by_label.items()
+            }
+        )
         return
-    for one, texts in zip(found, shown, strict=True):
-        say() if one is found[0] else tell()
-        _tell(one, texts, fit_options.method)
+    for place, (label, found) in enumerate(by_label.items()):
+        tell() if place else say()
+        begin(label)
+        for number, (part, one) in enumerate(found):
+            if number:
+                tell()
+            _tell(one, _shown(part, one), fit_options.method)
+
+
+def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
+    """What is shown of an item."""
+    return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
 
 
 def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, Any]:
@@ -63,7 +88,7 @@ def _summary(one: Explanation, texts: dict[str, str], method: str) -> dict[str, 
         "method": method,
         "label": names[one.label] if one.has_answer else "",
         "rival": names[one.rival],
-        "majority": names[one.majority],
+        "majority": names[one.majority] if one.majority >= 0 else "",
         "is_gold": one.is_gold,
         "votes": votes,
         "prior_log_odds": None if weighed is None else weighed.prior,
@@ -90,11 +115,14 @@ def _tell(one: Explanation, texts: dict[str, str], method: str) -> None:
     tell(f"{one.task}: {given}" + (" (given as gold)" if one.is_gold else f", by {method}"))
     for name, text in texts.items():
         tell(f"{name}: {text}")
-    votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
-    same = "the same" if majority == label else f"another label, {majority}"
-    tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
-    tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
-    tell(f"a majority vote says {same} ({votes}{tie})")
+    if one.majority < 0:
+        tell("it has no votes: its features alone speak")
+    else:
+        votes = f"{one.votes[one.majority]:,} of {len(one.labels):,} votes"
+        same = "the same" if majority == label else f"another label, {majority}"
+        tied = [str(name) for name in one.classes[one.votes == one.votes.max()].tolist()]
+        tie = f", tied between {listed(tied)}: the first class in sorted order" if len(tied) > 1 else ""
+        tell(f"a majority vote says {same} ({votes}{tie})")
     tell()
     if one.weighed is None:
         _tell_votes(one, method)

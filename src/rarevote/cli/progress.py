@@ -40,7 +40,7 @@ def fitting(title: str, *, verbose: bool = False) -> Iterator[Callback | None]:
     if is_quiet():
         yield None
         return
-    estimate = TimeLeft()
+    estimate = StagesLeft()
     if verbose or not sys.stderr.isatty():
         lines = Lines(every=0.0) if verbose else Lines()
 
@@ -57,6 +57,8 @@ def fitting(title: str, *, verbose: bool = False) -> Iterator[Callback | None]:
 
 
 def _state(progress: Progress) -> str:
+    if progress.stage:
+        return f"{progress.stage}, step {progress.iteration} of at most {progress.n_iter}"
     return f"iteration {progress.iteration}, change {progress.change:.1e}"
 
 
@@ -130,11 +132,33 @@ class TimeLeft:
         return time_left(min(by_way, (progress.n_iter - progress.iteration) * seconds / iterations))
 
     def _share_done(self, progress: Progress) -> float:
+        if progress.stage:  # which has a number of steps, and may end early
+            return progress.iteration / progress.n_iter
         target = 1e-4
         change = max(progress.change, 1e-12)
         self._first_change = self._first_change or max(change, 10 * target)
         by_change = math.log(self._first_change / change) / math.log(self._first_change / target)
         return min(max(by_change, progress.iteration / progress.n_iter, 0.0), 1.0)
+
+
+class StagesLeft:
+    """How far a fit is that has stages, each with a time of its own."""
+
+    def __init__(self) -> None:
+        self._left, self._last = TimeLeft(), (0, "")
+
+    @property
+    def done(self) -> float:
+        """The part of the stage that is done."""
+        return self._left.done
+
+    def after(self, progress: Progress) -> str:
+        """The time left of the stage in words; "" where it is not known."""
+        iteration, stage = self._last
+        if progress.stage != stage or progress.iteration < iteration:
+            self._left = TimeLeft()
+        self._last = (progress.iteration, progress.stage)
+        return self._left.after(progress)
 
 
 def time_left(seconds: float) -> str:

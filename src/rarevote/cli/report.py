@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,13 @@ from rarevote.cli.options.reading import Reading, with_reading
 from rarevote.cli.options.verb import file_option, verb
 from rarevote.cli.show import decision_words, is_quiet, say, tell_json
 from rarevote.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rarevote.api import Result
+    from rarevote.audit import Audit
+    from rarevote.page.report import Report
 
 
 @verb(
@@ -54,24 +61,46 @@ def report(
         raise InputError(f"{charts}: is a file; --charts wants a folder")
     audited = None if audit is None else audit_of_labels(audit, reading.labels)
     crowd = reading.read()
-    known = None if truth is None else crowd.truth(truth)
-    fitted = fit_options.fit(crowd, estimator)
-    say("making the page (a large crowd takes a minute) ...")
-    result = fitted.decide(**options)
-    decisions.review(result)
     # Names of files without their folders, which are nobody else's business.
     source = title_of([Path(one).name for one in reading.labels])
-    made = result.report(out, truth=known, charts=charts, source=source, audit=audited)
+    making = "making the page (a large crowd takes a minute) ..."
+    made: Report
+    decided: Mapping[str, Result]
+    if crowd.choices:
+        from rarevote.each import known_by_label
+
+        labels = None if truth is None else known_by_label(crowd, truth)
+        every = fit_options.fit_each(crowd, estimator)
+        say(making)
+        each = every.decide(**options)
+        if decisions.max_review is not None:
+            each.review(decisions.max_review, decisions.review_out, form=decisions.review_as)
+        audits = {} if audited is None else {every.name_of(_label_of(audited)): audited}
+        decided, made = each, each.report(out, truth=labels, charts=charts, source=source, audits=audits)
+    else:
+        known = None if truth is None else crowd.truth(truth)
+        fitted = fit_options.fit(crowd, estimator)
+        say(making)
+        result = fitted.decide(**options)
+        decisions.review(result)
+        decided, made = {"": result}, result.report(out, truth=known, charts=charts, source=source, audit=audited)
     if as_json:
         summary: dict[str, Any] = {"page": str(made.page), "bytes": made.n_bytes, "headline": made.headline}
-        summary["charts"] = [str(path) for path in made.charts]
+        summary |= {"charts": [str(path) for path in made.charts], **fitted.feature_figures}
         if decisions.active:
-            summary["decision"] = result.summary()["decision"]
+            found = {name: one.summary()["decision"] for name, one in decided.items()}
+            summary["decision"] = found if crowd.choices else found[""]
         tell_json(summary)
     elif not is_quiet():
         say(made.headline)
-        for line in decision_words(result) if decisions.active else ():
-            say(line)
+        for name, one in decided.items() if decisions.active else ():
+            for line in [name, *decision_words(one)] if name else decision_words(one):
+                say(line)
         if made.charts:
             say(f"wrote {len(made.charts)} files to {charts}")
         say(f"wrote {made.page} ({made.n_bytes / 1e6:.1f} MB)")
+
+
+def _label_of(audit: Audit) -> str:
+    """The label that an audit is about."""
+    return str((audit.plan.source or {}).get("reading", {}).get("choice"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,20 +11,23 @@ import click
 
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.verb import PATH, argument, file_option, flag, verb
-from rarevote.cli.options.workbench import WorkbenchOptions, with_workbench
-from rarevote.cli.show import say
+from rarevote.cli.options.workbench import InstructionOptions, WorkbenchOptions, with_instructions, with_workbench
+from rarevote.cli.show import command, say, tell_json
+from rarevote.crowd.words import counted
+from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
     from rarevote.audit.journal import Journal
-    from rarevote.workbench.session import ReviewSession
+    from rarevote.workbench.lists import ListSession
 
 
 @verb(
     "rarevote review review.csv",
-    "rarevote review review.csv --images photos/ --who anna --out answers.csv",
+    "rarevote review review.csv --media photos/ --who anna --out answers.csv",
     "rarevote review items.csv --class defect --class sound --port 8080 --no-browser",
 )
 @with_workbench
+@with_instructions
 @argument(
     "listed",
     metavar="LIST",
@@ -37,15 +42,18 @@ if TYPE_CHECKING:
     multiple=True,
     help="A class. Default: those in the list. Repeatable.",
 )
+@file_option("--answers", help="Answers that an offline page saved: take them in and open nothing.")
 @flag("--reasons", help="Also show what the crowd said; the answers then depend on it.")
 @talk_options
 def review(
     workbench: WorkbenchOptions,
+    instructions: InstructionOptions,
     *,
     listed: Path,
     out: Path | None,
     classes: tuple[str, ...],
     reasons: bool,
+    answers: Path | None,
     as_json: bool,
 ) -> None:
     """Answer a review list in the browser; every answer is on the disk before the next item shows."""
@@ -54,13 +62,15 @@ def review(
     from rarevote.io.write.columns import check_output
     from rarevote.io.write.overwrite import refuse_overwriting
 
-    pictures = workbench.pictures()
+    media, asked = workbench.shown_media(), instructions.read()
+    if workbench.offline is not None and reasons:
+        raise ParameterError("--reasons and --offline: a page that is sent away has nothing of what the crowd said")
     target = out or listed.with_name(f"{listed.stem}.answers.csv")
     check_output(target)
     refuse_overwriting(target, [listed])
     rows = read_review_list(listed)
 
-    def sit(journal: Journal) -> ReviewSession:
+    def sit(journal: Journal) -> ListSession:
         from rarevote.workbench.lists import ListSession
 
         return ListSession(
@@ -69,12 +79,38 @@ def review(
             out=target,
             classes=classes,
             reasons=reasons,
-            pictures=pictures,
+            media=media,
+            show_as=workbench.show_as,
+            instructions=asked,
             journal=journal,
             who=workbench.who,
         )
 
-    session = workbench.run(sit, writing(listed), as_json=as_json)
+    if workbench.offline is not None:
+        saved = f"{workbench.offline.stem}.answers.json"
+        classes_again = [word for name in classes for word in ("--class", name)]
+        then = command("rarevote", "review", listed, *classes_again, "--answers", saved)
+        workbench.write_offline(sit, writing(listed), then, as_json=as_json)
+        return
+    if answers is not None:
+        session = _take(sit, writing(listed), answers)
+        if as_json:
+            tell_json({"answered": session.progress.done, "unsure": session.progress.unsure, "out": str(target)})
+    else:
+        session = workbench.run(sit, writing(listed), as_json=as_json)
     if session.progress.done:
         session.make("answers")
-        say(f"wrote {target}; give it to the next run: rarevote aggregate LABELS --gold {target}")
+        say(f"wrote {target}: {counted(len(session.answers), 'answer')}; give them to the next run as --gold {target}")
+
+
+def _take(
+    sit: Callable[[Journal], ListSession], writing: AbstractContextManager[Journal], answers: Path
+) -> ListSession:
+    """The session after the answers that a page saved were taken in."""
+    from rarevote.audit.saved_answers import read_saved_answers
+
+    with writing as journal:
+        session = sit(journal)
+        of, number = session.asked
+        session.take(read_saved_answers(answers, of=of, number=number, tasks=session.tasks, labels=session.labels))
+    return session

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rarevote.cli.each import begin
 from rarevote.cli.options.output import talk_options
 from rarevote.cli.options.reading import columns_option
 from rarevote.cli.options.verb import argument, verb
@@ -30,8 +31,10 @@ def score(result: str, truth: str, rare: str | None, columns: dict[str, str] | N
     if as_json:
         tell_json(summary)
         return
-    _tell(summary)
-    _tell_left_out(summary)
+    for name, one in ({"": summary} if "n_items" in summary else summary).items():
+        begin(name)
+        _tell(one)
+        _tell_left_out(one)
 
 
 def _tell(summary: dict[str, Any]) -> None:
@@ -55,8 +58,8 @@ def _tell(summary: dict[str, Any]) -> None:
     tell()
     figures = [[name, share(summary[key])] for name, key in (
         ("balanced accuracy", "balanced_accuracy"), ("macro-F1", "macro_f1"), ("accuracy", "accuracy"))]  # fmt: skip
-    for begin, scores in summary["probabilities"].items():
-        whose = "" if begin == "p" else f" of {begin} probabilities"
+    for start, scores in summary["probabilities"].items():
+        whose = "" if start == "p" else f" of {start} probabilities"
         figures.append([f"log loss{whose}", share(scores["log_loss"])])
         figures.append([f"calibration error{whose}", share(scores["calibration_error"])])
     tell(aligned(["figure", "value"], figures))

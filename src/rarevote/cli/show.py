@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,15 @@ def printable(text: str) -> str:
 
 def _lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
+
+
+def command(*words: object) -> str:
+    """A command to copy, quoted for a shell.
+
+    >>> command("rarevote", "report", "my labels.csv")
+    "rarevote report 'my labels.csv'"
+    """
+    return shlex.join(map(str, words))
 
 
 def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -159,13 +169,34 @@ def decision_words(result: Result) -> list[str]:
     if decision.n_abstained:
         words.append(f"{decision.n_abstained:,} tasks have no answer")
     if result.rule.name == "cost":
-        words.append(f"expected cost of these decisions: {decision.expected_cost:,.1f}")
+        words.append(decision.cost_description)
     if decision.target is not None:
         words.append(f"{'promise' if decision.target.promised else 'warning'}: {decision.target.description}")
     words.append(f"accuracy of the labels: {decision.accuracy.description}")
-    words.append("these are expected values with 90% intervals, as annotators share errors in real crowds; no promise")
+    words.append(f"these are expected values with 90% intervals, {decision.how.partition(';')[0]}; no promise")
+    words += result.worlds
     if any(_UNTOLD in row for row in rows):
         words.append(f"{_UNTOLD}: {UNKNOWN} (rarevote audit)")
+    return words
+
+
+def score_words(scores: Mapping[str, Any]) -> list[str]:
+    """A result against the truth, line by line."""
+    parts = [
+        f"{what} of {scores['rare_class']} {value:.3f}"
+        for what, value in (("recall", scores["rare_recall"]), ("precision", scores["rare_precision"]))
+        if value is not None
+    ]
+    parts += [
+        f"balanced accuracy {scores['balanced_accuracy']:.3f}",
+        f"macro-F1 {scores['macro_f1']:.3f}",
+        f"accuracy {scores['accuracy']:.3f}",
+    ]
+    words = [f"against the truth of {scores['n_items']:,} tasks: {', '.join(parts)}"]
+    if scores["n_unanswered"]:
+        words.append(unanswered_words(scores["n_unanswered"]))
+    if scores["truth_without_labels"]:
+        words.append(f"{scores['truth_without_labels']:,} tasks of the truth have no annotations and were not scored")
     return words
 
 
@@ -205,6 +236,7 @@ def export_summary(export: Export) -> dict[str, Any]:
         "n_records": export.n_records,
         "n_rows": len(export),
         "n_tasks": len(set(export.task)),
+        **({"n_items": len({*export.shown["item"], *export.shown_unanswered["item"]})} if export.multilabel else {}),
         "n_unvoted": len(export.unanswered),
         "n_workers": len(set(export.worker)),
         "n_repeated": export.n_repeated,
@@ -230,7 +262,7 @@ def tell_export(summary: dict[str, Any]) -> None:
     say(f"{summary['file']}: {summary['platform_title']}, question {summary['question']}{beside}")
     say(
         f"{counted(summary['n_records'], 'record')}: {counted(summary['n_rows'], 'row')}, "
-        f"{counted(summary['n_tasks'], 'task')}, {counted(summary['n_workers'], 'worker')}"
+        f"{_tasks(summary)}, {counted(summary['n_workers'], 'worker')}"
         + (f", {counted(summary['n_gold'], 'gold label')}" if summary["n_gold"] else "")
     )
     if summary["multilabel"]:
@@ -253,6 +285,11 @@ def tell_export(summary: dict[str, Any]) -> None:
         say(left_out)
 
 
+def _tasks(summary: dict[str, Any]) -> str:
+    """How many tasks an export has; of several labels, how many items."""
+    return counted(summary["n_items"], "item") if summary["multilabel"] else counted(summary["n_tasks"], "task")
+
+
 def tell_crowd(crowd: Crowd) -> None:
     """Say what was read."""
     votes = crowd.annotations
@@ -260,10 +297,15 @@ def tell_crowd(crowd: Crowd) -> None:
         tell_export(export_summary(crowd.export))
         say()
     tell_notes(crowd.notes)
+    what = (
+        f"{counted(crowd.n_items, 'item')} with {counted(len(crowd.choices), 'label')}"
+        if crowd.choices
+        else counted(votes.n_tasks, "task")
+    )
     say(
-        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {counted(votes.n_tasks, 'task')}, "
+        f"{crowd.title}: {counted(votes.n_annotations, 'annotation')}, {what}, "
         f"{counted(votes.n_workers, 'worker')}, {counted(votes.n_classes, 'class', 'classes')} "
-        f"({votes.n_annotations / votes.n_tasks:.1f} votes per task)"
+        f"({votes.n_annotations / votes.n_tasks:.1f} votes per {'label of an item' if crowd.choices else 'task'})"
     )
     if votes.n_dropped:
         say(f"{votes.n_dropped:,} rows left out (missing values or repeated pairs)")

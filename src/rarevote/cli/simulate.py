@@ -16,6 +16,7 @@ from rarevote.errors import ParameterError
 
 @verb(
     "rarevote simulate --out crowd",
+    "rarevote simulate --out crowd --shared-errors real",
     "rarevote simulate --tasks 1000000 --workers 20000 --votes 5 --imbalance 30 --format parquet --out big --seed 1",
 )
 @file_option("--out", "-o", metavar="FOLDER", required=True, help="Folder for labels, truth and workers.")
@@ -30,6 +31,14 @@ from rarevote.errors import ParameterError
 @click.option("--bad", "p_bad", default=0.25, help="Share of workers good at nothing.")
 @click.option("--hard-share", default=0.3, help="Share of hard tasks.")
 @click.option("--hard-penalty", default=0.15, help="What a hard task takes off the accuracy.")
+@click.option(
+    "--shared-errors",
+    metavar="S",
+    default="0",
+    show_default=True,
+    help='How far errors fall on the same items: 0 (not at all) to below 1, or "real", as far as in real crowds.',
+    shell_complete=one_of("real"),
+)
 @click.option("--seed", "random_state", type=int, help="The same seed gives the same crowd.")
 @click.option("--format", "file_format", default="csv", help="csv or parquet.", shell_complete=one_of("csv", "parquet"))
 @quiet_option

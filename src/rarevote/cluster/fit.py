@@ -35,7 +35,10 @@ from rarevote.cluster.labelling import DecidedBy, label_tasks
 from rarevote.cluster.parts import Parts, find_parts
 from rarevote.cluster.runner import DaskRunner
 from rarevote.crowd.annotations import Keep, Missing
+from rarevote.crowd.grades import MIN_GRADES, Grades
+from rarevote.crowd.names import some_names
 from rarevote.decide.probabilities import Shares, shares_wanted
+from rarevote.decide.rules import MinRecall
 from rarevote.decide.selection import rule_of
 from rarevote.em.checkpoint import Checkpoint
 from rarevote.em.loop import Callback
@@ -47,7 +50,7 @@ from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator, Fit, Request
 from rarevote.methods.memory import Sizes, require_memory
-from rarevote.methods.registry import METHODS, require_capability
+from rarevote.methods.registry import DEFAULT_METHOD, METHODS, require_capability
 
 _LAST = "summary.json"
 
@@ -118,6 +121,7 @@ class Dask:
         keep: Keep = "all",
         missing: Missing = "error",
         callback: Callback | None = None,
+        ordered: Any = None,
         rare: Any = None,
         prevalence: Shares = "estimate",
         allow_unvoted: bool = False,
@@ -131,12 +135,20 @@ class Dask:
         Args:
             estimator: a method whose ``capabilities.dask`` is true; ``rarevote methods`` lists them.
             data: a Parquet or CSV file, a list or a folder of them, or a dask DataFrame.
+            ordered: the grades, the lowest first, where classes are grades; see :func:`rarevote.fit`.
             rare: the class that matters; the one with the fewest votes if not given.
             with_posterior: whether to write ``posterior:<class>`` too, as the method's authors publish it.
-            **decision: ``decide``, ``costs``, ``min_recall``, ``cap`` or ``abstain_below``.
+            **decision: ``decide``, ``costs``, ``min_recall`` (with ``errors``), ``cap`` or ``abstain_below``.
         """
+        grades = estimator.grades if ordered is None else Grades.of(ordered)
+        if grades is not None and estimator.capabilities.ordered:
+            estimator = type(estimator)().set_params(**{**estimator.get_params(), "ordered": list(grades.names)})
         own = estimator.own_rule()
-        deciding_by = DecidedBy(rule_of(**decision, own=own), own, rare, prevalence, not allow_unvoted, with_posterior)
+        rule = rule_of(**decision, own=own, grades=grades)
+        if isinstance(rule, MinRecall) and rule.errors == "independent":
+            errors = how('errors="independent"', "--errors independent")
+            raise ParameterError(f"{errors} samples all votes in one memory, which dask does not: leave it out")
+        deciding_by = DecidedBy(rule, own, rare, prevalence, not allow_unvoted, with_posterior, grades)
         _check_method(estimator)
         truth = None if true_labels is None else read_truth(true_labels)
         if truth is not None:
@@ -204,6 +216,8 @@ def _fitted(
     """Fit the method to a staged crowd, and write everything: on the desk, then where it belongs."""
     desk, out = places
     estimator._validate(crowd)
+    if deciding_by.grades is not None:
+        _check_grades(estimator, deciding_by.grades, crowd.classes)
     deciding_by.rule.check(crowd.classes)
     shares_wanted(deciding_by.prevalence, crowd.classes, np.zeros(crowd.n_classes))
     _require_memory(estimator, client, crowd)
@@ -230,6 +244,18 @@ def _fitted(
     for words in summary["warnings"]:
         warn_user(words)
     return DaskResult(out, summary, crowd.classes, workers, table, fit, model)
+
+
+def _check_grades(estimator: Estimator, grades: Grades, classes: NDArray[Any]) -> None:
+    """Warn of misspelled grades; refuse a method of grades where too few of them have votes."""
+    if (words := grades.doubt(classes)) is not None:
+        warn_user(words)
+    met = grades.met(classes)
+    if len(met) < MIN_GRADES and estimator.capabilities.ordered:
+        raise InputError(
+            f"only {some_names(met)} of the grades {'has' if len(met) == 1 else 'have'} votes, and fewer than "
+            f"{MIN_GRADES} have no order to learn from: choose another method, such as {DEFAULT_METHOD}"
+        )
 
 
 def _posteriors(desk: Path) -> Path:
@@ -283,6 +309,7 @@ def _described(model: Estimator, crowd: StagedCrowd) -> dict[str, Any]:
     return {
         "method": model.method_name,
         "parameters": model.get_params(),
+        **model.order_figures(),
         **{name: getattr(crowd, name) for name in ("n_tasks", "n_workers", "n_annotations", "n_dropped", "n_shards")},
     }
 

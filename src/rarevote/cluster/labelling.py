@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from rarevote.cluster.data import StagedCrowd
 from rarevote.cluster.runner import DaskRunner
 from rarevote.cluster.shard_labels import Reported, WriteResults, count_at_least, sum_probabilities, survey
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.rare import RareClass
 from rarevote.decide.decider import Deciding
-from rarevote.decide.decision import class_figures, decision_figures, expected_decision
+from rarevote.decide.decision import class_figures, decision_figures, expected_decision, rare_figures
 from rarevote.decide.expectations import Belief
 from rarevote.decide.guards import CrowdSize
 from rarevote.decide.probabilities import FitCalibration, Probabilities, Shares, shares_wanted
@@ -35,6 +36,7 @@ class DecidedBy(NamedTuple):
     prevalence: Shares
     only_voted: bool
     with_posterior: bool
+    grades: Grades | None = None
 
 
 def label_tasks(
@@ -63,7 +65,7 @@ def label_tasks(
     reported = replace(reported, mean=calibration.mean, wanted=wanted)
     is_default = model.method_name == DEFAULT_METHOD
     belief = Belief.in_probabilities(Probabilities(crowd.classes, *_NOTHING, is_default=is_default))
-    rare = RareClass.of(crowd.classes, class_votes, deciding_by.rare)
+    rare = RareClass.of(crowd.classes, class_votes, deciding_by.rare, deciding_by.grades)
     deciding = Deciding(
         deciding_by.rule,
         deciding_by.own,
@@ -77,11 +79,11 @@ def label_tasks(
     )
     sums = _added(engine.ask(partial(survey, reported, deciding)))
 
-    def n_at_least(code: int, thresholds: FloatArray) -> NDArray[np.int64]:
-        counts = engine.ask(partial(count_at_least, reported, deciding, code, thresholds))
+    def n_at_least(target: RareClass, thresholds: FloatArray) -> NDArray[np.int64]:
+        counts = engine.ask(partial(count_at_least, reported, deciding, target, thresholds))
         return np.asarray(np.sum(counts, axis=0))
 
-    decider = deciding.decider(sums, lambda code, k: kth_largest(partial(n_at_least, code), k))
+    decider = deciding.decider(sums, lambda target, k: kth_largest(partial(n_at_least, target), k))
     costs = deciding_by.rule.costs(crowd.classes)
     answers = engine.ask(
         WriteResults(
@@ -94,6 +96,7 @@ def label_tasks(
             costs,
             deciding_by.with_posterior,
             runner.kept_posteriors,
+            deciding_by.grades,
         )
     )
     found, counts = map(_added, zip(*answers, strict=True))
@@ -108,10 +111,11 @@ def label_tasks(
         costs=costs,
         given=wanted,
         target=decided.target,
+        only_shared=Probabilities(crowd.classes, *_NOTHING).independent.why_not,
     )
     classes = class_figures(crowd.classes, found.labels, class_votes, crowd.n_tasks)
     return model, {
-        "rare": {"class": str(rare.name), "is_rare": rare.is_rare, "named": rare.named, **classes[str(rare.name)]},
+        "rare": rare_figures(rare, class_votes, counts.n_rare, found.n_rare_unvoted, crowd.n_tasks),
         "classes": classes,
         "decided_by": decided.description,
         "n_guarded": decided.n_guarded,

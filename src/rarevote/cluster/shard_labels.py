@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.cluster.host import State, names_file, read_names
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import Chooser, FloatArray, IntArray, column_sums, first_of_best
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.columns import grade_columns
 from rarevote.decide.decider import CrowdSums, Decider, Deciding, Labelled
 from rarevote.decide.decision import DecisionCounts, confidence_of
 from rarevote.decide.probabilities import Calibrator, Probabilities, certain, reweighted
@@ -89,17 +92,17 @@ def survey(how: Reported, deciding: Deciding, number: int, state: State) -> Crow
 
 
 def count_at_least(
-    how: Reported, deciding: Deciding, code: int, thresholds: FloatArray, number: int, state: State
+    how: Reported, deciding: Deciding, wanted: RareClass, thresholds: FloatArray, number: int, state: State
 ) -> IntArray:
-    """How many tasks that may be flagged have at least these probabilities of a class, a count for each."""
+    """How many tasks that may be flagged have at least these probabilities of a class or a tail, a count for each."""
     part = how.part(state)
-    scores = np.sort(part.p[deciding.may(part) & (part.gold < 0), code])
+    scores = np.sort(wanted.mass(part.p[deciding.may(part) & (part.gold < 0)]))
     return np.asarray(scores.size - np.searchsorted(scores, thresholds), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class WriteResults:
-    """Write one row per task to a Parquet file: task, label, confidence, votes, p:<class>.
+    """Write one row per task to a Parquet file: task, label, confidence, votes, p:<class>; of grades also the grade.
 
     Attributes:
         names: the folder of the encoded shards.
@@ -111,6 +114,7 @@ class WriteResults:
         costs: of mistakes, (K, K).
         with_posterior: whether to write ``posterior:<class>``, too.
         posteriors: folder of :func:`keep_posterior`; None where the hosts hold the posterior.
+        grades: the order of the classes, where there is one.
     """
 
     names: Path
@@ -122,6 +126,7 @@ class WriteResults:
     costs: FloatArray
     with_posterior: bool = False
     posteriors: Path | None = None
+    grades: Grades | None = None
 
     def __call__(self, number: int, state: State) -> tuple[Labelled, DecisionCounts]:
         """What came of the tasks of a shard."""
@@ -131,7 +136,8 @@ class WriteResults:
         codes, n_guarded = self.decider.codes(part)
         found = self.deciding.labelled(self.decider, part, codes, n_guarded)
         some = Probabilities(self.classes, part.p, self.how.mean, part.gold)
-        counts = DecisionCounts.of(some, codes, self.costs)
+        flagged = self.deciding.flagged(self.decider, part, codes)
+        counts = DecisionCounts.of(some, codes, self.costs, self.deciding.rare, flagged)
         if not state.n_tasks:  # few tasks on many shards; a file without rows would have no types
             return found, counts
         names = np.append(self.classes.astype(object), "")  # what -1 picks
@@ -145,6 +151,8 @@ class WriteResults:
         for begin, table in tables.items():
             for k, name in enumerate(self.classes.tolist()):
                 columns[f"{begin}:{name}"] = np.ascontiguousarray(table[:, k])
+        if self.grades is not None:
+            columns |= grade_columns(self.grades, self.deciding.rare, part.p, flagged, self.classes)
         write_columns(columns, self.folder / f"part-{number:05d}.parquet")
         return found, counts
 

@@ -156,6 +156,12 @@ class Annotations:
         """The task of every annotation, int64 (n_annotations)."""
         return np.repeat(np.arange(self.n_tasks), np.diff(self.task_ptr))
 
+    def votes_on(self, item: int) -> slice:
+        """Where the votes on an item of the population are; those without any come after all tasks."""
+        if item >= self.n_tasks:
+            return slice(0, 0)
+        return slice(int(self.task_ptr[item]), int(self.task_ptr[item + 1]))
+
     @classmethod
     def from_arrays(
         cls,

@@ -85,7 +85,7 @@ def encode_column(values: Any, what: str = "the column") -> tuple[Codes, NDArray
         InputError: this is not one column, or holds what cannot be a name.
     """
     if not isinstance(values, np.ndarray):
-        return _encode_objects(_as_list(values, what), what)
+        return _encode_objects(as_list(values, what), what)
     if values.ndim != 1:
         raise InputError(
             f"{what} must be one-dimensional, got an array of shape {values.shape}: give one array per column"
@@ -123,7 +123,8 @@ def decode_column(codes: Codes, names: NDArray[Any]) -> list[Any]:
     return [listed[code] for code in codes.tolist()]
 
 
-def _as_list(values: Any, what: str) -> list[Any]:
+def as_list(values: Any, what: str) -> list[Any]:
+    """The values of a column as Python's own."""
     if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
         raise InputError(
             f"{what} must be a column, got {shown(values)} ({type(values).__name__}): "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import in_kind, name_key, plain_name, some_names, spelling
+from rarevote.crowd.names import as_name_array, in_kind, name_key, plain_name, some_names, spelling
 from rarevote.crowd.numerics import FloatArray
 from rarevote.errors import ParameterError, how
 
@@ -67,9 +67,19 @@ class Grades:
         >>> Grades(("low", "mid", "high")).positions(np.array(["high", "low", "skip"], dtype=object)).tolist()
         [2.0, 0.0, nan]
         """
-        place = {name_key(name): float(rank) for rank, name in enumerate(in_kind(self.names, classes))}
+        place = {name_key(name): float(rank) for rank, name in enumerate(self.named_as(classes).tolist())}
         found = [place.get(name_key(name), np.nan) for name in classes.tolist()]
         return np.array(found, dtype=np.float64)
+
+    def named_as(self, classes: NDArray[Any]) -> NDArray[Any]:
+        """The grades as the classes call them, the lowest first."""
+        return as_name_array(in_kind(self.names, classes))
+
+    def codes(self, classes: NDArray[Any]) -> list[int]:
+        """Numbers of the classes that are grades, the lowest first."""
+        positions = self.positions(classes)
+        inside = np.flatnonzero(np.isfinite(positions))
+        return [int(k) for k in inside[np.argsort(positions[inside])]]
 
     def values(self, classes: NDArray[Any]) -> FloatArray:
         """What every class counts in a mean: its number if the grades are numbers, else its place; NaN outside, (K)."""
@@ -92,9 +102,8 @@ class Grades:
 
     def met(self, classes: NDArray[Any]) -> list[Any]:
         """Those of the classes that are grades, the lowest first."""
-        positions = self.positions(classes)
-        inside = np.flatnonzero(np.isfinite(positions))
-        return [classes.tolist()[k] for k in inside[np.argsort(positions[inside])]]
+        names = classes.tolist()
+        return [names[k] for k in self.codes(classes)]
 
     def doubt(self, classes: NDArray[Any]) -> str | None:
         """What looks misspelled, in words: a grade without votes beside a class with votes that is not named.

@@ -28,6 +28,13 @@ def population(annotations: Annotations) -> Names:
     return as_name_array([*tasks.tolist(), *unvoted.tolist()])
 
 
+def item_name(annotations: Annotations, item: int) -> Any:
+    """The name of the item of that number, without reading those of all others."""
+    n_tasks = annotations.n_tasks
+    names, place = (annotations.tasks, item) if item < n_tasks else (annotations.unanswered, item - n_tasks)
+    return names[[place]].tolist()[0]
+
+
 def with_items(annotations: Annotations, names: Iterable[Any]) -> Annotations:
     """The same votes in a population that has these items too; an item that is named twice counts once.
 

@@ -10,7 +10,7 @@ needs of other items are sums, so that the items may be on other machines: :meth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -21,21 +21,41 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import counted
-from rarevote.decide.expectations import N_BINS, Belief, ClassCounts, bin_of, count_class, expectations_from
+from rarevote.decide.expectations import (
+    N_BINS,
+    Belief,
+    ClassCounts,
+    bin_of,
+    count_class,
+    count_drawn,
+    expectations_from,
+)
 from rarevote.decide.guards import (
     CrowdSize,
     VoteSurvey,
     doubts,
+    explained_away_notes,
     features_answer_note,
     no_answer_note,
     rare_note,
     silence_note,
     single_vote_note,
+    tail_notes,
     why_no_answer,
 )
 from rarevote.decide.probabilities import Probabilities
-from rarevote.decide.recall_target import RecallTarget, flags_needed, gold_threshold, one_target, target_reached
+from rarevote.decide.recall_target import (
+    Flags,
+    RecallTarget,
+    flags_in_draws,
+    flags_needed,
+    gold_threshold,
+    target_reached,
+)
 from rarevote.decide.rules import ABSTAINED, FlagAbove, ItemBatch, MinRecall, OwnLabels, Rule, TheVotes
+from rarevote.decide.sampled import DrawsLater, IndependentDraws
+from rarevote.decide.tail import tail_flags
+from rarevote.errors import ParameterError, how
 
 # Cells at a time: the work arrays stay in the cache, whatever the number of items.
 _CELLS = 1 << 16
@@ -46,11 +66,12 @@ class Note(NamedTuple):
 
     Attributes:
         kind: what it is about: the crowd cannot tell who is right ("no answer"), a promise ("target"), items with a
-            single vote ("single"), the method's labels ("doubt"), the rare class ("rare"), names ("silence").
+            single vote ("single"), the method's labels ("doubt"), a class whose votes count as errors ("explained
+            away"), the rare class ("rare"), a tail of grades ("tail"), names ("silence").
         description: a sentence.
     """
 
-    kind: Literal["no answer", "target", "single", "doubt", "rare", "silence"]
+    kind: Literal["no answer", "target", "single", "doubt", "explained away", "rare", "tail", "silence"]
     description: str
 
 
@@ -64,6 +85,7 @@ class Decided(NamedTuple):
         n_guarded: items whose label would have been a class without a vote on them.
         notes: what to know before acting on it.
         cannot_answer: whether the labels are only the votes.
+        flagged: items that are of the rare class by the decision, (n): those labelled so, or flagged for a tail.
     """
 
     codes: IntArray
@@ -72,6 +94,7 @@ class Decided(NamedTuple):
     n_guarded: int
     notes: tuple[Note, ...]
     cannot_answer: bool
+    flagged: NDArray[np.bool_]
 
 
 class CrowdSums(NamedTuple):
@@ -81,10 +104,12 @@ class CrowdSums(NamedTuple):
         survey: what the guards need.
         of_target: items whose class is not known, by probability of the class that has a recall target: all, and
             those that may be flagged, (2, N_BINS).
+        drawn: the same of items that are of the class in every draw of independent errors, (n_draws, 2, N_BINS).
     """
 
     survey: VoteSurvey
     of_target: IntArray
+    drawn: IntArray
 
     def plus(self, other: CrowdSums) -> CrowdSums:
         """The sums over the items of both."""
@@ -97,19 +122,27 @@ class Labelled(NamedTuple):
     Attributes:
         labels: items that got each class, (K).
         n_guarded: items whose label would have been a class without a vote on them.
-        n_rare: items labelled as the rare class that are not known.
+        n_rare: items labelled as the rare class, or flagged for a tail, that are not known.
+        n_rare_unvoted: those of a tail without a vote in it.
         n_unvoted: items without a vote for the class that is promised, and flagged as it.
         open: items whose class is not known, by probability of the class with a recall target and whether they are
             flagged, (N_BINS, 2).
         known: known items of that class, likewise, (2).
+        drawn: items of that class in every draw of independent errors, likewise, (n_draws, 2).
+        n_without: items that are flagged without the target, by the method's own rule.
+        without: the counts of the class by that rule.
     """
 
     labels: IntArray
     n_guarded: int
     n_rare: int
+    n_rare_unvoted: int
     n_unvoted: int
     open: IntArray
     known: IntArray
+    drawn: IntArray
+    n_without: int
+    without: ClassCounts
 
     def plus(self, other: Labelled) -> Labelled:
         """The sums over the items of both."""
@@ -150,7 +183,7 @@ class Decider:
         refused = (codes >= 0) & ~picked(permitted, codes) & ~known & has_votes & bound
         if isinstance(self.rule, FlagAbove) and self.rule.promised:
             # A promise that some samples could not make would be made by the lucky ones alone: nothing is left out.
-            refused &= codes != self.rule.number
+            refused &= ~self.rule.rare.holds(codes)
         n_guarded = 0
         if self.only_voted and refused.any():
             some = part.rows(refused)
@@ -177,6 +210,7 @@ class Deciding:
         only_voted: whether a label needs a vote on its item.
         vouching: scores of random known items of the class with a recall target, which can promise it.
         has_features: whether features count beside the votes: then nothing is left to the votes alone.
+        why_not: why independent errors are not drawn, in words.
     """
 
     rule: Rule
@@ -190,11 +224,12 @@ class Deciding:
     only_voted: bool = True
     vouching: FloatArray | None = None
     has_features: bool = False
+    why_not: str = "the votes are not in memory"
 
     @cached_property
-    def wanted(self) -> tuple[int, float] | None:
-        """The class with a recall target, and the target."""
-        return one_target(self.rule.wanted, self.crowd.classes) if isinstance(self.rule, MinRecall) else None
+    def wanted(self) -> tuple[RareClass, float] | None:
+        """The class, or the tail of grades, with a recall target, and the target."""
+        return self.rule.target(self.crowd.classes) if isinstance(self.rule, MinRecall) else None
 
     def with_own(self, part: ItemBatch) -> ItemBatch:
         """The items with the method's own labels, where these follow from the probabilities."""
@@ -202,75 +237,112 @@ class Deciding:
             return part
         return part._replace(own=Decider(self.own.ready(self.crowd.classes), self.shares).codes(part)[0])
 
-    def look(self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any]) -> CrowdSums:
-        """What these items tell; see :meth:`VoteSurvey.of`."""
+    def look(
+        self, part: ItemBatch, task_ptr: NDArray[np.int64], worker: NDArray[Any], draws: DrawsLater | None = None
+    ) -> CrowdSums:
+        """What these items tell (see :meth:`VoteSurvey.of`); ``draws`` are those of independent errors."""
         permitted = self.own.ready(self.crowd.classes).permitted(part.votes)
-        survey = VoteSurvey.of(part, task_ptr, worker, self.rare.code, permitted)
-        return CrowdSums(survey, self._may_be_flagged(part))
+        survey = VoteSurvey.of(part, task_ptr, worker, self.rare, permitted)
+        return CrowdSums(survey, *self._may_be_flagged(part, draws))
 
-    def _may_be_flagged(self, part: ItemBatch) -> IntArray:
+    def _may_be_flagged(self, part: ItemBatch, draws: DrawsLater | None) -> tuple[IntArray, IntArray]:
+        """Items by probability of the class with a target, all and those that may be flagged; and by draw."""
         if self.wanted is None:
-            return np.zeros((2, N_BINS), dtype=np.int64)
-        k, _ = self.wanted
-        bins, may = bin_of(part.p[:, k]), self.may(part)
-        open_items = part.gold < 0
-        return np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in (open_items, open_items & may)])
+            return np.zeros((2, N_BINS), dtype=np.int64), np.zeros((0, 2, N_BINS), dtype=np.int64)
+        rare, open_items = self.wanted[0], part.gold < 0
+        bins, kinds = bin_of(rare.mass(part.p)), (open_items, open_items & self.may(part))
+        drawn = np.empty((0, len(bins)), dtype=bool) if draws is None else rare.holds(draws().classes)
+        return (
+            np.stack([np.bincount(bins[rows], minlength=N_BINS) for rows in kinds]),
+            np.stack([count_drawn(drawn & rows, bins, N_BINS) for rows in kinds], axis=1),
+        )
 
     def may(self, part: ItemBatch) -> NDArray[np.bool_]:
         """Which items may be flagged for a recall target, (n)."""
         assert self.wanted is not None
-        votes = part.votes[:, self.wanted[0]] if self.only_voted else part.votes.sum(axis=1)
+        votes = self.wanted[0].mass(part.votes) if self.only_voted else part.votes.sum(axis=1)
         return np.asarray((votes > 0) | ~part.bound)
 
     def reason(self, survey: VoteSurvey) -> str | None:
         """Why the crowd cannot tell who is right, in words."""
         return why_no_answer(self.crowd.workers, survey.n_several, survey.n_voted)
 
-    def decider(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Decider:
+    def decider(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Decider:
         """How labels follow.
 
         Args:
             sums: of all items.
-            kth_largest: the k-th largest probability of a class (number, k) among items that may be flagged and are
-                not known.
+            kth_largest: the k-th largest probability of a class or a tail among items that may be flagged and are not
+                known.
         """
         unanswerable = self.reason(sums.survey) is not None and not self.has_features
         rule = TheVotes() if unanswerable else self._ready(sums, kth_largest)
         return Decider(rule, self.shares, self.only_voted)
 
-    def _ready(self, sums: CrowdSums, kth_largest: Callable[[int, int], float]) -> Rule:
+    def _ready(self, sums: CrowdSums, kth_largest: Callable[[RareClass, int], float]) -> Rule:
         if self.wanted is None or not isinstance(self.rule, MinRecall):
             return self.rule.ready(self.crowd.classes)
-        number, target = self.wanted
+        rare, target = self.wanted
         bound = None
         if self.vouching is not None and target < 1.0:
             bound = gold_threshold(self.vouching, target, self.rule.confidence)
         if bound is not None:
-            return FlagAbove(number, bound, promised=True)
+            return FlagAbove(rare, bound, promised=True)
         of_all, that_may = sums.of_target
-        n_flags = flags_needed(of_all, that_may, target, self.belief.of_class, self._given(number))
-        return FlagAbove(number, kth_largest(number, n_flags) if n_flags else float("inf"))
+        flags = Flags(
+            flags_needed(of_all, that_may, target, self.belief.of_class, self._given(rare)),
+            flags_in_draws(sums.drawn, that_may, target),
+            self.rule.errors,
+        )
+        if flags.errors == "independent" and flags.independent is None:
+            raise ParameterError(
+                f"{how('errors', '--errors')} independent needs draws of independent errors, and there are none: "
+                f"{self.why_not}. Leave it out: then annotators share errors as real crowds do"
+            )
+        return FlagAbove(rare, kth_largest(rare, flags.used) if flags.used else float("inf"), needed=flags)
 
-    def _given(self, number: int) -> float | None:
-        return None if self.given is None else float(self.given[number])
+    def _given(self, rare: RareClass) -> float | None:
+        return None if self.given is None else float(rare.mass(self.given))
 
-    def labelled(self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int) -> Labelled:
-        """What came of these items."""
+    def flagged(self, decider: Decider, part: ItemBatch, codes: IntArray) -> NDArray[np.bool_]:
+        """Which of these items are of the rare class by the decision, (n): those labelled so, or flagged for a tail."""
+        if not self.rare.is_tail or isinstance(decider.rule, (TheVotes, FlagAbove)):
+            return self.rare.holds(codes)
+        flagged = tail_flags(self.rare, part.p, self.shares)
+        return np.asarray(flagged & ((part.votes > 0).any(axis=1) | (part.gold >= 0) | ~part.bound))
+
+    def _flagged_without(self, part: ItemBatch, rare: RareClass) -> NDArray[np.bool_]:
+        """Which items the method's own decision flags as the class or the tail that has a recall target, (n)."""
+        decider = Decider(self.own.ready(self.crowd.classes), self.shares, self.only_voted)
+        codes = decider.codes(part)[0]
+        return self.flagged(decider, part, codes) if rare.codes == self.rare.codes else rare.holds(codes)
+
+    def labelled(
+        self, decider: Decider, part: ItemBatch, codes: IntArray, n_guarded: int, draws: DrawsLater | None = None
+    ) -> Labelled:
+        """What came of these items; ``draws`` are those of independent errors."""
         K = len(self.crowd.classes)
-        counted = ClassCounts(np.zeros((N_BINS, 2), dtype=np.int64), np.zeros(2, dtype=np.int64))
-        n_unvoted = 0
+        counted = without = ClassCounts(*(np.zeros(shape, dtype=np.int64) for shape in ((N_BINS, 2), 2, (0, 2))))
+        n_unvoted = n_without = 0
         if self.wanted is not None:
-            k, _ = self.wanted
-            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold)
-            counted = count_class(some, k, codes == k)
-            unvoted = (codes == k) & (part.votes[:, k] == 0) & (part.gold < 0)
+            rare, _ = self.wanted
+            some = Probabilities(self.crowd.classes, part.p, self.shares, part.gold, draws=draws)
+            of_rare = some.against_the_rest(rare)
+            counted = count_class(of_rare, 0, rare.holds(codes))
+            own = self._flagged_without(part, rare)
+            without, n_without = count_class(of_rare, 0, own), int(own.sum())
+            unvoted = rare.holds(codes) & (rare.mass(part.votes) == 0) & (part.gold < 0)
             n_unvoted = int(unvoted.sum()) if isinstance(decider.rule, FlagAbove) and decider.rule.promised else 0
+        flagged = self.flagged(decider, part, codes) & (part.gold < 0)
         return Labelled(
             np.bincount(codes[codes >= 0], minlength=K),
             n_guarded,
-            int(((codes == self.rare.code) & (part.gold < 0)).sum()),
+            int(flagged.sum()),
+            int((flagged & (self.rare.mass(part.votes) == 0)).sum()) if self.rare.is_tail else 0,
             n_unvoted,
             *counted,
+            n_without,
+            without,
         )
 
     def outcome(self, decider: Decider, survey: VoteSurvey, found: Labelled) -> Decided:
@@ -295,26 +367,28 @@ class Deciding:
             if (words := single) is not None:
                 notes.append(Note("single", words))
             notes += [Note("doubt", words) for words in doubts(survey, self.crowd)]
+            if self.given is None:
+                notes += [Note("explained away", words) for words in explained_away_notes(self.shares, self.crowd)]
             if (words := rare_note(survey, self.crowd, self.rare, found.n_rare)) is not None:
                 notes.append(Note("rare", words))
+            if self.rare.is_tail:
+                notes += [Note("tail", words) for words in tail_notes(self.rare, self.shares, found.n_rare_unvoted)]
         if (words := silence_note(self.crowd.classes)) is not None:
             notes.append(Note("silence", words))
         decided_by = TheVotes().description if reason is not None else self.rule.description
         nothing = np.empty(0, dtype=np.int64)
-        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None)
+        nobody = np.empty(0, dtype=bool)
+        return Decided(nothing, decided_by, target, found.n_guarded, tuple(notes), reason is not None, nobody)
 
     def _target(self, decider: Decider, found: Labelled) -> RecallTarget | None:
         if self.wanted is None or not isinstance(self.rule, MinRecall) or not isinstance(decider.rule, FlagAbove):
             return None
-        number, target = self.wanted
-        n_flagged = int(found.labels[number])
-        expected = expectations_from(
-            self.crowd.classes[number],
-            ClassCounts(found.open, found.known),
-            n_flagged,
-            self.n_items,
-            self.belief.of_class,
-            self._given(number),
+        rare, target = self.wanted
+        n_flagged = int(rare.mass(found.labels))
+        with_target = n_flagged, ClassCounts(found.open, found.known, found.drawn)
+        expected, without = (
+            expectations_from(rare.name, counts, n, self.n_items, self.belief.of_class, self._given(rare))
+            for n, counts in (with_target, (found.n_without, found.without))
         )
         return target_reached(
             expected,
@@ -325,7 +399,12 @@ class Deciding:
             n_flagged=n_flagged,
             n_items=self.n_items,
             n_gold=0 if self.vouching is None else len(self.vouching),
-            share=float(self.shares[number]),
+            share=float(rare.mass(self.shares)),
+            flags=decider.rule.needed,
+            n_known=int(found.known.sum()),
+            n_flagged_without=found.n_without,
+            recall_without=without.recall,
+            why_not=self.why_not,
         )
 
 
@@ -374,26 +453,33 @@ def decide_crowd(
         _vouching(rule, probabilities),
         probabilities.has_features,
     )
+    if deciding.wanted is not None:
+        deciding = replace(deciding, why_not=probabilities.independent.why_not)
+
+    def draws() -> IndependentDraws:
+        return probabilities.independent
+
     free = probabilities.free
     if free is not None and allow_unvoted is False:
         free = free & (np.arange(n) >= n_tasks)
     part = ItemBatch(probabilities.p, votes, own_labels, probabilities.gold, probabilities.ranking, free)
     part = deciding.with_own(part)
-    sums = deciding.look(part, crowd.task_ptr, crowd.worker)
+    sums = deciding.look(part, crowd.task_ptr, crowd.worker, draws)
 
-    def kth_largest(number: int, k: int) -> float:
-        scores = part.p[deciding.may(part) & (part.gold < 0), number]
+    def kth_largest(wanted: RareClass, k: int) -> float:
+        scores = wanted.mass(part.p[deciding.may(part) & (part.gold < 0)])
         return float(np.partition(scores, scores.size - k)[scores.size - k])
 
     decider = deciding.decider(sums, kth_largest)
     codes, n_guarded = decider.codes(part)
-    found = deciding.labelled(decider, part, codes, n_guarded)
-    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes)
+    found = deciding.labelled(decider, part, codes, n_guarded, draws)
+    flagged = deciding.flagged(decider, part, codes)
+    return deciding.outcome(decider, sums.survey, found)._replace(codes=codes, flagged=flagged)
 
 
 def _vouching(rule: Rule, probabilities: Probabilities) -> FloatArray | None:
     """Scores of random known items of the class with a recall target."""
     if not isinstance(rule, MinRecall) or not rule.random_gold:
         return None
-    number, _ = one_target(rule.wanted, probabilities.classes)
-    return np.asarray(probabilities.ranking[probabilities.gold == number, number])
+    wanted, _ = rule.target(probabilities.classes)
+    return wanted.mass(probabilities.ranking[wanted.holds(probabilities.gold)])

@@ -16,6 +16,7 @@ from rarevote.decide.expectations import (
     ClassCounts,
     Expectations,
     Expected,
+    World,
     accuracy_from,
     count_class,
     count_labels,
@@ -24,6 +25,9 @@ from rarevote.decide.expectations import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget
 from rarevote.decide.rules import ABSTAINED
+
+_ONLY_SHARED = "as in real crowds whose annotators share some of their errors"
+_BOTH_WORLDS = f"three quarters {_ONLY_SHARED}, one quarter as if annotators erred independently"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +39,14 @@ class Decision:
         rule: how it was decided, in words.
         expected: what to expect of every class: recall, precision, prevalence.
         accuracy: expected share of the labels that are right.
+        of_rare: what to expect of the rare class, or of the items flagged for a tail.
         how: how that was estimated, in words.
         costs: cost of deciding (column) for a true class (row), (K, K).
         expected_cost: expected sum of the costs over all items with an answer.
+        trivial: the same if nothing were decided.
         n_abstained: items without an answer.
         target: what came of a recall target, if there was one.
+        only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
     """
@@ -48,19 +55,67 @@ class Decision:
     rule: str
     expected: tuple[Expectations, ...]
     accuracy: Expected
+    of_rare: Expectations
     how: str
     costs: FloatArray
     expected_cost: float
+    trivial: TrivialCosts
     n_abstained: int
     target: RecallTarget | None = None
+    only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def cost_description(self) -> str:
+        """What it is expected to cost, beside giving all items one label."""
+        return self.trivial.beside(self.expected_cost)
 
     @property
     def labels(self) -> NDArray[Any]:
         """Name of the decided class per item; None where there is no answer."""
         names = object_array([*self.classes.tolist(), None])  # the last is what -1 picks
         return np.asarray(names[self.codes])
+
+
+class TrivialCosts(NamedTuple):
+    """What it is expected to cost to give the same label to all items that have an answer, known ones left as they are.
+
+    Attributes:
+        rare: name of the class that matters.
+        other: the other class that costs least.
+        flag_all: cost of labelling every item as the class that matters.
+        flag_none: cost of labelling every item as the other one.
+    """
+
+    rare: Any
+    other: Any
+    flag_all: float
+    flag_none: float
+
+    @classmethod
+    def of(cls, constant: FloatArray, classes: NDArray[Any], rare: RareClass) -> TrivialCosts:
+        """From the cost of giving each class to all, (K)."""
+        others = [k for k in range(len(classes)) if k not in rare.codes]
+        if not others:
+            return cls(rare.name, None, float(constant.sum()), np.nan)
+        other = min(others, key=lambda k: constant[k])
+        return cls(rare.name, classes[other], float(constant[list(rare.codes)].min()), float(constant[other]))
+
+    def beside(self, cost: float) -> str:
+        """The cost of a decision beside these, and whether they are less."""
+        words = (
+            f"expected cost of these decisions: {cost:,.1f}; of labelling every item {self.rare}: "
+            f"{self.flag_all:,.1f}; of labelling none so: {self.flag_none:,.1f}"
+        )
+        if not self.less_than(cost):
+            return words
+        all_as = self.rare if self.flag_all <= self.flag_none else self.other
+        return f"{words}. Labelling every item {all_as} is expected to cost less than these decisions"
+
+    def less_than(self, cost: float) -> bool:
+        """Whether giving all items one label is expected to cost less; rounding apart."""
+        return min(self.flag_all, self.flag_none) < cost * (1.0 - 1e-9)
 
 
 class DecisionCounts(NamedTuple):
@@ -72,9 +127,14 @@ class DecisionCounts(NamedTuple):
         flagged: items that got each class, (K).
         open: items whose class is not known, by class, probability of it and whether they got it, (K, N_BINS, 2).
         known: known items, by class and whether they got it, (K, 2).
+        drawn: items in every draw of independent errors, by class and whether they got it, (K, n_draws, 2).
         labels_open: items with a label whose class is not known, by probability of the label, (N_BINS, 1).
         labels_known: known items whose label is right, (1).
+        labels_drawn: items whose label is right in every draw of independent errors, (n_draws, 1).
+        of_rare: items by probability of the rare class, or of a tail, and whether they are flagged as it.
+        n_rare: items that are.
         cost: expected cost of all answers.
+        constant: the same if all items with an answer that are not known were given each class, (K).
     """
 
     n_items: int
@@ -82,24 +142,42 @@ class DecisionCounts(NamedTuple):
     flagged: IntArray
     open: IntArray
     known: IntArray
+    drawn: IntArray
     labels_open: IntArray
     labels_known: IntArray
+    labels_drawn: IntArray
+    of_rare: ClassCounts
+    n_rare: int
     cost: float
+    constant: FloatArray
 
     @classmethod
-    def of(cls, probabilities: Probabilities, codes: IntArray, costs: FloatArray) -> DecisionCounts:
-        """The counts of some items and their labels."""
+    def of(
+        cls,
+        probabilities: Probabilities,
+        codes: IntArray,
+        costs: FloatArray,
+        rare: RareClass,
+        flagged: NDArray[np.bool_] | None = None,
+    ) -> DecisionCounts:
+        """The counts of some items, their labels, and those flagged as the rare class (labelled so if not given)."""
+        flagged = rare.holds(codes) if flagged is None else flagged
         of_class = [count_class(probabilities, k, codes == k) for k in range(len(probabilities.classes))]
         of_labels, n_labels = count_labels(probabilities, codes)
-        answered = codes != ABSTAINED
+        answered, known = codes != ABSTAINED, probabilities.gold >= 0
+        own = expected_costs(probabilities.p, codes, costs) if codes.size else np.empty(0)
         return cls(
             len(codes),
             n_labels,
             np.bincount(codes[answered], minlength=len(of_class)),
             np.stack([one.open for one in of_class]),
             np.stack([one.known for one in of_class]),
+            np.stack([one.drawn for one in of_class]),
             *of_labels,
-            float(expected_costs(probabilities.p, codes, costs)[answered].sum()) if codes.size else 0.0,
+            count_class(probabilities.against_the_rest(rare), 0, flagged) if rare.is_tail else of_class[rare.code],
+            int(flagged.sum()),
+            float(own[answered].sum()),
+            (probabilities.p[answered & ~known] @ costs).sum(axis=0) + own[answered & known].sum(),
         )
 
     def plus(self, other: DecisionCounts) -> DecisionCounts:
@@ -118,6 +196,7 @@ def expected_decision(
     costs: FloatArray,
     given: FloatArray | None = None,
     target: RecallTarget | None = None,
+    only_shared: str = "",
 ) -> Decision:
     """A decision with what to expect of it.
 
@@ -131,11 +210,12 @@ def expected_decision(
         costs: of mistakes, (K, K).
         given: share of every class, where those were given, (K).
         target: what came of a recall target.
+        only_shared: why annotators who err independently are left out, in words.
     """
     found = [
         expectations_from(
             name,
-            ClassCounts(counts.open[k], counts.known[k]),
+            ClassCounts(counts.open[k], counts.known[k], counts.drawn[k]),
             int(counts.flagged[k]),
             counts.n_items,
             belief.of_class,
@@ -147,16 +227,25 @@ def expected_decision(
         # What is not of the one class is of the other: two draws of the same share would differ a little.
         other = 1 - rare.code
         found[other] = replace(found[other], prevalence=found[rare.code].prevalence.rest)
+    of_rare = found[rare.code]
+    if rare.is_tail:
+        share = None if given is None else float(rare.mass(given))
+        of_rare = expectations_from(rare.name, counts.of_rare, counts.n_rare, counts.n_items, belief.of_class, share)
     return Decision(
         classes,
         rule,
         tuple(found),
-        accuracy_from(ClassCounts(counts.labels_open, counts.labels_known), counts.n_labels, belief.of_labels),
-        f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
+        accuracy_from(
+            ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
+        ),
+        of_rare,
+        f"{_ONLY_SHARED if only_shared else _BOTH_WORLDS}; class shares {shares_from}",
         costs,
         counts.cost,
+        TrivialCosts.of(counts.constant, classes, rare),
         counts.n_items - counts.n_labels,
         target,
+        only_shared,
     )
 
 
@@ -167,11 +256,12 @@ def with_expectations(
     costs: FloatArray,
     rare: RareClass,
     target: RecallTarget | None = None,
+    flagged: NDArray[np.bool_] | None = None,
 ) -> Decision:
-    """The decision ``codes`` on items in memory, with what to expect of it."""
+    """The decision ``codes`` on items in memory, with what to expect of it; ``flagged`` are of the rare class."""
     decision = expected_decision(
         probabilities.classes,
-        DecisionCounts.of(probabilities, codes, costs),
+        DecisionCounts.of(probabilities, codes, costs, rare, flagged),
         Belief.in_probabilities(probabilities),
         rare,
         rule=rule,
@@ -179,6 +269,7 @@ def with_expectations(
         costs=costs,
         given=probabilities.mean if probabilities.is_given else None,
         target=target,
+        only_shared=probabilities.independent.why_not,
     )
     return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
 
@@ -198,6 +289,27 @@ def expected_costs(p: FloatArray, codes: IntArray, costs: FloatArray) -> FloatAr
 
 # --------------------------------------------------------------------------------------------------------------------
 # in figures
+
+
+def rare_figures(
+    rare: RareClass, class_votes: IntArray, n_flagged: int, n_unvoted: int, n_items: int
+) -> dict[str, Any]:
+    """Of the rare class, or a tail: items that are of it by the decision, their share, and the share of the votes.
+
+    Args:
+        n_flagged: items labelled so, or flagged for the tail.
+        n_unvoted: those flagged without a vote in the tail.
+    """
+    n_votes = max(int(class_votes.sum()), 1)
+    return {
+        "class": str(rare.name),
+        "is_rare": rare.is_rare,
+        "named": rare.named,
+        "tasks": n_flagged,
+        "share_of_tasks": float(n_flagged / max(n_items, 1)),
+        "share_of_votes": float(rare.mass(class_votes) / n_votes),
+        **({"is_tail": True, "flagged_without_a_vote": n_unvoted} if rare.is_tail else {}),
+    }
 
 
 def class_figures(
@@ -221,27 +333,37 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     def figure(name: str, found: Expected) -> dict[str, Any]:
         return {name: finite_or_none(found.value), f"{name}_interval": found.interval}
 
-    per_class = {}
-    for one in decision.expected:
+    def figures_of(one: Expectations) -> dict[str, Any]:
         shares = {"share": one.prevalence, "recall": one.recall, "precision": one.precision}
-        per_class[str(one.name)] = {
+        return {
             **figure("share", one.prevalence),
             **figure("expected_recall", one.recall),
             **figure("expected_precision", one.precision),
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
+
+    worlds: dict[World, dict[str, Any]] = {
+        world: {**figure("expected_accuracy", one), "classes": {}} for world, one in decision.accuracy.worlds.items()
+    }
+    for one in decision.expected:
+        named = {"share": one.prevalence, "expected_recall": one.recall, "expected_precision": one.precision}
+        for world, about in worlds.items():
+            in_world = [figure(name, found.worlds[world]) for name, found in named.items()]
+            about["classes"][str(one.name)] = {key: value for part in in_world for key, value in part.items()}
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
-        "classes": per_class,
+        "classes": {str(one.name): figures_of(one) for one in decision.expected},
         **figure("expected_accuracy", decision.accuracy),
+        "worlds": worlds,
+        "only_shared": decision.only_shared or None,
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
+        "cost_of_flagging_all": finite_or_none(decision.trivial.flag_all),
+        "cost_of_flagging_none": finite_or_none(decision.trivial.flag_none),
     }
+    if all(one is not decision.of_rare for one in decision.expected):
+        figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
     if decision.target is not None:
-        target = dict(vars(decision.target))
-        # The threshold is infinite where nothing needs a flag.
-        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
-        target["words"] = target.pop("description")
-        figures["recall_target"] = target
+        figures["recall_target"] = decision.target.figures()
     return figures

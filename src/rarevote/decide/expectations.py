@@ -1,8 +1,10 @@
 """What to expect of labels: recall, precision and prevalence of a class, and the accuracy of all labels.
 
-People share misconceptions, and votes cannot show that: probabilities that take every vote at its word are too sure,
-and no probability says how many items of a class there really are. So what to expect of labels is read off a curve
-that may be flatter, and higher or lower, than the probabilities ``p_i`` of the class, whose mean is ``f``:
+Votes cannot prove a recall, and two worlds explain them. In the one, annotators err *independently* of one another: a
+sampler draws the true class of every item (:mod:`rarevote.decide.sampled`). In the other they *share* misconceptions,
+as people in real crowds do, and votes cannot show that: probabilities that take every vote at its word are too sure,
+and no probability says how many items of a class there really are. So what to expect there is read off a curve that may
+be flatter, and higher or lower, than the probabilities ``p_i`` of the class, whose mean is ``f``:
 
     logit P(item i is of the class) = c + b logit p_i,     c such that the mean is expit(logit f + d)
     (d, log b) ~ t_4(mean, covariance)
@@ -10,18 +12,28 @@ that may be flatter, and higher or lower, than the probabilities ``p_i`` of the 
 ``d`` says how far the share of the class is off, ``b`` how well the probabilities separate the items. Their
 distribution was learnt from real crowds with known truth (``benchmarks/expectations.py``, which also shows that the
 intervals cover on crowds that had no part in it). Every draw of ``(d, b)`` is a crowd like the real ones; in each, the
-items of the class are drawn, and recall, precision and prevalence counted. Intervals are quantiles of these counts.
-Where one is so wide that it says nothing, the figure is unknown without an audit.
+items of the class are drawn.
 
-All of it is computed from counts of items by how probable they are (:class:`ClassCounts`), which add up over any split
-of the items: threads, files or machines. These are expectations, never promises: a crowd may be worse than all that
-were seen.
+Three quarters of all draws are of shared errors, one quarter of independent ones; in each, recall, precision and
+prevalence are counted, and intervals are quantiles of these counts: of each world, and of both together, which is what
+is expected (:class:`ByWorld`). Where an interval is so wide that it says nothing, the figure is unknown without an
+audit. Where the votes cannot be sampled, the curve stands alone.
+
+All of it is computed from counts of items by how probable they are, and by draw (:class:`ClassCounts`), which add up
+over any split of the items: threads, files or machines. These are expectations, never promises: a crowd may be worse
+than all that were seen.
+
+**For a recall target**: :func:`mass_by_bin` says how many items of every bin of the probability are of the class, in
+each draw of each world. Flagging the items of the bins from ``m`` on upwards then has, in every draw, the recall
+``mass[:, m:].sum(axis=1) / mass.sum(axis=1)``; ``.shared``, ``.independent`` and ``.pooled`` are the draws to take the
+median over.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +41,11 @@ from numpy.typing import NDArray
 from rarevote.crowd.numerics import FloatArray, IntArray, finite_or_none, first_of_best, sigmoid
 from rarevote.crowd.words import Described, percent
 from rarevote.decide.probabilities import Probabilities
+from rarevote.decide.sampled import N_DRAWS
 
 BoolArray = NDArray[np.bool_]
+#: how annotators err: independently of one another, or sharing errors as in real crowds
+World = Literal["independent", "shared"]
 
 #: Share of intervals that should contain the truth.
 COVERAGE = 0.9
@@ -39,7 +54,8 @@ WIDEST = 0.75
 #: What stands in place of a figure whose interval says nothing.
 UNKNOWN = "unknown without an audit"
 
-_N_DRAWS = 500
+# Three times as many as those of independent errors: three quarters of all.
+_N_DRAWS = 3 * N_DRAWS
 _FREEDOM = 4.0
 _EDGE = 1e-3  # no vote is worth more than this
 _STEP = 0.1  # items whose logits round to the same multiple of this share a probability
@@ -70,14 +86,16 @@ class Curve:
         return d, np.exp(np.clip(log_b, -3.0, 2.0))
 
 
+#: for the rarest class, on the probabilities of the default method; learnt on 60 real crowds
+DEFAULT = Curve((-0.134, 0.141), (0.190, -0.046, 0.375))
 # Learnt on all 31 datasets, every source group with the same weight: benchmarks/expectations.py.
-#: for the rarest class, on the probabilities of the default method
-DEFAULT = Curve((-0.131, 0.197), (0.125, 0.041, 0.198))
 #: for the rarest class, on those of other methods
 TEMPERED = Curve((-0.107, 0.0), (0.208, 0.001, 0.286))
 #: for the label of every item, which has no slope to speak of
 DEFAULT_LABELS = Curve((0.011, 0.0), (0.446, 0.0, 1e-9))
 TEMPERED_LABELS = Curve((-0.249, 0.0), (0.565, 0.0, 1e-9))
+#: for the label of every item where models cast most of the votes: on 9 real juries, far fewer are right than they say
+JURY_LABELS = Curve((-1.0, 0.0), (0.45, 0.0, 1e-9))
 
 
 class Belief(NamedTuple):
@@ -88,10 +106,9 @@ class Belief(NamedTuple):
 
     @classmethod
     def in_probabilities(cls, probabilities: Probabilities) -> Belief:
-        """As learnt for the method that they are of."""
-        if probabilities.is_default:
-            return cls(DEFAULT, DEFAULT_LABELS)
-        return cls(TEMPERED, TEMPERED_LABELS)
+        """As learnt for the method that they are of, and for juries of models."""
+        of_class, of_labels = (DEFAULT, DEFAULT_LABELS) if probabilities.is_default else (TEMPERED, TEMPERED_LABELS)
+        return cls(of_class, JURY_LABELS if probabilities.is_jury else of_labels)
 
 
 @dataclass(frozen=True)
@@ -99,14 +116,16 @@ class Expected(Described):
     """A figure that is expected, with its 90% interval; NaN where there is nothing to speak of.
 
     Attributes:
-        value: the median.
+        value: the median over the draws of both worlds.
         low: lower end.
         high: upper end.
+        worlds: the same in each world that was drawn, "independent" and "shared"; empty for a figure of one world.
     """
 
     value: float
     low: float
     high: float
+    worlds: Mapping[World, Expected] = field(default_factory=dict, compare=False)
 
     @property
     def is_told(self) -> bool:
@@ -120,9 +139,12 @@ class Expected(Described):
         >>> Expected(0.9, 0.8, 0.95).description, Expected(0.5, 0.1, 0.9).description
         ('0.90 (0.80 to 0.95)', 'unknown without an audit')
         """
-        if self.value != self.value:
-            return "-"
-        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})" if self.is_told else UNKNOWN
+        return UNKNOWN if self.is_unknown else self.figures
+
+    @property
+    def figures(self) -> str:
+        """The figure with its interval, however wide that is."""
+        return "-" if self.value != self.value else f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
     @property
     def is_unknown(self) -> bool:
@@ -142,7 +164,8 @@ class Expected(Described):
     @property
     def rest(self) -> Expected:
         """One minus the figure."""
-        return Expected(1.0 - self.value, 1.0 - self.high, 1.0 - self.low)
+        worlds = {name: one.rest for name, one in self.worlds.items()}
+        return Expected(1.0 - self.value, 1.0 - self.high, 1.0 - self.low, worlds)
 
 
 NOTHING = Expected(np.nan, np.nan, np.nan)
@@ -165,16 +188,47 @@ class Expectations:
     prevalence: Expected
 
 
+#: each world in words, for the beginning of a sentence
+IN_WORDS: Mapping[World, str] = {
+    "independent": "if annotators err independently",
+    "shared": "if they share errors as real crowds do",
+}
+
+
+class ByWorld(NamedTuple):
+    """Something in the draws of each world, with the draws along the first axis.
+
+    Attributes:
+        shared: in draws of crowds that share errors, as real ones do.
+        independent: in draws of annotators who err independently; no rows where there are none.
+    """
+
+    shared: FloatArray
+    independent: FloatArray
+
+    def map(self, of_draws: Callable[[FloatArray], FloatArray]) -> ByWorld:
+        """The same function of the draws of each."""
+        return ByWorld(of_draws(self.shared), of_draws(self.independent))
+
+    @property
+    def pooled(self) -> FloatArray:
+        """In all draws, three quarters of them of shared errors; where nothing else was drawn, in those alone."""
+        return np.concatenate([self.shared, self.independent])
+
+
 class ClassCounts(NamedTuple):
     """Items by how probable something is; they add up over any split of the items.
 
     Attributes:
         open: items of which it is not known, by bin of the probability and by kind, (N_BINS, n_kinds).
         known: items of which it is known to be true, by kind, (n_kinds).
+        drawn: items of which it is true, known ones included, in every draw of independent errors, by kind,
+            (n_draws, n_kinds); no rows where nothing was drawn.
     """
 
     open: IntArray
     known: IntArray
+    drawn: IntArray
 
 
 def bin_of(probability: FloatArray) -> IntArray:
@@ -189,7 +243,12 @@ def logit_of(bins: IntArray) -> FloatArray:
 
 
 def count_items(
-    probability: FloatArray, is_true: BoolArray, known: BoolArray, kind: IntArray, n_kinds: int
+    probability: FloatArray,
+    is_true: BoolArray,
+    known: BoolArray,
+    kind: IntArray,
+    n_kinds: int,
+    drawn: BoolArray,
 ) -> ClassCounts:
     """Count items by how probable something is.
 
@@ -199,16 +258,56 @@ def count_items(
         known: which items those are, (n).
         kind: kind of every item, (n).
         n_kinds: number of kinds.
+        drawn: whether it is true in every draw of independent errors, (n_draws, n).
     """
     cell = bin_of(probability[~known]) * n_kinds + kind[~known]
     counted = np.bincount(cell, minlength=N_BINS * n_kinds).reshape(N_BINS, n_kinds)
-    return ClassCounts(counted, np.bincount(kind[known & is_true], minlength=n_kinds))
+    return ClassCounts(
+        counted, np.bincount(kind[known & is_true], minlength=n_kinds), count_drawn(drawn, kind, n_kinds)
+    )
+
+
+def count_drawn(drawn: BoolArray, kind: IntArray, n_kinds: int) -> IntArray:
+    """Items of each kind of which something is true, in every draw, (n_draws, n_kinds)."""
+    found = np.empty((len(drawn), n_kinds), dtype=np.int64)
+    for row, is_true in zip(found, drawn, strict=True):
+        row[:] = np.bincount(kind[is_true], minlength=n_kinds)
+    return found
 
 
 def count_class(probabilities: Probabilities, number: int, flagged: BoolArray) -> ClassCounts:
     """Count the items by how probable a class is and by whether they are flagged."""
-    gold = probabilities.gold
-    return count_items(probabilities.p[:, number], gold == number, gold >= 0, flagged.astype(np.int64), 2)
+    gold, drawn = probabilities.gold, probabilities.independent.of_class(number)
+    return count_items(probabilities.p[:, number], gold == number, gold >= 0, flagged.astype(np.int64), 2, drawn)
+
+
+def mass_by_bin(
+    probabilities: Probabilities, number: int, some: BoolArray | None = None, *, curve: Curve | None = None
+) -> ByWorld:
+    """How many items of every bin of the probability are of a class, in each draw of each world, (n_draws, N_BINS).
+
+    In draws of shared errors these are expected numbers; known items are in the first and the last bin.
+    The draws of two calls are the same, so that those of some items can be divided by those of all.
+
+    Args:
+        probabilities: of all items, and which are known.
+        number: the class.
+        some: which items count, (n); all if not given.
+        curve: how far the probabilities are believed; what was learnt from real crowds if not given.
+    """
+    every, gold = bin_of(probabilities.p[:, number]), probabilities.gold
+    chosen = np.ones(len(every), dtype=bool) if some is None else some
+    curve = curve or Belief.in_probabilities(probabilities).of_class
+    of_all = np.bincount(every[gold < 0], minlength=N_BINS)
+    used = np.flatnonzero(of_all)
+    rate = drawn_rates(
+        logit_of(used), of_all[used], curve, np.random.default_rng(4), given_share(probabilities, number)
+    )
+    shared = np.zeros((len(rate), N_BINS))
+    shared[:, used] = rate * np.bincount(every[chosen & (gold < 0)], minlength=N_BINS)[used]
+    shared[:, -1] += (chosen & (gold == number)).sum()
+    drawn = probabilities.independent.of_class(number) & chosen
+    return ByWorld(shared, count_drawn(drawn, every, N_BINS).astype(np.float64))
 
 
 def count_labels(probabilities: Probabilities, codes: IntArray) -> tuple[ClassCounts, int]:
@@ -216,7 +315,8 @@ def count_labels(probabilities: Probabilities, codes: IntArray) -> tuple[ClassCo
     rows = np.flatnonzero(codes >= 0)
     gold, own = probabilities.gold[rows], codes[rows]
     one_kind = np.zeros(rows.size, dtype=np.int64)
-    return count_items(probabilities.p[rows, own], gold == own, gold >= 0, one_kind, 1), rows.size
+    drawn = np.asarray(probabilities.independent.classes[:, rows] == own)
+    return count_items(probabilities.p[rows, own], gold == own, gold >= 0, one_kind, 1, drawn), rows.size
 
 
 def expectations_from(
@@ -233,15 +333,17 @@ def expectations_from(
         given: the share of the class, where that is known.
     """
     hits = drawn_counts(counts, curve, given)
-    found = hits[:, 1]
     # How many items are of the class does not depend on which are flagged: drawn apart, it is the same for every rule.
-    merged = ClassCounts(counts.open.sum(axis=1, keepdims=True), counts.known.sum(keepdims=True))
-    total = drawn_counts(merged, curve, given)[:, 0]
+    merged = ClassCounts(
+        counts.open.sum(axis=1, keepdims=True), counts.known.sum(keepdims=True), counts.drawn.sum(axis=1, keepdims=True)
+    )
+    total = drawn_counts(merged, curve, given)
+    found = hits.map(lambda of_kind: of_kind[:, 1])
     return Expectations(
         name,
-        expected(found, hits.sum(axis=1)),
-        expected(found, np.full(len(found), n_flagged)),
-        expected(total, np.full(len(total), n_items)),
+        expected(found, hits.map(lambda of_kind: of_kind.sum(axis=1))),
+        expected(found, found.map(lambda one: np.full(len(one), n_flagged))),
+        expected(total.map(lambda one: one[:, 0]), total.map(lambda one: np.full(len(one), n_items))),
     )
 
 
@@ -289,8 +391,8 @@ def expected_accuracy(probabilities: Probabilities, codes: IntArray, *, curve: C
 
 def accuracy_from(counts: ClassCounts, n_labels: int, curve: Curve) -> Expected:
     """Share of ``n_labels`` labels that are right, from their counts by how probable they are."""
-    hits = drawn_counts(counts, curve)[:, 0]
-    return expected(hits, np.full(len(hits), n_labels))
+    hits = drawn_counts(counts, curve).map(lambda one: one[:, 0])
+    return expected(hits, hits.map(lambda one: np.full(len(one), n_labels)))
 
 
 def believed(probabilities: Probabilities, number: int) -> FloatArray:
@@ -308,7 +410,7 @@ def believed(probabilities: Probabilities, number: int) -> FloatArray:
     return np.asarray(found)
 
 
-def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) -> FloatArray:
+def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) -> ByWorld:
     """How many items of each kind it is true of, in every draw, (n_draws, n_kinds); the same draws at every call.
 
     Args:
@@ -321,7 +423,7 @@ def drawn_counts(counts: ClassCounts, curve: Curve, given: float | None = None) 
     of_kind = counts.open[used]
     rate = drawn_rates(logit_of(used), of_kind.sum(axis=1), curve, rng, given)
     hits = np.stack([rng.binomial(of_kind[:, k], rate).sum(axis=1) for k in range(of_kind.shape[1])], axis=1)
-    return np.asarray(hits + counts.known, dtype=np.float64)
+    return ByWorld(np.asarray(hits + counts.known, dtype=np.float64), counts.drawn.astype(np.float64))
 
 
 def drawn_rates(
@@ -357,7 +459,16 @@ def rates(logit: FloatArray, size: IntArray, share: FloatArray, slope: FloatArra
     return rate
 
 
-def expected(part: FloatArray, whole: FloatArray) -> Expected:
+def expected(part: ByWorld, whole: ByWorld) -> Expected:
+    """What to expect of a ratio, over the draws of both worlds and of each."""
+    worlds: dict[World, Expected] = {}
+    if len(part.independent):
+        worlds["independent"] = quantiles(part.independent, whole.independent)
+    worlds["shared"] = quantiles(part.shared, whole.shared)
+    return replace(quantiles(part.pooled, whole.pooled), worlds=worlds)
+
+
+def quantiles(part: FloatArray, whole: FloatArray) -> Expected:
     """Median and ends of a ratio over the draws in which there is anything to speak of."""
     seen = whole > 0
     if not seen.any():

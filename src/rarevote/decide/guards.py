@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.names import some_names
 from rarevote.crowd.numerics import FloatArray, IntArray, added, picked
 from rarevote.crowd.rare import RareClass
-from rarevote.crowd.words import percent
+from rarevote.crowd.words import counted, percent
 from rarevote.decide.rules import ItemBatch
 from rarevote.errors import how
 
@@ -28,6 +28,8 @@ _MIN_UNVOTED = 3
 # simulated ones of 0.5% do, and 2% of their labels or fewer are right (benchmarks/deciding.py).
 _MIN_LABELLED = 10
 _LITTLE_AGREEMENT = 0.05
+# A class whose share is so much smaller than that of its votes: almost all of them are taken for errors.
+_EXPLAINED_AWAY = 0.35
 # How far the shares of the labels may be from those of the votes (half the sum of the differences).
 _FAR = 0.2
 _SILENCES = (
@@ -63,7 +65,7 @@ class VoteSurvey(NamedTuple):
         part: ItemBatch,
         task_ptr: NDArray[np.int64],
         worker: NDArray[Any],
-        rare: int,
+        rare: RareClass,
         permitted: NDArray[np.bool_] | None = None,
     ) -> VoteSurvey:
         """The sums over some items.
@@ -72,14 +74,14 @@ class VoteSurvey(NamedTuple):
             part: the items; those with votes come first.
             task_ptr: where the votes of each item with votes begin, (n + 1).
             worker: who cast them.
-            rare: number of the rare class.
+            rare: the class that matters.
             permitted: which labels the votes on an item permit, (n, K); classes with a vote if not given.
         """
         n = len(task_ptr) - 1
         voted = part.votes > 0 if permitted is None else permitted
         votes, own, known = part.votes[:n], part.own[:n], part.gold[:n] >= 0
         own = np.where(known, part.gold[:n], own)
-        mine, all_votes = votes[:, rare], np.diff(task_ptr).astype(np.float64)
+        mine, all_votes = rare.mass(votes), np.diff(task_ptr).astype(np.float64)
         return cls(
             n,
             n_tasks_of_several(task_ptr, worker),
@@ -199,6 +201,28 @@ def doubts(survey: VoteSurvey, crowd: CrowdSize) -> list[str]:
     return said
 
 
+def explained_away_notes(shares: FloatArray, crowd: CrowdSize) -> list[str]:
+    """What to know of classes almost all of whose votes a method takes for errors, in words; nothing for most.
+
+    Args:
+        shares: mean probability of every class, (K).
+        crowd: the votes for each class, of which there are some for all but classes of gold.
+
+    >>> names = np.array(["ok", "defect"])
+    >>> crowd = CrowdSize(np.array(["ann"]), names, np.array([80, 20]), "anchored-rasch", "anchored-rasch")
+    >>> print(explained_away_notes(np.array([0.94, 0.06]), crowd)[0][:86])
+    almost all votes for defect are explained as errors (20% of the votes, 6% of the items
+    >>> explained_away_notes(np.array([0.93, 0.07]), crowd)
+    []
+    """
+    votes = crowd.class_votes / max(crowd.n_votes, 1)
+    return [
+        f"almost all votes for {crowd.classes[k]} are explained as errors ({percent(votes[k])} of the votes, "
+        f"{percent(shares[k])} of the items): look at the votes before using this class"
+        for k in np.flatnonzero(shares < _EXPLAINED_AWAY * votes).tolist()
+    ]
+
+
 def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: Any) -> str | None:
     """What to know where annotators hardly agree on which items are of the rare class, in words.
 
@@ -233,6 +257,24 @@ def disagreement_note(pairs: FloatArray, n_votes: int, n_labelled: int, name: An
 def rare_note(survey: VoteSurvey, crowd: CrowdSize, rare: RareClass, n_labelled: int) -> str | None:
     """What to know about the labels of the rare class, in words; ``n_labelled`` items got it that are not known."""
     return disagreement_note(survey.pairs, crowd.n_votes, n_labelled, rare.name) if rare.is_rare else None
+
+
+def tail_notes(tail: RareClass, shares: FloatArray, n_unvoted: int) -> list[str]:
+    """What to know about the flags of a tail, in sentences.
+
+    Args:
+        shares: mean probability of every class, (K).
+        n_unvoted: flagged items without a vote in the tail.
+    """
+    said, share = [], float(tail.mass(shares))
+    if n_unvoted:
+        said.append(
+            f"{counted(n_unvoted, 'item is', 'items are')} flagged {tail.name} without a vote in that tail: the sum of "
+            "the probabilities decides, as of votes just below it"
+        )
+    if share > 0.5:
+        said.append(f"{tail.name} is common ({percent(share)} of the items): the other side is the rare one")
+    return said
 
 
 def silences(classes: NDArray[Any]) -> list[Any]:

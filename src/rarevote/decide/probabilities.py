@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rarevote.crowd.names import in_kind, some_names, unmatched
+from rarevote.crowd.names import in_kind, object_array, some_names, unmatched
 from rarevote.crowd.numerics import FloatArray, IntArray, column_sums, normalise_rows
+from rarevote.crowd.rare import RareClass
+from rarevote.decide.sampled import DrawsLater, IndependentDraws
 from rarevote.errors import ParameterError
 
 #: "estimate" (the probabilities as reported), "gold" (shares among known items), or the shares themselves.
@@ -190,9 +192,11 @@ class Probabilities:
         how: where the class shares come from, in words.
         is_given: whether the class shares were given.
         is_default: whether the default method reported them; how far they are believed depends on it.
+        is_jury: whether models cast most of the votes; how far labels are believed depends on it.
         blind: the same of a fit that was not given the gold, (n, K); None where nothing needs it.
         free: items whose label needs no vote, because their features count, (n); None where features play no part.
         has_features: whether features count at all.
+        draws: makes the draws of annotators who err independently; None where there are none.
     """
 
     classes: NDArray[Any]
@@ -202,12 +206,23 @@ class Probabilities:
     how: str = "as the votes have them"
     is_given: bool = False
     is_default: bool = False
+    is_jury: bool = False
     blind: FloatArray | None = None
     free: NDArray[np.bool_] | None = None
     has_features: bool = False
+    draws: DrawsLater | None = None
 
     def __len__(self) -> int:
         return len(self.p)
+
+    @property
+    def independent(self) -> IndependentDraws:
+        """The true classes of the same items if annotators err independently, drawn when first asked for."""
+        if self.draws is None:
+            return IndependentDraws.none(len(self), "the votes are not in memory")
+        if self.how != Probabilities.how:
+            return IndependentDraws.none(len(self), f"the class shares are {self.how}")
+        return self.draws().first(len(self))
 
     @property
     def ranking(self) -> FloatArray:
@@ -221,6 +236,27 @@ class Probabilities:
         blind = None if self.blind is None else self.blind[:n]
         free = None if self.free is None else self.free[:n]
         return replace(self, p=self.p[:n], gold=self.gold[:n], blind=blind, free=free)
+
+    def against_the_rest(self, rare: RareClass) -> Probabilities:
+        """Those of two classes: the rare class, or all grades of its tail together, and everything else."""
+
+        def both(table: FloatArray) -> FloatArray:
+            mass = rare.mass(table)
+            return np.stack([mass, 1.0 - mass], axis=-1)
+
+        def draws() -> IndependentDraws:
+            found = self.independent
+            return replace(found, classes=np.asarray(~rare.holds(found.classes), dtype=np.uint8))
+
+        return replace(
+            self,
+            classes=object_array([rare.name, None]),
+            p=both(self.p),
+            mean=both(self.mean),
+            gold=np.where(self.gold < 0, self.gold, ~rare.holds(self.gold)),
+            blind=None if self.blind is None else both(self.blind),
+            draws=None if self.draws is None else draws,
+        )
 
     def with_shares(self, shares: Shares) -> Probabilities:
         """The same where classes have other shares, by Bayes' rule: ``p'_ik ∝ p_ik shares_k / mean_k``.

@@ -13,7 +13,7 @@ probability 0.6. Answers that come back from a review are gold in the next run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.arguments import check_count
-from rarevote.crowd.names import object_array, plain_name
+from rarevote.crowd.names import find_name, object_array, plain_name, some_names
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.decide.decision import expected_costs
 from rarevote.decide.probabilities import Probabilities
@@ -100,8 +100,10 @@ def plan_review(
     abilities: FloatArray,
     n_annotators: int = 3,
     max_each: int | None = None,
+    available: IntArray | None = None,
+    worth: FloatArray | None = None,
 ) -> ReviewPlan:
-    """Choose the tasks whose review lowers the expected cost most.
+    """Choose the tasks whose review lowers the expected cost most, or that are worth most by another measure.
 
     Args:
         probabilities: of all tasks, those with votes first.
@@ -113,6 +115,8 @@ def plan_review(
         abilities: ability of every worker per class, (n_workers, n_classes), larger is better.
         n_annotators: how many people to suggest per task.
         max_each: the most tasks to suggest one person for; no limit if not given.
+        available: numbers of the workers who can be asked; all if not given.
+        worth: what tasks are chosen by, the largest first, 0 for never, (n); the fall of the cost if not given.
 
     Raises:
         ParameterError: ``max_review`` is no whole number of at least 1.
@@ -125,15 +129,31 @@ def plan_review(
             f"{len(probabilities):,} probabilities and {len(codes):,} decisions do not fit {len(names):,} tasks"
         )
     gain = review_gains(probabilities.p, codes, costs)
-    chosen = np.argsort(-gain, kind="stable")[:max_review]
-    chosen = chosen[gain[chosen] > 0]
-    ask = _Suggestions(annotations, abilities, n_annotators, max_each)
+    worth = gain if worth is None else worth
+    chosen = np.argsort(-worth, kind="stable")[:max_review]
+    chosen = chosen[worth[chosen] > 0]
+    ask = _Suggestions(annotations, abilities, n_annotators, max_each, available)
     items = tuple(
         _item(probabilities, int(codes[row]), costs, annotations, names, int(row), float(gain[row]), ask)
         for row in chosen
     )
     total = float(expected_costs(probabilities.p, codes, costs).sum())
     return ReviewPlan(items, total, float(gain[chosen].sum()))
+
+
+def unseen_of(probabilities: Probabilities, annotations: Annotations, code: int) -> FloatArray:
+    """The probability of a class where a task has neither votes nor gold, else 0, (n): where to look for the class.
+
+    Raises:
+        ParameterError: no features say which of these tasks are likelier than others.
+    """
+    if not probabilities.has_features:
+        raise ParameterError(
+            f"{how('find', '--find')} orders items without votes by their features: give features that count "
+            f"({how('features=', '--features FILE')})"
+        )
+    is_unseen = (np.arange(len(probabilities)) >= annotations.n_tasks) & (probabilities.gold < 0)
+    return np.where(is_unseen, probabilities.p[:, code], 0.0)
 
 
 def check_budget(budget: int, votes_per_item: int) -> None:
@@ -147,6 +167,26 @@ def check_budget(budget: int, votes_per_item: int) -> None:
     check_count(each, votes_per_item)
     if votes_per_item > budget:
         raise ParameterError(f"{total} {budget} is too small for one item of {votes_per_item} votes ({each})")
+
+
+def available_workers(named: Iterable[Any], annotations: Annotations) -> IntArray:
+    """Numbers of the annotators who were named as available, ascending.
+
+    Raises:
+        ParameterError: nobody is named, or a name that no vote has.
+    """
+    numbers = []
+    for name in named:
+        number = find_name(name, annotations.workers)
+        if number is None:
+            known = some_names(annotations.workers.tolist())
+            raise ParameterError(
+                f"{how('named', '--named')}: {name!r} has not voted ({known}): votes are what says how able one is"
+            )
+        numbers.append(number)
+    if not numbers:
+        raise ParameterError(f"{how('named', '--named')} must name at least one annotator")
+    return np.unique(numbers)
 
 
 def shared_load(n_votes: int, n_workers: int) -> int:
@@ -188,25 +228,26 @@ def _item(
         share = p * (costs[:, code] - costs.min(axis=1))
         doubt = int(share.argmax())
         decided, start = names[code], f"decided {names[code]} (probability {p[code]:.2f})"
-    votes = np.bincount(annotations.label[_votes_of(annotations, row)], minlength=len(p))
+    votes = np.bincount(annotations.label[annotations.votes_on(row)], minlength=len(p))
     cast = ", ".join(f"{votes[k]} {names[k]}" for k in np.argsort(-votes, kind="stable") if votes[k]) or "none"
     cost = costs[doubt, code]
     reason = f"{start}, but {names[doubt]} has {p[doubt]:.2f}; being wrong costs {cost:g}; votes: {cast}"
     return ReviewItem(row, tasks[row], decided, names[doubt], gain, reason, ask.for_task(row, code, doubt))
 
 
-def _votes_of(annotations: Annotations, row: int) -> slice:
-    """Where the votes on a task are; tasks without any come after all others."""
-    if row >= annotations.n_tasks:
-        return slice(0, 0)
-    return slice(int(annotations.task_ptr[row]), int(annotations.task_ptr[row + 1]))
-
-
 class _Suggestions:
-    """Who tells two classes apart best, among those who have not voted on a task and are not asked too often."""
+    """Who tells two classes apart best, among those available who have not voted on a task nor are asked too often."""
 
-    def __init__(self, annotations: Annotations, abilities: FloatArray, wanted: int, max_each: int | None) -> None:
+    def __init__(
+        self,
+        annotations: Annotations,
+        abilities: FloatArray,
+        wanted: int,
+        max_each: int | None,
+        available: IntArray | None,
+    ) -> None:
         self._annotations, self._wanted, self._max_each = annotations, wanted, max_each
+        self._available = np.arange(annotations.n_workers) if available is None else available
         self._asked = np.zeros(annotations.n_workers, dtype=np.int64)
         self._accuracy = 0.5 + 0.5 * np.tanh(0.5 * np.asarray(abilities, dtype=np.float64))
         self._order: dict[tuple[int, int], IntArray] = {}
@@ -217,10 +258,10 @@ class _Suggestions:
             return ()
         pair = (min(one, other), max(one, other))
         if pair not in self._order:
-            both = self._accuracy[:, pair[0]] + self._accuracy[:, pair[1]]
-            self._order[pair] = np.argsort(-both, kind="stable")
+            both = self._accuracy[self._available, pair[0]] + self._accuracy[self._available, pair[1]]
+            self._order[pair] = self._available[np.argsort(-both, kind="stable")]
         crowd = self._annotations
-        voted = set(crowd.worker[_votes_of(crowd, row)].tolist())
+        voted = set(crowd.worker[crowd.votes_on(row)].tolist())
         names: list[Any] = []
         for worker in self._order[pair].tolist():
             if len(names) == self._wanted:

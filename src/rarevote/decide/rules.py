@@ -15,9 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import FloatArray, IntArray, picked
+from rarevote.crowd.rare import RareClass
 from rarevote.decide.costs import cost_matrix
-from rarevote.decide.recall_target import CONFIDENCE, check_share, one_target
+from rarevote.decide.expectations import World
+from rarevote.decide.recall_target import CONFIDENCE, ERRORS, Flags, check_errors, check_share, one_target
 from rarevote.errors import ParameterError
 
 BoolArray = NDArray[np.bool_]
@@ -191,23 +194,33 @@ class MinRecall(Rule):
     """As many items of one class as a recall needs; elsewhere the best other class."""
 
     name: ClassVar[str] = "recall"
-    wanted: Mapping[Any, float]
+    wanted: Mapping[Any, float] | str
     confidence: float = CONFIDENCE
     random_gold: bool = False
+    grades: Grades | None = None
+    errors: World = ERRORS
 
     def __post_init__(self) -> None:
+        check_errors(self.errors)
         if not 0.0 < self.confidence < 1.0:
             raise ParameterError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
 
     @property
     def description(self) -> str:
         """What it trades."""
+        if isinstance(self.wanted, str):
+            name, _, recall = self.wanted.rpartition("=")
+            return f"recall of {name.strip()} at least {recall.strip()}"
         ((name, target),) = self.wanted.items()
         return f"recall of {name} at least {target:g}"
 
     def check(self, classes: NDArray[Any]) -> None:
         """Refuse targets of several classes, of none that exists, or out of range."""
-        one_target(self.wanted, classes)
+        self.target(classes)
+
+    def target(self, classes: NDArray[Any]) -> tuple[RareClass, float]:
+        """The class, or the tail of grades, and its target."""
+        return one_target(self.wanted, classes, self.grades)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """Needs a threshold, which depends on all items: see :class:`FlagAbove`."""
@@ -216,18 +229,20 @@ class MinRecall(Rule):
 
 @dataclass(frozen=True)
 class FlagAbove(Rule):
-    """One class from a probability on; elsewhere the best other class.
+    """One class, or the best grade of a tail, from a probability on; elsewhere the best other class.
 
     Attributes:
-        number: the class.
-        threshold: items whose probability of the class is at least this are flagged.
+        rare: the class, or the tail.
+        threshold: items whose probability of it is at least this are flagged.
         promised: whether gold promises a recall: then the ranking decides, and nothing may be left out.
+        needed: how many items each world needs; None where that does not matter.
     """
 
     name: ClassVar[str] = "recall"
-    number: int
+    rare: RareClass
     threshold: float
     promised: bool = False
+    needed: Flags | None = None
 
     @property
     def description(self) -> str:
@@ -237,16 +252,19 @@ class FlagAbove(Rule):
     def flags(self, part: ItemBatch) -> BoolArray:
         """Which items reach the threshold, (n)."""
         score = part.ranking if self.promised else part.p
-        return np.asarray(score[:, self.number] >= self.threshold)
+        return np.asarray(self.rare.mass(score) >= self.threshold)
 
     def choose(self, part: ItemBatch, shares: FloatArray, allowed: BoolArray | None = None) -> IntArray:
         """The class where it reaches the threshold."""
-        flagged = self.flags(part)
+        flagged, own = self.flags(part), self.rare.holds(np.arange(part.p.shape[1]))
         if allowed is not None and not self.promised:
-            flagged &= allowed[:, self.number]
-        others = part.p.copy()
-        others[:, self.number] = -1.0  # only where nothing else is allowed
-        return np.where(flagged, self.number, best_class(others, part.votes, shares, allowed))
+            flagged &= allowed[:, own].any(axis=1)
+        mine = np.full(len(flagged), self.rare.code)
+        if own.sum() > 1:
+            of_tail = own & (part.votes > 0 if allowed is None else allowed)
+            mine = best_class(np.where(own, part.p, -1.0), part.votes, shares, of_tail)
+        others = np.where(own, -1.0, part.p)  # only where nothing else is allowed
+        return np.where(flagged, mine, best_class(others, part.votes, shares, allowed))
 
 
 @dataclass(frozen=True)

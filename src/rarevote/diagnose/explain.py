@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import find_name, in_kind, positions_of
+from rarevote.crowd.names import in_kind, positions_of
 from rarevote.crowd.numerics import FloatArray, first_of_best
-from rarevote.errors import InputError, how
+from rarevote.crowd.population import item_name
+from rarevote.errors import InputError
 from rarevote.methods.base import Estimator
 
 # What a fit leaves between its parameters and its posterior; below this it is rounding.
@@ -59,12 +60,13 @@ class Explanation:
     """One item.
 
     Attributes:
+        number: of the item in the population.
         task: its name.
         classes: names of all classes.
         label: number of the class that it got.
         rival: number of the class that the label is weighed against: that of the majority vote if it is another one,
             else the second most probable.
-        majority: number of the majority vote, ties to the first class.
+        majority: number of the majority vote, ties to the first class; -1 without votes.
         workers: who voted, (n_votes).
         labels: number of the class that each vote names, (n_votes).
         votes: votes for every class, (n_classes).
@@ -75,6 +77,7 @@ class Explanation:
         has_answer: whether the item got a label; without one, ``label`` is the likeliest class.
     """
 
+    number: int
     task: Any
     classes: NDArray[Any]
     label: int
@@ -95,26 +98,28 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
 
     Args:
         estimator: the fitted method.
-        number: of the item.
+        number: of the item; those without votes come after all others.
         label: number of the class that it got, or -1 for no answer.
         p: probability of every class, (n_classes).
         is_gold: whether the label was given as known.
     """
     crowd = estimator.annotations_
-    own = slice(crowd.task_ptr[number], crowd.task_ptr[number + 1])
+    own = crowd.votes_on(number)
     labels = crowd.label[own].astype(np.int64)
     votes = np.bincount(labels, minlength=crowd.n_classes)
-    majority = int(first_of_best(votes[None])[0])
+    majority = int(first_of_best(votes[None])[0]) if len(labels) else -1
     # Without an answer, the likeliest class is weighed.
     shown = label if label >= 0 else int(p.argmax())
     others = p.copy()
     others[shown] = -1.0
-    rival = majority if majority != shown else int(others.argmax())
+    rival = majority if majority not in (-1, shown) else int(others.argmax())
+    posterior = _posterior_of(estimator, number, p)
     weighed = None
     if estimator.capabilities.explain and not is_gold and crowd.n_classes > 1:
-        weighed = _weighed(estimator, number, shown, rival)
+        weighed = _weighed(estimator, number, shown, rival, posterior)
     return Explanation(
-        crowd.tasks[[number]].tolist()[0],
+        number,
+        item_name(crowd, number),
         crowd.classes,
         shown,
         rival,
@@ -123,18 +128,29 @@ def explain(estimator: Estimator, number: int, label: int, p: FloatArray, *, is_
         labels,
         votes,
         p,
-        estimator.posterior_[number],
+        posterior,
         is_gold,
         weighed,
         has_answer=label >= 0,
     )
 
 
-def find_task(crowd: Annotations, name: Any, title: str = "the data", *, by_features: bool = False) -> int:
+def _posterior_of(estimator: Estimator, number: int, p: FloatArray) -> FloatArray:
+    """The method's own; of an item without votes what its features say, where it has any."""
+    if number < estimator.annotations_.n_tasks:
+        return np.asarray(estimator.posterior_[number])
+    outcome = estimator.feature_outcome
+    return p if outcome is None else np.asarray(outcome.priors[number])
+
+
+def find_task(crowd: Annotations, name: Any, title: str = "the data", *, free: NDArray[np.bool_] | None = None) -> int:
     """The number of a task that is named as it is in the data or as a person types it.
 
     Args:
-        by_features: whether tasks without votes have labels, from their features.
+        crowd: the votes.
+        name: of the task.
+        title: what messages call the data.
+        free: items of the population whose label needs no vote, (n); None for none.
 
     Raises:
         InputError: there is none; the message names similar ones.
@@ -142,19 +158,21 @@ def find_task(crowd: Annotations, name: Any, title: str = "the data", *, by_feat
     (number,) = positions_of(crowd.tasks, in_kind([name], crowd.tasks)).tolist()
     if number >= 0:
         return int(number)
-    if find_name(name, crowd.unanswered) is not None and by_features:
-        priors = how("columns(with_prior=True)", "rarevote aggregate --with-prior")
-        raise InputError(f"{title}: task {name!r} has no votes, so its features alone decide: {priors} shows them")
-    if find_name(name, crowd.unanswered) is not None:
-        raise InputError(f"{title}: task {name!r} has no votes, so it has no label to explain")
+    if len(crowd.unanswered):
+        (place,) = positions_of(crowd.unanswered, in_kind([name], crowd.unanswered)).tolist()
+        if place >= 0 and free is not None and free[crowd.n_tasks + place]:
+            return int(crowd.n_tasks + place)
+        if place >= 0:
+            without = "votes" if free is None else "votes and no features"
+            raise InputError(f"{title}: task {name!r} has no {without}, so it has no label to explain")
     few = list(map(str, crowd.tasks[:_MAX_COMPARED].tolist()))
     near = difflib.get_close_matches(str(name), few, n=3)
     hint = f"similar: {', '.join(near)}" if near else f"tasks look like {few[0]}"
     raise InputError(f"{title}: there is no task {name!r}; {hint}")
 
 
-def _weighed(estimator: Estimator, task: int, label: int, rival: int) -> Weighed:
-    found, posterior = estimator.evidence(task), estimator.posterior_[task]
+def _weighed(estimator: Estimator, task: int, label: int, rival: int, posterior: FloatArray) -> Weighed:
+    found = estimator.evidence(task)
     prior = float(found.log_prior[label] - found.log_prior[rival])
     votes = found.of_votes[:, label] - found.of_votes[:, rival]
     features = None if found.of_features is None else float(found.of_features[label] - found.of_features[rival])

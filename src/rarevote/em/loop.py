@@ -75,12 +75,21 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each iteration."""
+    """What a callback is given after each iteration.
+
+    Attributes:
+        iteration: how many are done.
+        n_iter: the most that there may be.
+        objective: what the fit raises; NaN in a stage.
+        change: the largest change of a probability, or of a score in a stage.
+        stage: what is computed, where that is not the EM loop: "features".
+    """
 
     iteration: int
     n_iter: int
     objective: float
     change: float
+    stage: str = ""
 
 
 Callback = Callable[[Progress], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.names import in_kind, spelling
+from rarevote.crowd.names import as_name_array, in_kind, some_names, spelling, unmatched
 from rarevote.crowd.numerics import FloatArray, IntArray
 from rarevote.crowd.population import population, with_items
-from rarevote.errors import InputError, shown
+from rarevote.errors import InputError, shown, warn_user
 from rarevote.features.ridge import folds_of
 from rarevote.features.settings import FeatureSettings
 from rarevote.features.table import FeatureTable, PredictionTable
@@ -76,6 +76,23 @@ class ItemFeatures:
     predictions: ItemPredictions | None
     settings: FeatureSettings
     gold: Mapping[int, Any] = field(default_factory=dict)
+
+    def with_gold(self, known: Mapping[Any, Any], votes: Annotations) -> tuple[dict[Any, Any] | None, ItemFeatures]:
+        """Gold of items with votes, by name, and the features with that of items without any.
+
+        Args:
+            known: class by name of the item.
+            votes: the votes.
+        """
+        has_row = set(self.item.tolist())
+        place = {name: number for number, name in enumerate(votes.unanswered.tolist(), votes.n_tasks)}
+        pool = {place[name]: label for name, label in known.items() if place.get(name, -1) in has_row}
+        voted = {name: label for name, label in known.items() if place.get(name, -1) not in has_row}
+        strange = unmatched(list(pool.values()), as_name_array([*votes.classes.tolist(), *voted.values()]))
+        if strange:
+            names = some_names(map(repr, strange))
+            warn_user(f"gold of items without votes names {names}, which has no votes: left out")
+        return voted or None, replace(self, gold=pool)
 
     def by_code(self, rows: IntArray) -> IntArray:
         """These rows by the CRC-32 of their ids: a sample that no order of a file changes."""

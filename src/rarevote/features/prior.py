@@ -105,8 +105,16 @@ class _Found:
         return FeatureRecord(used=used, reason=said, **vars(self))
 
 
+# Takes the steps done, the most that there may be, and the largest change of a score in the last one.
+StepReport = Callable[[int, int, float], None]
+
+
 def feature_prior(
-    features: ItemFeatures, evidence: VoteEvidence, settings: FeatureSettings, classes: list[Any]
+    features: ItemFeatures,
+    evidence: VoteEvidence,
+    settings: FeatureSettings,
+    classes: list[Any],
+    report: StepReport | None = None,
 ) -> FeaturePrior:
     """The prior of every item.
 
@@ -115,6 +123,7 @@ def feature_prior(
         evidence: of the votes.
         settings: the constants.
         classes: names of the classes of the evidence, (K).
+        report: called after each step of the cross-fit.
     """
     n, K = evidence.posterior.shape
     has_row = np.zeros(n, dtype=bool)
@@ -144,7 +153,7 @@ def feature_prior(
         found.columns = K if np.ptp(predictions, axis=0).max() > 0 else 0
     if not found.columns:
         return ended("the features do not vary")
-    weighing = _Weighing(features, scoring, predictions, in_fit, evidence, settings)
+    weighing = _Weighing(features, scoring, predictions, in_fit, evidence, settings, report)
     chosen, eta, scorer = weighing.chosen()
     found.gain, found.se = chosen.gain, standard_error(chosen.gains)
     found.lam, found.tau2 = chosen.weight.lam, chosen.weight.tau2
@@ -192,6 +201,7 @@ class _Weighing:
     in_fit: NDArray[np.bool_]
     evidence: VoteEvidence
     settings: FeatureSettings
+    report: StepReport | None
 
     def chosen(self) -> tuple[Candidate, FloatArray, Scorer]:
         """The candidate on all items with votes, the scores of all items, and what scores new ones."""
@@ -199,28 +209,38 @@ class _Weighing:
         inside = np.flatnonzero(self.in_fit)
         is_part = len(inside) > settings.subsample
         rows = np.sort(self.features.by_code(inside)[: settings.subsample]) if is_part else every
-        tried = list(self._cross_fits(rows, settings.tau2))
+        most = settings.steps * (len(settings.tau2) + is_part)
+        tried = list(self._cross_fits(rows, settings.tau2, 0, most))
         weights = settings.lam_of_predictions if self.scoring is None else settings.lam
         best = choose(self._candidate(rows, eta, tau2, lam) for tau2, eta, _ in tried for lam in weights)
         tau2 = best.weight.tau2
         if is_part:
-            tried = list(self._cross_fits(every, () if tau2 is None else (tau2,)))
+            tried = list(self._cross_fits(every, () if tau2 is None else (tau2,), most - settings.steps, most))
             best = self._candidate(every, tried[0][1], tau2, best.weight.lam)
         eta, slopes = next((eta, slopes) for of, eta, slopes in tried if of == tau2)
         return best, eta, Scorer((), None, None) if self.scoring is None else self.scoring.scorer(slopes)
 
     def _cross_fits(
-        self, rows: IntArray, variances: tuple[float, ...]
+        self, rows: IntArray, variances: tuple[float, ...], done: int, most: int
     ) -> Iterator[tuple[float | None, FloatArray, FloatArray]]:
-        """Of each ``tau2`` the scores of these rows and the mean slopes; the larger start from the smaller."""
+        """Of each ``tau2`` the scores of these rows and the mean slopes; the larger start from the smaller.
+
+        ``done`` of at most ``most`` steps come before these.
+        """
         if self.scoring is None:
             assert self.predictions is not None
             yield None, self.predictions[rows], np.empty(0)
             return
         soft = np.where(self.in_fit[rows, None], self.evidence.posterior[self.features.item[rows]], 0.0)
         fit = self.scoring.rows(rows).fit(self.features.fold[rows], self.in_fit[rows], soft, self.settings)
-        for tau2 in variances:
-            fit.solve(tau2, self.settings.steps, self.settings.tol)
+        for number, tau2 in enumerate(variances):
+            begin = done + number * self.settings.steps
+
+            def after_step(change: float, begin: int = begin) -> None:
+                if self.report is not None:
+                    self.report(begin + fit.n_steps, most, change)
+
+            fit.solve(tau2, self.settings.steps, self.settings.tol, after_step)
             yield tau2, fit.scores, fit.slopes.mean(axis=0)
 
     def _candidate(self, rows: IntArray, eta: FloatArray, tau2: float | None, lam: float) -> Candidate:

@@ -80,8 +80,15 @@ class CrossFit:
         total = own.sum(axis=0)
         return [np.linalg.eigh(total - one) for one in own]
 
-    def solve(self, tau2: float, steps: int, tol: float) -> None:
-        """Move to the optimum for ``tau2``, from where the models are."""
+    def solve(self, tau2: float, steps: int, tol: float, after_step: Callable[[float], None] | None = None) -> None:
+        """Move to the optimum for ``tau2``, from where the models are.
+
+        Args:
+            tau2: variance of the logit that features may cause.
+            steps: the most steps.
+            tol: change of a score at which a fold is at its optimum.
+            after_step: called after each step with the largest change of a score.
+        """
         F, ridge = self.n_folds, self.penalty / tau2
         point, momentum, t = self.slopes.copy(), np.zeros(F), np.ones(F)
         last_scores = self._scores.copy()
@@ -106,6 +113,8 @@ class CrossFit:
             point = slopes + momentum[:, None, None] * (slopes - self.slopes)
             self.slopes = slopes
             active &= moved >= tol
+            if after_step is not None:
+                after_step(float(moved.max()))
 
     def _gradient(self, last_scores: NDArray[Any], momentum: FloatArray) -> FloatArray:
         """``X' (q - softmax(X Y + b))`` of each fold, (F, p, K), where Y is ahead of B by the momentum."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rarevote.crowd.arguments import check_count, check_number
+from rarevote.errors import ParameterError
+
 
 @dataclass(frozen=True)
 class FeatureSettings:
@@ -36,3 +39,15 @@ class FeatureSettings:
     subsample: int = 50_000
     least_items: int = 50
     least_mass: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("folds", "steps", "subsample", "least_items"):
+            check_count(name, getattr(self, name), at_least=2 if name == "folds" else 1)
+        for name in ("tau2", "lam", "lam_of_predictions"):
+            if not getattr(self, name):
+                raise ParameterError(f"{name} must name at least one candidate")
+            for value in getattr(self, name):
+                check_number(name, value, above=0)
+        check_number("lapse", self.lapse, at_least=0, at_most=1)
+        for name in ("least_gain", "least_errors", "tol", "least_mass"):
+            check_number(name, getattr(self, name), at_least=0)

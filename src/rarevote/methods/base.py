@@ -30,7 +30,7 @@ from rarevote.em.engine import Run, Runner
 from rarevote.em.local import LocalRunner
 from rarevote.em.loop import Callback, Status
 from rarevote.em.model import CrowdFacts, Gold
-from rarevote.errors import NotFittedError, warn_user
+from rarevote.errors import NotFittedError, ParameterError, warn_user
 from rarevote.io.read.crowd import read_or_empty
 from rarevote.io.read.frames import Origin, read_truths
 from rarevote.io.tables import Table
@@ -219,15 +219,31 @@ class Estimator(HasParameters):
             **options: how to read: ``columns``, ``classes``, ``abstain``, ``keep``, ``missing`` and the other fields of
                 :class:`~rarevote.io.read.options.ReadOptions`.
         """
-        return self._fit_data(data, true_labels, options, callback=callback)
+        return self.fit_request(data, true_labels, options, callback=callback)
 
-    def _fit_data(self, data: Any, true_labels: Any, options: Mapping[str, Any], **asked: Any) -> Self:
-        """Read the data and fit; ``asked`` are fields of the :class:`Request`."""
+    def fit_request(
+        self, data: Any, true_labels: Any = None, options: Mapping[str, Any] | None = None, **asked: Any
+    ) -> Self:
+        """What every :meth:`fit` does, of any method: read the data, and fit as a :class:`Request` asks.
+
+        Args:
+            data: as for :meth:`fit`.
+            true_labels: likewise.
+            options: how to read.
+            **asked: further fields of the :class:`Request`.
+        """
+        options = options or {}
         truth, also = (None, []) if true_labels is None else read_truths(true_labels)
         if truth is not None:
             require_capability(self, "gold", "true_labels")
         if "checkpoint" in options:
             require_capability(self, "checkpoint", "checkpoint")
+        if "features" in options or "pred_probs" in options:
+            require_capability(self, "features", "features")
+            raise ParameterError(
+                "features and pred_probs are joined with the items by rarevote.fit: use "
+                f"rarevote.fit(data, {type(self).__name__}(), features=...)"
+            )
         crowd = read_or_empty(data, **options)
         annotations, gold = crowd.annotations, np.empty(0, dtype=np.int32)
         if truth is None and self.capabilities.gold and crowd.gold:

@@ -53,7 +53,7 @@ class EMEstimator(Estimator):
             checkpoint_every: iterations between two checkpoints.
         """
         kept = saved_in(checkpoint, checkpoint_every)
-        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept)
+        return self.fit_request(data, true_labels, options, callback=callback, checkpoint=kept)
 
     def _em(self, request: Request, model: EMModel[Any, Any, Any], rule: StoppingRule, **options: Any) -> Run:
         """Run the loop where the request says; ``options`` are those of :func:`~rarevote.em.loop.run_em`."""

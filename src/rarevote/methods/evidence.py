@@ -42,9 +42,9 @@ class WeighsVotes(Estimator):
     """
 
     def evidence(self, task: int) -> Evidence:
-        """The evidence on the task of that number."""
+        """The evidence on the task of that number; those behind all tasks have no votes."""
         crowd = self.annotations_
-        votes = slice(crowd.task_ptr[task], crowd.task_ptr[task + 1])
+        votes = crowd.votes_on(task)
         return self._evidence(task, crowd.worker[votes].astype(np.int64), crowd.label[votes].astype(np.int64))
 
     @property

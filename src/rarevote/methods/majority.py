@@ -95,7 +95,7 @@ class MajorityVote(Estimator):
             skills: weights of the workers: a Series indexed by worker, or a mapping; NaN is no skill.
             true_labels: refused: a vote learns nothing.
         """
-        return self._fit_data(data, true_labels, options, callback=callback, skills=skills)
+        return self.fit_request(data, true_labels, options, callback=callback, skills=skills)
 
     def _validate(self, crowd: CrowdFacts) -> None:
         check_choice("on_missing_skill", self.on_missing_skill, "error", "ignore", "value")

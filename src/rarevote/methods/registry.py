@@ -56,7 +56,7 @@ _LISTED = (
      replace(_ALL, features=True), "Anchored Rasch"),
     ("cc-rasch", "CCRasch", "cc_rasch", "ability and difficulty per class; finds the rare class", _ALL, "CC-Rasch"),
     ("anchored-ordered", "AnchoredOrdered", "anchored_ordered", "grades in order: ratings, severity; needs an order",
-     replace(_EM, replicate=True, float32=True, ordered=True), "Anchored Ordered"),
+     replace(_ALL, ordered=True), "Anchored Ordered"),
     ("majority-vote", "MajorityVote", "majority", "the class with the most votes", Capabilities(dask=True),
      "Majority Vote"),
     ("dawid-skene", "DawidSkene", "dawid_skene", "a confusion matrix per annotator", _ALL, "Dawid–Skene"),

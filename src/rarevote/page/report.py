@@ -23,8 +23,8 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -34,7 +34,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rarevote.charts.svg import Chart, inline_svg, save, style_variables, to_svg
-from rarevote.crowd.words import percent
+from rarevote.crowd.words import capital, percent
 from rarevote.diagnose.diagnosis import Diagnosis
 from rarevote.diagnose.jury import jury_sentences
 from rarevote.diagnose.piles import MISSED, SURE
@@ -45,7 +45,7 @@ from rarevote.methods.base import Estimator
 from rarevote.methods.registry import method_title
 from rarevote.page import charts, sentences, tables
 from rarevote.page.sentences import About
-from rarevote.page.tables import ListTable, Matrix, Shown, class_list, item_list, worker_list
+from rarevote.page.tables import MAX_ITEMS, ListTable, Matrix, Shown, class_list, item_list, worker_list
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ class Section:
         values: what its template asks for by name, beside ``charts`` and ``lists``.
         charts: in the order in which they are to be seen.
         lists: what the script sorts, filters and pages.
+        at: what the names of its elements begin with, where a page has the section more than once.
+        classes: names of the classes that its lists number.
+        rare: number of the class that matters.
+        inner: sections within it.
     """
 
     name: str
@@ -65,17 +69,41 @@ class Section:
     values: Mapping[str, Any] = field(default_factory=dict)
     charts: Sequence[Chart] = ()
     lists: Sequence[ListTable] = ()
+    at: str = ""
+    classes: Sequence[str] = ()
+    rare: int = 0
+    inner: Sequence[Section] = ()
+
+    @property
+    def element(self) -> str:
+        """The id of its element."""
+        return f"{self.at}{self.name}"
+
+    @property
+    def everything(self) -> Iterator[Section]:
+        """The section and those within it."""
+        yield self
+        for one in self.inner:
+            yield from one.everything
 
 
 def page_sections(
-    found: Diagnosis, about: About, *, shown: Shown | None = None, extra: Sequence[Section] = ()
+    found: Diagnosis,
+    about: About,
+    *,
+    shown: Shown | None = None,
+    extra: Sequence[Section] = (),
+    at: str = "",
+    max_items: int = MAX_ITEMS,
 ) -> list[Section]:
     """All sections of a page in their order.
 
     Args:
         extra: further sections, which stand before how it was computed.
+        at: what the names of their elements begin with.
+        max_items: the most items to list.
     """
-    return [
+    sections = [
         *_piles(found),
         Section(
             "lost",
@@ -86,12 +114,14 @@ def page_sections(
         _annotators(found),
         Section("agreement", "Agreement", tables.agreement_values(found)),
         _trade_off(found),
-        Section("look", "Items to look at", lists=[item_list(found, shown or {})]),
+        Section("look", "Items to look at", lists=[item_list(found, shown or {}, max_items)]),
         _classes(found),
         *_truth(found),
         *extra,
         Section("fit", "The fit", {"facts": sentences.facts(found, about)}, _drawn(charts.convergence(found))),
     ]
+    names = [str(name) for name in found.classes.names.tolist()]
+    return [replace(one, at=at, classes=names, rare=found.rare) for one in sections]
 
 
 def _drawn(*made: Chart | None) -> list[Chart]:
@@ -168,13 +198,17 @@ def build_page(found: Diagnosis, about: About, sections: Sequence[Section]) -> s
         sections,
         headline=sentences.headline(found),
         lead=" ".join(filter(None, (sentences.lead(found), f"{about.features}." if about.features else ""))),
+        worlds=[f"{capital(words)}." for words in found.worlds],
         tiles=sentences.tiles(found),
         n_classes=len(found.classes.names),
         leads=found.leading is not None,
-        cautions=[*sentences.cautions(found), *found.alike.warnings, *about.cautions],
-        classes=[str(name) for name in found.classes.names.tolist()],
-        rare=found.rare,
+        cautions=all_cautions(found, about),
     )
+
+
+def all_cautions(found: Diagnosis, about: About) -> list[str]:
+    """What to know before relying on a result, in sentences."""
+    return [*sentences.cautions(found), *found.alike.warnings, *about.cautions]
 
 
 def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
@@ -183,20 +217,20 @@ def plain_page(about: About, headline: str, sections: Sequence[Section]) -> str:
     Args:
         sections: what the page consists of; without lists of items or annotators.
     """
-    return _assembled(about, sections, headline=headline, lead="", tiles=[], n_classes=0, cautions=about.cautions)
+    return _assembled(
+        about, sections, headline=headline, lead="", worlds=[], tiles=[], n_classes=0, cautions=about.cautions
+    )
 
 
-def _assembled(
-    about: About, sections: Sequence[Section], *, classes: Sequence[str] = (), rare: int = 0, **head: Any
-) -> str:
+def _assembled(about: About, sections: Sequence[Section], **head: Any) -> str:
     style = f"\n{page_style()}"
     script = f"\n{asset('rarevote.page', 'report.js')}"
     return template("rarevote.page", "report.html.j2").render(
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        data=Markup(_as_script_data(classes, rare, sections)),
-        sections=[{"name": section.name, "link": section.link, "html": _html(section)} for section in sections],
+        data=Markup(_as_script_data(sections)),
+        sections=[{"name": section.element, "link": section.link, "html": _html(section)} for section in sections],
         about=about,
         **head,
     )
@@ -207,6 +241,8 @@ def _html(section: Section) -> Markup:
         **section.values,
         charts=section.charts,
         lists={entry.name: entry for entry in section.lists},
+        inner=[_html(one) for one in section.inner],
+        at=section.at,
         svg=_svg,
         key_path=_KEY_PATHS,
     )
@@ -232,9 +268,11 @@ def export_charts(folder: Path, sections: Sequence[Section]) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
     written = []
-    for chart in (chart for section in sections for chart in section.charts):
-        save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / chart.name)
-        written += [folder / f"{chart.name}.svg", folder / f"{chart.name}.png"]
+    for one in (inner for section in sections for inner in section.everything):
+        for chart in one.charts:
+            name = f"{one.at}{chart.name}"
+            save(chart.spec.properties(title=chart.title, background="white", padding=12), folder / name)
+            written += [folder / f"{name}.svg", folder / f"{name}.png"]
     return written
 
 
@@ -249,8 +287,8 @@ def _policy(style: str, script: str) -> str:
     """A policy under which nothing but this style sheet and this script counts."""
     rules = {
         "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
+        "style-src": content_hash(style),
+        "script-src": content_hash(script),
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -258,16 +296,17 @@ def _policy(style: str, script: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
+    """How a content-security policy names a style or a script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _as_script_data(classes: Sequence[str], rare: int, sections: Sequence[Section]) -> str:
+def _as_script_data(sections: Sequence[Section]) -> str:
     """The lists as JSON that no parser can take for the end of its element, or for markup."""
+    listed = [one for section in sections for one in section.everything if one.lists]
     data = {
-        "classes": classes,
-        "rare": rare,
-        "lists": {entry.name: entry.as_json() for section in sections for entry in section.lists},
+        "of": {one.at: {"classes": one.classes, "rare": one.rare} for one in listed},
+        "lists": {f"{one.at}{entry.name}": {"at": one.at, **entry.as_json()} for one in listed for entry in one.lists},
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
@@ -296,7 +335,7 @@ def template(package: str, name: str) -> Template:
     return _environment(package).get_template(name)
 
 
-__all__ = ["Report", "check_page_path", "write_report"]
+__all__ = ["PageParts", "Report", "check_page_path", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -316,53 +355,69 @@ class Report:
     charts: list[Path]
 
 
-def write_report(
-    found: Diagnosis,
-    estimator: Estimator,
-    path: str | Path,
-    *,
-    source: str,
-    decision: str,
-    n_gold: int = 0,
-    features: str = "",
-    shown: Shown | None = None,
-    cautions: Sequence[str] = (),
-    extra: Sequence[Section] = (),
-    charts: str | Path | None = None,
-) -> Report:
-    """Write the page of a result; see :meth:`rarevote.Result.report`.
+@dataclass(frozen=True, eq=False)
+class PageParts:
+    """What a page says about one result.
 
-    Args:
-        found: what the page is about.
+    Attributes:
+        found: what is known about the fitted crowd.
         estimator: the fitted method.
-        path: where to write; ends in ``.html``.
-        source: what the page calls the data.
         decision: how the labels were decided, in a sentence.
         n_gold: true labels that the fit was given.
         features: what was made of features, in a sentence.
         shown: columns that say what an item shows, each with one value per item in the order of the crowd.
-        cautions: what else to know before relying on the page, in sentences.
-        extra: sections of the page beside its own.
+        cautions: what else to know before relying on it, in sentences.
+        extra: sections beside those of every page.
+    """
+
+    found: Diagnosis
+    estimator: Estimator
+    decision: str
+    n_gold: int = 0
+    features: str = ""
+    shown: Shown = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
+    extra: tuple[Section, ...] = ()
+
+    def about(self, source: str) -> About:
+        """Where the page comes from."""
+        return About(
+            source=source,
+            method=method_title(self.estimator.method_name),
+            parameters=repr(self.estimator).partition("(")[2].removesuffix(")"),
+            decision=self.decision,
+            n_gold=self.n_gold,
+            cautions=self.cautions,
+            features=self.features,
+        )
+
+
+def write_report(parts: PageParts, path: str | Path, *, source: str, charts: str | Path | None = None) -> Report:
+    """Write the page of a result; see :meth:`rarevote.Result.report`.
+
+    Args:
+        parts: what the page says.
+        path: where to write; ends in ``.html``.
+        source: what the page calls the data.
         charts: a folder for every chart as SVG and PNG.
 
     Raises:
         InputError: a file cannot be written.
     """
     page_path = check_page_path(Path(path))
-    about = About(
-        source=source,
-        method=method_title(estimator.method_name),
-        parameters=repr(estimator).partition("(")[2].removesuffix(")"),
-        decision=decision,
-        n_gold=n_gold,
-        cautions=tuple(cautions),
-        features=features,
-    )
-    sections = page_sections(found, about, shown=shown, extra=extra)
-    page = build_page(found, about, sections)
+    about = parts.about(source)
+    sections = page_sections(parts.found, about, shown=parts.shown, extra=parts.extra)
+    page = build_page(parts.found, about, sections)
+    return write_with_charts(page_path, page, sentences.headline(parts.found), sections, charts)
+
+
+def write_with_charts(
+    path: Path, page: str, headline: str, sections: Sequence[Section], charts: str | Path | None
+) -> Report:
+    """Write a page, and its charts where a folder for them is named."""
     files = [] if charts is None else export_charts(Path(charts), sections)
-    write_page(page_path, page)
-    return Report(page_path, len(page.encode()), sentences.headline(found), files)
+    write_page(path, page)
+    return Report(path, len(page.encode()), headline, files)
 
 
 def check_page_path(path: Path) -> Path:

@@ -24,7 +24,7 @@ from rarevote.crowd.numerics import finite_or_none
 from rarevote.crowd.population import population
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.frames import read_truth
-from rarevote.io.read.results import read_result
+from rarevote.io.read.results import ResultFile, read_result
 from rarevote.scoring.metrics import Scores, log_loss, score
 from rarevote.scoring.ranking import calibration_error
 
@@ -207,18 +207,34 @@ def score_result(
         rare: the class that matters; the least frequent true one if not given.
         columns: which column of the result is which.
 
+    Returns:
+        The figures; of a result of several labels, those of each label that the truth names, by its name.
+
     Raises:
         InputError: the truth names none of the tasks.
         ParameterError: ``rare`` is not a class.
     """
     found = read_result(result, columns=columns)
     known = {spelling(task): spelling(label) for task, label in read_truth(truth).items()}
-    items = [task for task in found.labels if task in known]
-    if not items:
+    parts = found.by_label
+    # What the truth says about no label of the result is counted with the first.
+    strange = sum(task not in found.labels for task in known)
+    scored: dict[str, dict[str, Any]] = {}
+    for name, part in parts.items():
+        own = {task: label for task, label in known.items() if task in part.labels}
+        if own:
+            scored[name] = _scored(part, own, rare, n_strange=0 if scored else strange)
+    if not scored:
         first, other = next(iter(found.labels)), next(iter(known), None)
         raise InputError(
             f"{result}: the truth names none of its tasks ({first!r} there, {other!r} in the truth): check ids"
         )
+    return scored[""] if list(parts) == [""] else scored
+
+
+def _scored(found: ResultFile, known: Mapping[str, str], rare: str | None, *, n_strange: int) -> dict[str, Any]:
+    """One result against the truth of its tasks."""
+    items = [task for task in found.labels if task in known]
     true, labels = [known[task] for task in items], [found.labels[task] for task in items]
     scores = score(true, labels, unanswered=_NO_ANSWER)
     names = [str(name) for name in {**scores.recall, **scores.precision}]
@@ -230,7 +246,7 @@ def score_result(
         "n_true": {name: n_true[name] for name in names},
         "n_labelled": {name: n_given[name] for name in names},
         "n_unanswered": n_given[_NO_ANSWER],
-        "truth_without_result": len(known) - len(items),
+        "truth_without_result": n_strange,
         "result_without_truth": len(found.labels) - len(items),
         "probabilities": {},
     }

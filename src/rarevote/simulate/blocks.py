@@ -27,12 +27,13 @@ _MAX_VOTES = 1e9
 
 
 class Stream(IntEnum):
-    """What each random stream of a seed is for; that of a block is ``(BLOCK, number)``."""
+    """What each random stream of a seed is for; ``BLOCK`` and ``SHARED_ERRORS`` are followed by a block's number."""
 
     WORKERS = 0
     BLOCK = 1
     CLASS_COUNTS = 2
     DIFFICULTIES = 3
+    SHARED_ERRORS = 4
 
 
 class TaskBlock(NamedTuple):
@@ -45,15 +46,23 @@ class TaskBlock(NamedTuple):
     stream: np.random.Generator
 
     @property
+    def number(self) -> int:
+        """Number of the block."""
+        return self.first_task // BLOCK_TASKS
+
+    @property
     def task(self) -> IntArray:
         """The task of each annotation, counted over the whole crowd."""
         return self.row + self.first_task
 
     def answers(self, chance: FloatArray, n_classes: int) -> NDArray[np.int32]:
         """Answer with the truth with probability ``chance``, else with any other class, all alike."""
+        wrong = np.flatnonzero(self.stream.random(len(self.row)) >= chance)
+        return self.with_errors(wrong, self.stream.integers(n_classes - 1, size=len(wrong), dtype=np.int32))
+
+    def with_errors(self, wrong: IntArray, other: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The truth for every annotation, but for those that are ``wrong``: ``other`` of the classes without it."""
         label = self.truth[self.row]
-        wrong = np.flatnonzero(self.stream.random(len(label)) >= chance)
-        other = self.stream.integers(n_classes - 1, size=len(wrong), dtype=np.int32)
         # 0 .. K-2, with a gap made at the true class, is every class but that one.
         label[wrong] = other + (other >= label[wrong])
         return label

@@ -31,6 +31,7 @@ from rarevote.simulate.blocks import (
     require_whole,
     rounded_counts,
 )
+from rarevote.simulate.shared_errors import Strength, shared_answers, strength_of, thresholds
 
 WORKER_TYPES = ("good", "majority", "minority", "bad")
 
@@ -61,6 +62,8 @@ class SimulatedCrowd:
         abilities: ``alpha``, shape ``(n_workers, n_classes)``, under CC-Rasch only.
         difficulties: ``beta``, shape ``(n_tasks, n_classes)``, under CC-Rasch only.
         first_task: number of the first task; above 0 in the later chunks of a crowd.
+        shared_difficulty: what all annotators share on each task, standard normal, the higher the more of them err,
+            shape ``(n_tasks,)``; None where errors are not shared.
     """
 
     task: NDArray[np.int64]
@@ -73,6 +76,7 @@ class SimulatedCrowd:
     abilities: FloatArray | None = None
     difficulties: FloatArray | None = None
     first_task: int = 0
+    shared_difficulty: FloatArray | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -114,6 +118,7 @@ def simulate_crowd(
     accuracies: Mapping[str, Sequence[float]] = DEFAULT_ACCURACIES,
     hard_share: float = 0.3,
     hard_penalty: float = 0.15,
+    shared_errors: Strength = 0.0,
     exact_counts: bool = False,
     random_state: int | None = None,
 ) -> SimulatedCrowd:
@@ -125,7 +130,8 @@ def simulate_crowd(
 
         P(correct | Y_i = k, H_i = h) = clip(accuracies[t][k] - h * hard_penalty, 0.01, 0.99)
 
-    and otherwise gives one of the other classes, all equally likely.
+    and otherwise gives one of the other classes, all equally likely. With ``shared_errors`` many annotators get the
+    same items wrong, as in real crowds, while each is as accurate as before.
 
     Class sizes fall geometrically, ``P(Y = k) ~ imbalance ** (-k / (n_classes - 1))``: class 0 is the most
     frequent and the **last** class the rarest.
@@ -146,6 +152,10 @@ def simulate_crowd(
             classes, or one value per class. A type left out keeps its row of `DEFAULT_ACCURACIES`.
         hard_share: probability that a task is hard (rho).
         hard_penalty: what a hard task takes off the probability of a correct label (delta).
+        shared_errors: how far errors fall on the same items, from 0 (annotators err independently of one another) to
+            below 1: the correlation of what decides two votes on one item (see `rarevote.simulate.shared_errors`).
+            ``"real"`` is the strength that was fitted to 31 real crowds. All else of the crowd but the answers is the
+            same whatever the strength.
         exact_counts: give every class its expected number of tasks, rounded, in random order, instead of
             drawing each task's class on its own.
         random_state: seed, not negative; the same one gives the same crowd. Without it every crowd is new.
@@ -180,6 +190,7 @@ def simulate_chunks(
     accuracies: Mapping[str, Sequence[float]] = DEFAULT_ACCURACIES,
     hard_share: float = 0.3,
     hard_penalty: float = 0.15,
+    shared_errors: Strength = 0.0,
     exact_counts: bool = False,
     random_state: int | None = None,
     chunk_tasks: int = 500_000,
@@ -208,23 +219,31 @@ def simulate_chunks(
     by_type = _accuracy_by_type(accuracies, n_classes)
     require(0 <= hard_share <= 1, f"hard_share must lie between 0 and 1, not {hard_share}")
     require(0 <= hard_penalty <= 1, f"hard_penalty must lie between 0 and 1, not {hard_penalty}")
+    strength = strength_of(shared_errors)
     require_whole("chunk_tasks", chunk_tasks)
 
     types = np.repeat(np.arange(len(WORKER_TYPES)), rounded_counts(shares, n_workers))
     type_of = plan.stream(Stream.WORKERS).permutation(types)
     type_names = np.array(WORKER_TYPES)[type_of]
-    accuracy = np.clip(by_type, MIN_PROBABILITY, MAX_PROBABILITY)[type_of]
+    easy_or_hard = by_type[..., None] - hard_penalty * np.array([0.0, 1.0])
+    chances = np.clip(easy_or_hard, MIN_PROBABILITY, MAX_PROBABILITY)  # by type, class and whether the task is hard
+    accuracy = chances[type_of, :, 0]
+    limits = thresholds(chances) if strength else None
 
     def label(block: TaskBlock) -> SimulatedCrowd:
         hard = block.stream.random(len(block.truth)) < hard_share
-        easy = by_type[type_of[block.worker], block.truth[block.row]]
-        chance = np.clip(easy - hard_penalty * hard[block.row], MIN_PROBABILITY, MAX_PROBABILITY)
-        labels = block.answers(chance, n_classes)
+        of_vote = type_of[block.worker], block.truth[block.row], hard[block.row].astype(np.intp)
+        if limits is None:
+            labels, shared = block.answers(chances[of_vote], n_classes), None
+        else:
+            stream = plan.stream(Stream.SHARED_ERRORS, block.number)
+            labels, shared = shared_answers(block, limits[of_vote], n_classes, strength, stream)
         return SimulatedCrowd(
             *(block.task, block.worker, labels, block.truth, accuracy),
             worker_type=type_names,
             hard=hard,
             first_task=block.first_task,
+            shared_difficulty=shared,
         )
 
     return _chunks(map(label, plan.blocks()), math.ceil(chunk_tasks / BLOCK_TASKS))
@@ -350,7 +369,7 @@ def _chunks(blocks: Iterator[SimulatedCrowd], blocks_per_chunk: int) -> Iterator
     """Join every ``blocks_per_chunk`` consecutive blocks."""
     while part := list(islice(blocks, blocks_per_chunk)):
         joined: dict[str, Any] = {}
-        for name in ("task", "worker", "label", "truth", "hard", "difficulties"):
+        for name in ("task", "worker", "label", "truth", "hard", "difficulties", "shared_difficulty"):
             pieces = [getattr(block, name) for block in part]
             joined[name] = None if pieces[0] is None else np.concatenate(pieces)
         yield replace(part[0], **joined)

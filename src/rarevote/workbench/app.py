@@ -4,7 +4,9 @@
 ``GET /?token=...``       exchanges the token for a cookie
 ``GET /``                 what is to be done now: the next item, a pause, the end
 ``GET /item/N``           an item that is asked now, to look at it again
-``GET /picture/N/I``      a picture of it
+``GET /start``            what is asked, how many items, which keys
+``GET /file/N/I``         a file that it shows: an image, a sound, a film, a PDF
+``GET /frame/N/I``        a text of it that is HTML or Markdown, cleaned, for a frame that runs nothing
 ``GET /claims``           what is proved so far
 ``GET /end``              what can be made of the answers
 ``POST /answer``          ``item``, ``choice``, ``seen``: keep an answer
@@ -17,8 +19,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from string import ascii_lowercase, ascii_uppercase
+import shlex
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -30,12 +32,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rarevote.crowd.words import counted
 from rarevote.errors import InputError
 from rarevote.page.report import asset, page_style, template
-from rarevote.workbench.content import PICTURE_TYPES
 from rarevote.workbench.guard import HOSTS, Guard, Headers
-from rarevote.workbench.session import UNSURE, OvertakenError, ReviewSession, SessionProgress
+from rarevote.workbench.keys import CLAIMS_KEY, HELP_KEY, UNDO_KEY, UNSURE_KEY, ZOOM_KEY, class_keys
+from rarevote.workbench.markup import FRAME_POLICY
+from rarevote.workbench.media import MEDIA_TYPES
+from rarevote.workbench.pace import pace_words, plan_words
+from rarevote.workbench.session import UNSURE, OvertakenError, ReviewSession
 
 # A form of ours has four short fields.
 _MAX_BODY = 4096
@@ -55,7 +59,7 @@ class Pages:
         self._session, self._guard = session, guard
         self._templates = {
             name: template("rarevote.workbench", f"{name}.html.j2")
-            for name in ("item", "pause", "end", "claims", "word")
+            for name in ("start", "item", "pause", "end", "claims", "word")
         }
         self._style = f"{page_style()}\n{asset('rarevote.workbench', 'workbench.css')}"
         self._script = asset("rarevote.workbench", "workbench.js")
@@ -74,7 +78,7 @@ class Pages:
         if not self._guard.lets_in(request):
             raise HTTPException(403, _SAID_NO)
         # Not a redirect: a browser that came from another site would not send a strict cookie along with one.
-        response = self._word("Welcome", "One moment.", forward="/")
+        response = self._word("Welcome", "One moment.", forward="/start")
         self._guard.give_cookie(request, response)
         return response
 
@@ -84,6 +88,12 @@ class Pages:
         if number is not None:
             return self._item(number, note=note, status=status)
         return self._end(note=note, status=status) if session.is_over else self._pause(note=note, status=status)
+
+    def start(self, _: Request) -> Response:
+        """What is asked, how many items, which keys."""
+        session = self._session
+        keys = list(zip(session.choices, class_keys(session.choices), strict=True))
+        return self._page("start", plan=plan_words(session.progress, session.noun), class_keys=keys)
 
     def item(self, request: Request) -> Response:
         """An item that is asked now."""
@@ -102,8 +112,7 @@ class Pages:
             note=note,
             number=number,
             place=number - first + 1,
-            card=session.card(number),
-            question=session.question,
+            view=session.view(number),
             choices=list(enumerate(zip(session.choices, class_keys(session.choices), strict=True))),
             standing=standing,
             seen=_sent(standing),
@@ -139,12 +148,20 @@ class Pages:
             raise HTTPException(404, "A review list proves nothing.")
         return self._page("claims", claims=claims)
 
-    def picture(self, request: Request) -> Response:
-        """A picture of an item that is asked now."""
-        path = self._session.picture(request.path_params["number"], request.path_params["column"])
+    def file(self, request: Request) -> Response:
+        """A file that an item shows which is asked now."""
+        path = self._session.file(request.path_params["number"], request.path_params["column"])
         if path is None:
-            raise HTTPException(404, "There is no such picture.")
-        return FileResponse(path, media_type=PICTURE_TYPES[path.suffix.lower()])
+            raise HTTPException(404, "There is no such file.")
+        return FileResponse(path, media_type=MEDIA_TYPES[path.suffix.lower()])
+
+    def frame(self, request: Request) -> Response:
+        """A text of an item that is asked now, for a frame."""
+        page = self._session.frame(request.path_params["number"], request.path_params["column"])
+        if page is None:
+            raise HTTPException(404, "There is no such text.")
+        headers = {"content-security-policy": FRAME_POLICY, "x-frame-options": "SAMEORIGIN"}
+        return HTMLResponse(page, headers=headers)
 
     def made(self, request: Request) -> Response:
         """A file that was made."""
@@ -260,10 +277,13 @@ class Pages:
             token=self._guard.page_token,
             proves=session.proves,
             progress=session.progress,
-            pace=_pace(session.progress),
+            pace=pace_words(session.progress),
+            question=session.question,
+            definitions=session.definitions,
+            command=shlex.join(session.command),
             first=session.first,
             last=None if last is None else (last, session.task_of(last), session.name_of(session.choice_at(last))),
-            keys={"unsure": UNSURE_KEY, "undo": UNDO_KEY, "claims": CLAIMS_KEY},
+            keys={"unsure": UNSURE_KEY, "undo": UNDO_KEY, "claims": CLAIMS_KEY, "help": HELP_KEY, "zoom": ZOOM_KEY},
             **values,
         )
         return HTMLResponse(text, status)
@@ -288,7 +308,9 @@ def build_app(session: ReviewSession, guard: Guard) -> Starlette:
     anybody = {"/": pages.now, "/style.css": pages.style, "/script.js": pages.script}
     looking = {
         "/item/{number:int}": pages.item,
-        "/picture/{number:int}/{column:int}": pages.picture,
+        "/start": pages.start,
+        "/file/{number:int}/{column:int}": pages.file,
+        "/frame/{number:int}/{column:int}": pages.frame,
         "/claims": pages.claims,
         "/end": pages.end,
         "/made/{name}": pages.made,
@@ -301,7 +323,7 @@ def build_app(session: ReviewSession, guard: Guard) -> Starlette:
             *(Route(path, pages.behind_form(action), methods=["POST"]) for path, action in saying.items()),
         ],
         middleware=[
-            Middleware(Headers, hosts=session.content.pictures.hosts),
+            Middleware(Headers, hosts=session.content.media.hosts),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
         ],
         exception_handlers={HTTPException: pages.refuse, Exception: pages.fail},
@@ -329,32 +351,3 @@ def _whole(form: Form, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise HTTPException(400, "That is no form of this page.")
     return int(text)
-
-
-def _pace(progress: SessionProgress) -> tuple[str, str]:
-    """How fast it goes, and how long it will take."""
-    each, left = progress.seconds_each, progress.seconds_left
-    if not each or not left:
-        return "", ""
-    minutes = round(left / 60)
-    words = f"about {counted(minutes, 'minute')} left" if minutes else "under a minute left"
-    return (f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "), words
-
-
-UNSURE_KEY, UNDO_KEY, CLAIMS_KEY = "u", "z", "p"
-_RESERVED = {UNSURE_KEY, UNDO_KEY, CLAIMS_KEY}
-_KEYS = [key for key in "1234567890" + ascii_lowercase + ascii_uppercase if key.lower() not in _RESERVED]
-
-
-def class_keys(names: Sequence[str]) -> list[str]:
-    """A key for each class: its own name if that is one key, else the next digit, letter or capital; empty if none is
-    left.
-
-    >>> class_keys(["defect", "sound"]), class_keys(["0", "1", "other"])
-    (['1', '2'], ['0', '1', '2'])
-    >>> class_keys([f"class {i}" for i in range(60)])[-5:]
-    ['Y', '', '', '', '']
-    """
-    own = {name for name in names if name in _KEYS}
-    rest = iter([key for key in _KEYS if key not in own])
-    return [name if name in own else next(rest, "") for name in names]

@@ -6,7 +6,7 @@ because what is drawn next rests on them.
 
 from __future__ import annotations
 
-from itertools import takewhile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from rarevote.audit.certificate import write_certificate
 from rarevote.audit.journal import Journal, read_journal, standing
 from rarevote.audit.of_fit import result_columns
 from rarevote.audit.plan_file import Answer, read_text
+from rarevote.audit.saved_answers import asked_in
 from rarevote.audit.source import read_again
 from rarevote.audit.words import forecast_words, relative_to, status_sentences
-from rarevote.crowd.words import counted, percent, quoted
+from rarevote.crowd.words import percent, quoted
 from rarevote.errors import InputError
 from rarevote.io.write.columns import write_columns
 from rarevote.io.write.overwrite import refuse_overwriting
-from rarevote.workbench.content import ItemContent, Pictures
+from rarevote.workbench.content import ItemContent
+from rarevote.workbench.media import Media
 from rarevote.workbench.session import ANOTHER, UNSURE, Made, OvertakenError, ReviewSession
 
 
@@ -32,7 +34,8 @@ class AuditSession(ReviewSession):
 
     Args:
         path: the plan, beside which the journal is.
-        pictures: which texts are pictures.
+        media: which files and hosts may be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
         journal: where answers go at once.
         who: the expert.
 
@@ -45,32 +48,44 @@ class AuditSession(ReviewSession):
 
     proves, noun = True, "round"
 
-    def __init__(self, path: Path, *, pictures: Pictures, journal: Journal, who: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, media: Media, journal: Journal, who: str | None = None, show_as: Sequence[str] = ()
+    ) -> None:
         self._path = path
+        self.command = ("rarevote", "audit", "review", str(path))
         audit = self.audit = Audit.from_json(read_text(path))
         self._in_plan = self._answered()
         audit.take_journal(path)
         plan = audit.plan
         # A plan made in Python may name no labels: then there is nothing to see but the items' names.
         self._crowd = read_again(audit, path) if "labels" in (plan.source or {}) else None
-        content = ItemContent([], {}, pictures)
-        if self._crowd is not None:
-            content = ItemContent(self._crowd.population.tolist(), self._crowd.to_show, pictures)
-        named = plan.classes if plan.classes and len(plan.classes) > 1 else None
+        tasks, to_show = ([], {}) if self._crowd is None else (self._crowd.population.tolist(), self._crowd.to_show)
+        content = ItemContent(tasks, to_show, media, show_as)
         super().__init__(
             about=f"{path.name} · recall of {quoted(plan.name)} at least {float(plan.target):.2f}, "
             f"{percent(float(plan.confidence))} confidence",
             question="Which class is it?" if plan.classes else f"Is it {quoted(plan.name)}?",
-            # "No" is an answer too where the other classes are not known.
-            labels=named or [plan.name, False],
+            labels=plan.labels,
             content=content,
             journal=journal,
             who=who,
+            instructions=plan.instructions,
         )
-        if named is None:
+        if plan.labels[-1] is False:
             self.choices = [str(plan.name), f"not {plan.name}"]
         self._unsaved = False
         self._ask_round()
+
+    @property
+    def asked(self) -> tuple[str, int]:
+        """The audit and its last round."""
+        return asked_in(self.audit.plan), len(self.audit.plan.rounds)
+
+    def _expected_in_all(self) -> int:
+        forecast = self.audit.forecast
+        more = round(forecast.reviews) if forecast is not None and forecast.pays else 0
+        # The open items of this round are the first of those that the forecast is about.
+        return len(self.tasks) - len(self.audit.pending) + more
 
     @property
     def is_over(self) -> bool:
@@ -80,10 +95,8 @@ class AuditSession(ReviewSession):
     def claims(self) -> list[str]:
         """CERTIFIED, SUPPORTED, prevalence, what more reviews would buy; nothing about any one item."""
         audit = self.audit
-        waiting = sum(said is not None and said != UNSURE for said in self.said) - self._n_counted()
-        behind = [f"{counted(waiting, 'answer')} will count once the items before are answered."] if waiting > 0 else []
         ahead = forecast_words(audit) if audit.pending else []
-        return [*status_sentences(audit), *behind, *ahead, relative_to(audit)]
+        return [*status_sentences(audit), *ahead, relative_to(audit)]
 
     def resume(self, *, worst_case: bool = False) -> None:
         """Make the answers final and draw the next round.
@@ -170,10 +183,6 @@ class AuditSession(ReviewSession):
     def _answered(self) -> set[Any]:
         """Tasks of the last round that have an answer now."""
         return {task for task, answer in self._round() if answer is not None}
-
-    def _n_counted(self) -> int:
-        """Answers of the last round that entered a bet."""
-        return sum(1 for _ in takewhile(lambda asked: asked[1] is not None, self._round()))
 
     def _ask_round(self) -> None:
         asked = self._round()

@@ -1,8 +1,8 @@
-"""What there is to see of an item: its texts, and pictures from folders and hosts that the command named."""
+"""The content of an item: its texts, images, sounds, films, documents and links, each as its kind wants to be shown."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,73 +10,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rarevote.errors import InputError, ParameterError
+from rarevote.errors import InputError
 from rarevote.io.platforms.base import shown_text
+from rarevote.workbench.kinds import kinds_of, parse_kinds
+from rarevote.workbench.markup import frame_page
+from rarevote.workbench.media import Media, file_kind, is_address
 
-#: File types that are shown as pictures, with what the browser is told they are. SVG is a document, and not among them.
-PICTURE_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-}
-_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?", re.IGNORECASE)
-_LINK = re.compile(r"https://([^/?#@\\\s]+)(/[^\s\\]*)", re.IGNORECASE)
-
-
-class Pictures:
-    """Decides which texts are pictures, and which file or address each of them is.
-
-    Args:
-        folders: local files are shown from here and from below only.
-        hosts: web pictures are shown from these hosts only, over https.
-
-    Raises:
-        InputError: a folder is none.
-        ParameterError: a host is none.
-    """
-
-    def __init__(self, folders: Sequence[Path] = (), hosts: Sequence[str] = ()) -> None:
-        for folder in folders:
-            if not folder.is_dir():
-                raise InputError(f"{folder}: is no folder; name the one that holds the images")
-        for host in hosts:
-            # It goes into the content-security policy: nothing but a name may.
-            if not _HOST.fullmatch(host):
-                raise ParameterError(f"--images-from wants a host such as images.example.org, got {host!r}")
-        self._folders = [folder.resolve() for folder in folders]
-        self.hosts = tuple(host.lower() for host in hosts)
-
-    def link(self, text: str) -> str | None:
-        """The address, if the text is one of a picture on a host that was named.
-
-        >>> pictures = Pictures(hosts=["img.example.org"])
-        >>> pictures.link("https://img.example.org/a.png"), pictures.link("https://example.org/a.png")
-        ('https://img.example.org/a.png', None)
-        """
-        found = _LINK.fullmatch(text.strip())
-        return found.group() if found and found.group(1).lower() in self.hosts else None
-
-    def file(self, text: str) -> Path | None:
-        """The file, if the text names a picture that lies in one of the folders, wherever links may point.
-
-        Raises:
-            InputError: it names a picture that is not there, or lies outside.
-        """
-        text = text.strip()
-        if not self._folders or Path(text).suffix.lower() not in PICTURE_TYPES or "://" in text:
-            return None
-        for folder in self._folders:
-            try:
-                path = (folder / text).resolve(strict=True)
-            except (OSError, ValueError, RuntimeError):  # not there, no name of a file, links in a circle
-                continue
-            if path.is_relative_to(folder) and path.is_file() and path.suffix.lower() in PICTURE_TYPES:
-                return path
-        raise InputError("no such picture in the folder that was named")
+_FILES = ("image", "audio", "video", "pdf")
+_MARKUP = ("html", "markdown")
 
 
 @dataclass(frozen=True)
@@ -86,14 +27,18 @@ class Field:
     Attributes:
         name: of the column; empty for the item's own name.
         text: what stands there.
-        address: of the picture to show, if the text is one.
-        note: why a picture cannot be shown.
+        kind: one of :data:`rarevote.workbench.kinds.KINDS`, or ``table``.
+        address: where a file, an image or a page of markup is shown from.
+        note: why something cannot be shown.
+        rows: names and values, of a table.
     """
 
     name: str
     text: str
+    kind: str = "text"
     address: str | None = None
     note: str | None = None
+    rows: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,46 +50,91 @@ class ItemView:
 
 
 class ItemContent:
-    """Makes cards.
+    """Shows items.
 
     Args:
         tasks: all that may be asked.
         columns: what is shown of each of them, by name of the column.
-        pictures: which of these are pictures.
+        media: which files and hosts may be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
+
+    Raises:
+        ParameterError: ``show_as`` names an unknown kind or column.
     """
 
     def __init__(
-        self, tasks: Iterable[Any], columns: Mapping[str, Sequence[Any] | NDArray[Any]], pictures: Pictures
+        self,
+        tasks: Iterable[Any],
+        columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+        media: Media,
+        show_as: Sequence[str] = (),
     ) -> None:
-        self._columns, self.pictures = columns, pictures
+        self._columns, self.media = columns, media
         self._row = {task: i for i, task in enumerate(tasks)} if columns else {}
+        self._named = parse_kinds(show_as, list(columns))
+        texts = {name: (shown_text(value) for value in values) for name, values in columns.items()}
+        self._kinds = kinds_of(texts, self._named)
 
-    def card(self, task: Any, number: int) -> ItemView:
-        """The card of a task; pictures have addresses that begin with the item's number."""
-        fields = [self._field(name, text, f"/picture/{number}/{i}") for i, (name, text) in self._cells(task).items()]
+    def view(self, task: Any, number: int) -> ItemView:
+        """The item as it is shown; what is loaded has addresses that begin with the item's number."""
+        fields = [self._field(name, text, f"{number}/{i}") for i, (name, text) in self._cells(task).items()]
         # Many crowds have nothing but file names for tasks.
-        own = self._field("", str(task), f"/picture/{number}/0")
-        if own.address is not None and all(field.address is None for field in fields):
+        own = self._field("", str(task), f"{number}/0")
+        if own.address is not None and all(field.kind not in _FILES for field in fields):
             fields.insert(0, own)
         return ItemView(str(task), tuple(fields))
 
-    def picture(self, task: Any, column: int) -> Path | None:
-        """The file behind a picture of a card; None if there is none."""
-        cells = {0: ("", str(task)), **self._cells(task)}
+    def file(self, task: Any, column: int) -> Path | None:
+        """The file that a column of an item shows; None if there is none."""
+        text = self._text(task, column)
         try:
-            return self.pictures.file(cells[column][1]) if column in cells else None
+            return None if text is None else self.media.file(text)
         except InputError:
             return None
+
+    def frame(self, task: Any, column: int) -> str | None:
+        """The page that a column of an item shows in a frame; None if it shows none."""
+        cell = self._cells(task).get(column)
+        if cell is None or self._kinds[cell[0]] not in _MARKUP:
+            return None
+        return frame_page(cell[1], self._kinds[cell[0]])
+
+    def _text(self, task: Any, column: int) -> str | None:
+        return str(task) if column == 0 else self._cells(task).get(column, ("", None))[1]
 
     def _cells(self, task: Any) -> dict[int, tuple[str, str]]:
         """Names and texts of the columns that have one, by number from 1; 0 is the task's own name."""
         texts = [(name, shown_text(values[self._row[task]])) for name, values in self._columns.items()]
         return {i: (name, text) for i, (name, text) in enumerate(texts, 1) if text.strip()}
 
-    def _field(self, name: str, text: str, address: str) -> Field:
+    def _field(self, name: str, text: str, place: str) -> Field:
+        named = self._named.get(name)
+        if named == "text":
+            return Field(name, text)
+        kind = named or self._kinds.get(name, "text")
+        if kind in _MARKUP:
+            return Field(name, text, kind, f"/frame/{place}")
         try:
-            if self.pictures.file(text) is not None:
-                return Field(name, text, address)
+            if self.media.file(text) is not None:
+                return Field(name, text, file_kind(text) or "text", f"/file/{place}")
         except InputError as error:
             return Field(name, text, note=str(error))
-        return Field(name, text, self.pictures.link(text))
+        if (image := self.media.image_address(text)) is not None:
+            return Field(name, text, "image", image)
+        if kind in _FILES:
+            return Field(name, text, note=f"not a file that can be shown as {kind}; name its folder with --media")
+        if is_address(text):
+            return Field(name, text, "link", text.strip())
+        rows = _rows(text)
+        return Field(name, text, "table", rows=rows) if rows else Field(name, text)
+
+
+def _rows(text: str) -> tuple[tuple[str, str], ...]:
+    """Names and values of a text that is a JSON object; nothing for any other text."""
+    if not text.lstrip().startswith("{"):
+        return ()
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple((str(name), shown_text(value)) for name, value in record.items()) if isinstance(record, dict) else ()

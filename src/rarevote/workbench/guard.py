@@ -62,7 +62,7 @@ class Headers:
 
     Args:
         app: the application behind.
-        hosts: of pictures from the web.
+        hosts: of images from the web.
     """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...] = ()) -> None:
@@ -82,13 +82,15 @@ class Headers:
 
 
 def _headers(hosts: tuple[str, ...]) -> dict[str, str]:
-    pictures = " ".join(["'self'", "data:", *(f"https://{host}" for host in hosts)])
+    images = " ".join(["'self'", "data:", *(f"https://{host}" for host in hosts)])
     policy = {
         "default-src": "'none'",
         "style-src": "'self'",
         "script-src": "'self'",
         "connect-src": "'self'",
-        "img-src": pictures,
+        "img-src": images,
+        "media-src": "'self'",
+        "frame-src": "'self'",
         "form-action": "'self'",
         "base-uri": "'none'",
         "frame-ancestors": "'none'",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rarevote.audit.journal import Journal, read_journal, standing
+from rarevote.audit.instructions import Instructions
+from rarevote.audit.journal import Entry, Journal, read_journal, standing
+from rarevote.audit.saved_answers import asked_of_list
 from rarevote.crowd.names import as_name_array, in_kind, sort_labels
 from rarevote.crowd.words import counted
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.read.answers import ReviewList
 from rarevote.io.write.columns import write_columns
-from rarevote.workbench.content import ItemContent, Pictures
+from rarevote.workbench.content import ItemContent
+from rarevote.workbench.media import Media
 from rarevote.workbench.session import UNSURE, Made, ReviewSession
 
 # What a list says about the crowd: an expert who reads it is not independent.
@@ -30,7 +33,9 @@ class ListSession(ReviewSession):
         out: where the answers go.
         classes: the classes; those that the list names if not given.
         reasons: whether to show what the list says about the crowd.
-        pictures: which texts are pictures.
+        media: which files and hosts may be shown.
+        show_as: ``COLUMN=KIND`` for columns whose kind a person named.
+        instructions: the lead's own question, and what classes mean.
         journal: where answers go at once.
         who: the expert.
 
@@ -47,9 +52,11 @@ class ListSession(ReviewSession):
         out: Path,
         classes: Sequence[str] = (),
         reasons: bool = False,
-        pictures: Pictures,
+        media: Media,
         journal: Journal,
         who: str | None = None,
+        show_as: Sequence[str] = (),
+        instructions: Instructions | None = None,
     ) -> None:
         self._given = {
             task: label
@@ -71,11 +78,13 @@ class ListSession(ReviewSession):
             about=f"{path.name} · {counted(len(listed.tasks), 'item')}",
             question="Which class is it?",
             labels=list(dict.fromkeys(labels)),
-            content=ItemContent(listed.tasks, columns, pictures),
+            content=ItemContent(listed.tasks, columns, media, show_as),
             journal=journal,
             who=who,
+            instructions=None if instructions is None else instructions.of_classes(dict.fromkeys(labels)),
         )
         self._out = out
+        self.command = ("rarevote", "review", str(path))
         asked = [task for task in listed.tasks if task not in self._given]
         lines = standing(read_journal(path))
         known_tasks = set(listed.tasks)
@@ -88,6 +97,36 @@ class ListSession(ReviewSession):
         ]
         self.ask(asked, said, first=1)
         self.answered_before(lines)
+
+    @property
+    def asked(self) -> tuple[str, int]:
+        """The list."""
+        return asked_of_list(self.tasks, self.labels), 1
+
+    def take(self, entries: Iterable[Entry]) -> int:
+        """Keep answers that were given elsewhere, and return how many were new.
+
+        Raises:
+            InputError: an item has another answer already.
+        """
+        place = {task: i for i, task in enumerate(self.tasks)}
+        new = [entry for entry in entries if self._is_new(place[entry.task], entry)]
+        for entry in new:
+            self.journal.append(entry)
+            self.said[place[entry.task]] = UNSURE if entry.label is None else self.choice_of(entry.label)
+        return len(new)
+
+    def _is_new(self, place: int, entry: Entry) -> bool:
+        said = self.said[place]
+        choice = UNSURE if entry.label is None else self.choice_of(entry.label)
+        if said is None or (said == UNSURE and choice != UNSURE):
+            return True
+        if choice not in (UNSURE, said):
+            raise InputError(
+                f"item {entry.task!r} was answered {self.name_of(said)} before and {self.name_of(choice)} now: an "
+                "answer stands once it is given; undo it in the workbench first"
+            )
+        return False
 
     @property
     def answers(self) -> dict[Any, Any]:

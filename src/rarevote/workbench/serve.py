@@ -44,9 +44,10 @@ def need_server() -> None:
     try:
         import_module("starlette")
         import_module("uvicorn")
+        import_module("nh3")
     except ImportError:
         raise MissingExtraError(
-            "the workbench needs starlette and uvicorn: pip install 'rarevote[workbench]'"
+            "the workbench needs starlette, uvicorn and nh3: pip install 'rarevote[workbench]'"
         ) from None
 
 

@@ -14,6 +14,7 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
+from rarevote.audit.instructions import Instructions
 from rarevote.audit.journal import Entry, Journal
 from rarevote.audit.opening import now
 from rarevote.crowd.names import name_key
@@ -34,13 +35,23 @@ class OvertakenError(InputError):
 
 @dataclass(frozen=True)
 class SessionProgress:
-    """How far it is: items answered, left open as unsure, all; seconds an item takes and those left, if known."""
+    """How far it is.
+
+    Attributes:
+        done: items answered.
+        unsure: items left open as unsure.
+        total: items asked now.
+        left_in_all: items still to come, those that are not drawn yet included, as far as that can be foreseen.
+        is_forecast: whether ``left_in_all`` is more than what is asked now, and so only a forecast.
+        seconds_each: what an item takes, if known.
+    """
 
     done: int
     unsure: int
     total: int
+    left_in_all: int
+    is_forecast: bool
     seconds_each: float | None
-    seconds_left: float | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,8 @@ class ReviewSession:
 
     Args:
         about: what is being answered, in a line.
-        question: what the expert is asked of every item.
+        question: what the expert is asked of every item, unless the instructions say it.
+        instructions: the lead's own question, and what classes mean.
         labels: the classes, in the data's own type.
         content: what there is to see of an item.
         journal: where answers go.
@@ -78,8 +90,11 @@ class ReviewSession:
         content: ItemContent,
         journal: Journal,
         who: str | None,
+        instructions: Instructions | None = None,
     ) -> None:
-        self.about, self.question, self.content = about, question, content
+        self.about, self.content = about, content
+        self.instructions = instructions or Instructions()
+        self.question = self.instructions.question or question
         self.labels = list(labels)
         self.choices = list(map(str, labels))
         self.journal, self.who = journal, who
@@ -89,6 +104,7 @@ class ReviewSession:
         self._fixed: set[int] = set()
         self._order: dict[int, None] = {}  # places as they were answered
         self._front = 0  # no place before it is open
+        self._in_all = 0
         self._times: deque[float] = deque(maxlen=_MEMORY)
         self._last = monotonic()
 
@@ -126,6 +142,18 @@ class ReviewSession:
     def resume(self, *, worst_case: bool = False) -> None:
         """Ask for more."""
 
+    @property
+    def asked(self) -> tuple[str, int]:
+        """What is asked, as a file of answers names it: a SHA-256 and the number of the round."""
+        raise NotImplementedError
+
+    #: The command that opens this session again, as arguments.
+    command: tuple[str, ...] = ()
+
+    def _expected_in_all(self) -> int:
+        """Items of what is asked now and, as far as that can be foreseen, afterwards."""
+        return len(self.tasks)
+
     def _took(self, place: int, before: int | None) -> None:
         """An answer was kept or taken back; it was ``before``."""
 
@@ -137,6 +165,7 @@ class ReviewSession:
         self.tasks, self.said, self.first = list(tasks), list(said), first
         self._fixed, self._order, self._front = set(fixed), {}, 0
         self._last = monotonic()
+        self._in_all = max(self._expected_in_all(), len(self.tasks))
 
     def answered_before(self, tasks: Iterable[Any]) -> None:
         """In which order the tasks were answered that have an answer, for undo."""
@@ -162,13 +191,29 @@ class ReviewSession:
         """The task of that number."""
         return self.tasks[number - self.first]
 
-    def card(self, number: int) -> ItemView:
+    def view(self, number: int) -> ItemView:
         """What the expert sees of an item."""
-        return self.content.card(self.task_of(number), number)
+        return self.content.view(self.task_of(number), number)
 
-    def picture(self, number: int, column: int) -> Path | None:
-        """The file behind a picture of an item; None if there is none."""
-        return self.content.picture(self.task_of(number), column) if self.asks(number) else None
+    def file(self, number: int, column: int) -> Path | None:
+        """The file that a column of an item shows; None if there is none."""
+        return self.content.file(self.task_of(number), column) if self.asks(number) else None
+
+    def frame(self, number: int, column: int) -> str | None:
+        """The page that a column of an item shows in a frame; None if it shows none."""
+        return self.content.frame(self.task_of(number), column) if self.asks(number) else None
+
+    @property
+    def definitions(self) -> list[tuple[str, str]]:
+        """What classes mean, as they are shown; only those that were defined."""
+        meant = [(name, self.instructions.definition(label)) for name, label in self._named_labels()]
+        return [(name, text) for name, text in meant if text]
+
+    def _named_labels(self) -> list[tuple[str, Any]]:
+        """Classes as they are shown and as the instructions name them."""
+        return [
+            (name, name if label is False else label) for name, label in zip(self.choices, self.labels, strict=True)
+        ]
 
     def choice_at(self, number: int) -> int | None:
         """The choice that stands."""
@@ -201,8 +246,8 @@ class ReviewSession:
         unsure = self.said.count(UNSURE)
         done = len(self.said) - self.said.count(None) - unsure
         each = median(self._times) if len(self._times) > 2 else None
-        left = None if each is None else each * (len(self.said) - done - unsure)
-        return SessionProgress(done, unsure, len(self.said), each, left)
+        beyond = self._in_all > len(self.said)
+        return SessionProgress(done, unsure, len(self.said), self._in_all - done - unsure, beyond, each)
 
     # ----------------------------------------------------------------------------------------------------------------
     # what the expert says

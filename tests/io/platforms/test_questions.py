@@ -132,6 +132,22 @@ def test_small_files_are_not_refused() -> None:
     )
 
 
+def test_what_names_the_item_is_no_question() -> None:
+    ids = [f"frame{n // 12}" for n in range(12 * 12)]
+    remarks = [f"because of {n}" for n in range(len(ids))]
+    assert survey_of({"keyframeid": ids, "why": remarks}, n_workers=12).ranked()[0] == []
+    with pytest.raises(InputError, match=r"None looks like a choice: keyframeid \(always the same for one item\)"):
+        survey_of({"keyframeid": ids}, n_workers=12).choose()
+    # Where nothing marks questions, whatever is the same for all answers to an item was shown with it.
+    colours = [("red", "green")[n // 3 % 2] for n in range(N)]
+    assert survey_of({"colour": colours}).choose() == "colour"
+    survey = QuestionSurvey("form.csv", None, marked=False)
+    for number, colour in enumerate(colours):
+        survey.note("colour", colour, f"t{number // 3}", f"w{number % 3}")
+    with pytest.raises(InputError, match=r"colour \(always the same for one item\).*question='colour'"):
+        survey.choose()
+
+
 # -- exports as real files are ---------------------------------------------------------------------------------------
 
 
@@ -162,6 +178,20 @@ def test_the_only_choice_is_taken() -> None:
     # EXPIRED comes with empty outputs; 24 rows, one of them so.
     assert len(read_export(FIXTURES / "toloka_outputs.tsv")) == 23
     assert read_export(FIXTURES / "toloka_outputs.tsv").gold == {"t1": "ok"}
+
+
+def test_an_id_beside_free_text_is_not_taken_for_the_question() -> None:
+    path = FIXTURES / "appen_constant.csv"
+    with pytest.raises(InputError) as caught:
+        read_export(path)
+    message = str(caught.value)
+    assert "None looks like a choice" in message
+    assert "keyframeid (always the same for one item)" in message
+    assert "describe_the_frame (free text)" in message
+    assert "question='describe_the_frame', free_text=True" in message
+    assert len(set(read_export(path, question="describe_the_frame", free_text=True).label)) == 132
+    # A person may still say so.
+    assert len(set(read_export(path, question="keyframeid").label)) == 12
 
 
 def test_label_studio_form() -> None:

@@ -241,7 +241,7 @@ def test_the_command_line_makes_the_round_trip(tmp_path: Path, platform: str) ->
     told = {
         task: label
         for task, worker, label in zip(again.task, again.worker, again.label, strict=True)
-        if not models or worker == "model:majority-vote"
+        if not models or worker == "model:rarevote"
     }
     result = rows(out.read_text(encoding="utf-8"))
     assert told == {row["task"]: row["label"] for row in result if int(row["votes"])}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rarevote.cli.options.verb import PATH, Option, one_of, takes
+from rarevote.crowd.rare import parse_tail
 from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class DecisionArguments:
     decide: str | None = None
     cost: str | None = None
     min_recall: str | None = None
+    errors: str = "shared"
     abstain_below: float | None = None
     prevalence: str | None = None
     random_gold: bool = False
@@ -64,6 +66,10 @@ class DecisionArguments:
             from rarevote.decide.selection import parse_rule
 
             parse_rule(self.decide, grades)
+        if self.errors not in ("independent", "shared"):
+            raise ParameterError(f"--errors must be independent or shared, got {self.errors!r}")
+        if self.errors == "independent" and self.min_recall is None:
+            raise ParameterError("--errors independent says how a recall target counts: it goes with --min-recall")
         if self.abstain_below is not None and not 0.0 < self.abstain_below <= 1.0:
             raise ParameterError(f"--abstain-below must be above 0 and at most 1, got {self.abstain_below:g}")
         self._check_review(out)
@@ -77,7 +83,8 @@ class DecisionArguments:
         return {
             "decide": self.decide,
             "costs": cost,
-            "min_recall": None if self.min_recall is None else parse_min_recall(self.min_recall),
+            "min_recall": None if self.min_recall is None else check_min_recall(self.min_recall),
+            "errors": self.errors,
             "abstain_below": self.abstain_below,
             "prevalence": shares,
             "random_gold": self.random_gold or shares == "gold",
@@ -110,15 +117,15 @@ def _class_and_number(text: str) -> tuple[str, float]:
     return name.strip(), float(number)
 
 
-def parse_min_recall(text: str) -> dict[str, float]:
-    """``defect=0.95`` as a class and its target."""
+def check_min_recall(text: str) -> str:
+    """The text, if it can be a class and its target; which class, only the classes of the data say."""
     try:
-        name, target = _class_and_number(text)
+        _, target = _class_and_number(text)
     except ValueError:
         raise ParameterError(f"--min-recall wants CLASS=RECALL, such as defect=0.95, got {text!r}") from None
-    if not 0.0 < target <= 1.0:
+    if not 0.0 < target <= 1.0 and parse_tail(text) is None:
         raise ParameterError(f"--min-recall {text}: a recall target lies above 0 and is at most 1")
-    return {name: target}
+    return text
 
 
 def parse_prevalence(text: str | None) -> str | dict[str, float]:
@@ -189,6 +196,14 @@ with_decisions = takes(
         "--min-recall",
         metavar="CLASS=RECALL",
         help="Flag as many tasks as this recall of the class is expected to need, such as defect=0.95.",
+    ),
+    _option(
+        "--errors",
+        metavar="independent|shared",
+        default="shared",
+        help="How annotators err, which says how many tasks --min-recall flags: independently of one another, or "
+        "sharing errors as in real crowds (default). Both numbers are shown.",
+        shell_complete=one_of("independent", "shared"),
     ),
     _option("--abstain-below", metavar="P", type=float, help="No label where its probability is below P."),
     _option(

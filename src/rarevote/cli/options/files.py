@@ -25,12 +25,14 @@ _OUTPUTS = {
     "report": ("charts",),
     "demo": ("report",),
     "audit start": ("plan",),
+    "audit review": ("offline",),
+    "review": ("offline",),
     "audit finish": ("certificate", "page"),
     "datasets fetch": ("cache",),
     "datasets import": ("cache",),
 }
-# Folders of pictures: results never have the names of any, and answers are often kept beside them.
-_NEVER_REPLACED = ("images",)
+# Folders of media: results never have the names of any, and answers are often kept beside them.
+_NEVER_REPLACED = ("media",)
 # An input that is text, of which a part may be a file: `--set weights=FILE`.
 _SETTINGS = "settings"
 _FILES = re.compile(r"\b(FILE|FOLDER|LABELS)\b")
@@ -49,7 +51,7 @@ def keep_inputs(context: click.Context) -> None:
         for name, path in outputs.items():
             if path is not None:
                 named = f"{options[name].opts[0]} {path}"
-                refuse_overwriting(path, inputs, named=named, replaced=_replaced(name, given))
+                refuse_overwriting(path, inputs, named=named, replaced=_replaced(verb, name, given))
     except InputError as error:
         raise ParameterError(str(error)) from None
 
@@ -86,9 +88,11 @@ def _written(verb: str, name: str, given: Mapping[str, Any]) -> Path | None:
     return None if given[name] is None else Path(given[name])
 
 
-def _replaced(name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+def _replaced(verb: str, name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """Endings of what is written or removed in an output that is a folder."""
     if name == "charts":
         return (".svg", ".png")
+    if verb == "watch" and name == "out":
+        return (".csv", ".json", ".html")
     whole = name in ("checkpoint", "cache") or given.get("engine") == "dask" or given.get("question") == ALL
     return ("",) if whole else ()

@@ -29,9 +29,10 @@ from rarevote.methods.registry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rarevote.api import Fitted
+    from rarevote.each import FittedEach
     from rarevote.io.read.crowd import Crowd
     from rarevote.methods.base import Estimator
 
@@ -66,6 +67,11 @@ class FitOptions:
     def of_features(self) -> dict[str, str | None]:
         """What there is of features, by the arguments of :func:`rarevote.fit`."""
         return {name: getattr(self, name) for name in FEATURE_NAMES}
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there are features of the items, or predicted probabilities."""
+        return self.features is not None or self.pred_probs is not None
 
     @property
     def may_have_gold(self) -> bool:
@@ -125,8 +131,30 @@ class FitOptions:
             say(capital(fitted.features_.reason))
         return fitted
 
+    def fit_each(self, data: Crowd | Mapping[str, Crowd], estimator: Estimator, *, verbose: bool = False) -> FittedEach:
+        """Fit the method to each problem: the labels of a crowd, or questions."""
+        from rarevote.each import fit_each
+
+        def watched(name: str, number: int) -> Any:
+            return fitting(f"fitting {self.method} to {name} ({number})", verbose=verbose)
+
+        return fit_each(
+            data,
+            estimator,
+            ordered=self.ordered,
+            gold=self.gold,
+            use_gold=self.use_gold,
+            rare=self.rare,
+            watched=watched,
+            **self._given_features(),
+        )
+
+    def fits(self, crowd: Crowd, estimator: Estimator) -> Mapping[str, Fitted]:
+        """A fit for each label of a crowd, by its name; the only fit of an ordinary crowd is called ""."""
+        return self.fit_each(crowd, estimator) if crowd.choices else {"": self.fit(crowd, estimator)}
+
     def _given_features(self) -> dict[str, Any]:
-        if self.features is None and self.pred_probs is None:
+        if not self.has_features:
             return self.of_features  # what goes with them is refused
         # The ids may be called as the votes call their tasks.
         return {**self.of_features, "columns": click.get_current_context().params.get("columns")}
@@ -164,6 +192,11 @@ _group_option = _of_features(
     metavar="COLUMN",
     help="A column of --features that says which items belong together (document, patient).",
 )
+ordered_option = click.option(
+    "--ordered",
+    metavar="LOW,...,HIGH",
+    help="The classes are grades in this order, such as low,medium,high or 1..5; others are outside the scale.",
+)
 _FIT = (
     click.option(
         "--method",
@@ -171,11 +204,7 @@ _FIT = (
         help=f"Aggregation method (see: rarevote methods). Default: {DEFAULT_METHOD}; with --ordered {ORDERED_METHOD}.",
         shell_complete=one_of(*METHODS),
     ),
-    click.option(
-        "--ordered",
-        metavar="LOW,...,HIGH",
-        help="The classes are grades in this order, such as low,medium,high or 1..5; others are outside the scale.",
-    ),
+    ordered_option,
     click.option(
         "--set",
         "settings",
@@ -193,7 +222,11 @@ _FIT = (
     _group_option,
 )
 rare_option = click.option(
-    "--rare", metavar="CLASS", help="The class that matters. Default: the one with the fewest votes."
+    "--rare",
+    "--find",
+    "rare",
+    metavar="CLASS",
+    help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
 )
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)

@@ -83,7 +83,19 @@ _EXPORT = (
         metavar="NAME",
         help="Which question, if several were asked; with aggregate, all answers every one of them.",
     ),
-    _option("--multilabel", is_flag=True, help="Several choices per answer: make one yes/no problem per choice."),
+    _option(
+        "--multilabel/--no-multilabel",
+        default=None,
+        help="Several choices per answer: one yes/no problem per choice, each with a fit of its own. Or: every answer "
+        "is one choice.",
+    ),
+    _option(
+        "--nothing-ticked",
+        metavar="no|ignore",
+        help="With --multilabel, an answer without any choice: no (to every choice), or ignore to leave it out. "
+        "Default: what the platform means by it; no in a table.",
+        shell_complete=one_of("no", "ignore"),
+    ),
     _option(
         "--include-predictions", is_flag=True, help="Take models' predictions in as further workers (model:<version>)."
     ),
@@ -151,8 +163,22 @@ _READING = (
         default=True,
         help="Without a header line columns are called 1, 2, 3: --columns worker=1,task=2,label=3.",
     ),
+    _option(
+        "--separator",
+        metavar="TEXT",
+        help="With --multilabel, the mark between choices in a cell: a|b. Found if not given.",
+    ),
+    _option(
+        "--choice-column",
+        "choice_columns",
+        metavar="COLUMN",
+        multiple=True,
+        help="With --multilabel, a column that says of one choice whether it was ticked (1 or 0), or a pattern such as "
+        "'label_*'. Repeatable. Found if not given.",
+    ),
     _option("--sheet", help="Which sheet of a spreadsheet. Default: the first."),
     *_EXPORT,
+    _option("--choice", metavar="NAME", help="With --multilabel, this choice alone."),
     _option(
         "--items",
         metavar="FILE",

@@ -6,52 +6,93 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from rarevote.cli.options.verb import file_option, flag, takes
 from rarevote.cli.show import say, tell_json
+from rarevote.crowd.words import counted
 from rarevote.errors import ParameterError
 
 if TYPE_CHECKING:
+    from rarevote.audit.instructions import Instructions
     from rarevote.audit.journal import Journal
-    from rarevote.workbench.content import Pictures
+    from rarevote.workbench.media import Media
     from rarevote.workbench.session import ReviewSession
+
+
+Session = TypeVar("Session", bound="ReviewSession")
 
 
 @dataclass(frozen=True)
 class WorkbenchOptions:
     """What the command line says about the workbench."""
 
-    images: Sequence[Path]
+    media: Sequence[Path]
     images_from: Sequence[str]
+    show_as: Sequence[str]
+    offline: Path | None
     who: str | None
     port: int
     no_browser: bool
 
-    def pictures(self) -> Pictures:
-        """Which texts are pictures."""
-        from rarevote.workbench.content import Pictures
+    def shown_media(self) -> Media:
+        """Which files and hosts may be shown."""
+        from rarevote.workbench.media import Media
         from rarevote.workbench.serve import need_server
 
         need_server()
         if not 0 <= self.port < 65_536:
             raise ParameterError(f"--port must lie between 0 and 65535, got {self.port}")
-        return Pictures(self.images, self.images_from)
+        return Media(self.media, self.images_from)
 
-    def run(
+    def _again(self) -> list[str]:
+        """These options as arguments of a command that opens the same session."""
+        given = [
+            *(("--media", str(folder)) for folder in self.media),
+            *(("--images-from", host) for host in self.images_from),
+            *(("--show-as", said) for said in self.show_as),
+            *(() if self.who is None else (("--who", self.who),)),
+        ]
+        return [word for pair in given for word in pair]
+
+    def write_offline(
         self,
         sit: Callable[[Journal], ReviewSession],
         writing: AbstractContextManager[Journal],
+        then: str,
         *,
         as_json: bool,
-    ) -> ReviewSession:
+    ) -> None:
+        """Write one page for an expert elsewhere, and say how the answers come back."""
+        from rarevote.page.report import check_page_path
+        from rarevote.workbench.offline import write_offline
+
+        assert self.offline is not None
+        check_page_path(self.offline)
+        with writing as journal:
+            session = sit(journal)
+            of, number = session.asked
+            n_items = write_offline(session, self.offline, of=of, number=number)
+        if as_json:
+            tell_json({"offline": str(self.offline), "n_items": n_items})
+        say(f"wrote {self.offline}: {counted(n_items, 'item')}. The expert opens it in a browser and returns answers.")
+        say(f"then: {then}")
+
+    def run(
+        self,
+        sit: Callable[[Journal], Session],
+        writing: AbstractContextManager[Journal],
+        *,
+        as_json: bool,
+    ) -> Session:
         """Serve until it is ended; the journal is ours as long."""
         from rarevote.workbench.serve import listen, serve
 
         with writing as journal, listen(self.port) as opened:
             session = sit(journal)
+            session.command = (*session.command, *self._again())
 
             def tell(address: str) -> None:
                 click.echo(f"The workbench is open, on this machine only: {address}", err=True)
@@ -66,16 +107,56 @@ class WorkbenchOptions:
         return session
 
 
+@dataclass(frozen=True)
+class InstructionOptions:
+    """What the command line says about the question and the classes."""
+
+    question_text: str | None
+    define: Sequence[str]
+    instructions: Path | None
+
+    def read(self) -> Instructions:
+        """The instructions; empty if nothing is said."""
+        from rarevote.audit.instructions import read_instructions
+
+        return read_instructions(self.question_text, self.define, self.instructions)
+
+
+with_instructions = takes(
+    InstructionOptions,
+    click.option("--question-text", metavar="TEXT", help="What to ask the expert of every item."),
+    click.option(
+        "--define",
+        metavar="CLASS=TEXT",
+        multiple=True,
+        help="What a class means, shown to the expert and kept in the certificate. Repeatable.",
+    ),
+    file_option("--instructions", help='The same from a TOML file: question = "..." and a table [define].'),
+)
+
+
 with_workbench = takes(
     WorkbenchOptions,
     file_option(
+        "--media",
         "--images",
         metavar="FOLDER",
         multiple=True,
-        help="Show image files from here and from below, and no others. Repeatable.",
+        help="Show images, audio, video and PDF files from here and from below, and no others. Repeatable.",
     ),
     click.option(
         "--images-from", metavar="HOST", multiple=True, help="Show images from this host, over https. Repeatable."
+    ),
+    click.option(
+        "--show-as",
+        metavar="COLUMN=KIND",
+        multiple=True,
+        help="Show a column as text, html, markdown, link, image, audio, video or pdf. Default: what it looks like. "
+        "Repeatable.",
+    ),
+    file_option(
+        "--offline",
+        help="Write one self-contained page (.html) for an expert elsewhere instead of opening the workbench.",
     ),
     click.option("--who", metavar="NAME", help="Who answers; kept with every answer."),
     click.option("--port", metavar="N", default=0, help="The port on 127.0.0.1; 0 is any that is free."),

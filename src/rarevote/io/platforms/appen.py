@@ -1,8 +1,9 @@
 """Appen's (CrowdFlower's, Figure Eight's) full report: one row per judgment, or JSON.
 
 A task is ``_unit_id``, a worker ``_worker_id``. Questions and the data that was shown stand side by side without a
-mark; a question is told by its ``<question>_gold`` column, or because its answers differ within a unit. Tainted and
-rejected judgments do not count; ``_trust`` is left to the aggregation.
+mark; a question is known by its ``<question>_gold`` column, or because its answers differ within a unit; a column that
+is the same in all judgments of every unit is none. Tainted and rejected judgments do not count; ``_trust`` is left to
+the aggregation.
 
 Appen's report as JSON: one unit per line with its judgments.
 
@@ -155,10 +156,10 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
 
 def _survey(table: PlatformTable, wanted: str | None) -> QuestionSurvey:
     """Columns that hold answers, and what was answered."""
-    survey = QuestionSurvey(table.title, wanted)
+    survey = QuestionSurvey(table.title, wanted, marked=False)
     for name in _questions(table, wanted):
         survey.found(name)
-    if survey.is_open and len(survey.names) > 1:
+    if survey.is_open:
         for _, row in table.rows():
             for name in survey.names:
                 survey.note(name, row[name].split("\n"), row[_UNIT], row.get(_WORKER))

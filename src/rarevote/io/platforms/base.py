@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rarevote.errors import InputError, shown
+from rarevote.crowd.words import counted
+from rarevote.errors import InputError, how, shown
 
 YES, NO = "yes", "no"
 MODEL = "model:"
+#: what platforms call the predictions that come from here, whatever the method
+MODEL_NAME = "rarevote"
 ALL = "all"  # in place of a question: every one that looks like a choice
 ABSENT: Any = object()  # a key that a record does not have; None is a value
 
@@ -126,6 +129,21 @@ class Export:
         return by_task
 
 
+def nothing_ticked_note(n_empty: int, *, ignored: bool = False) -> list[str]:
+    """The sentence on answers without any choice; none if there are no such answers.
+
+    >>> nothing_ticked_note(1, ignored=True), nothing_ticked_note(0)
+    (['1 answer chose nothing and is left out'], [])
+    """
+    if not n_empty:
+        return []
+    answers = f"{counted(n_empty, 'answer')} chose nothing"
+    if ignored:
+        return [f"{answers} and {'is' if n_empty == 1 else 'are'} left out"]
+    otherwise = how('nothing_ticked="ignore"', "--nothing-ticked ignore")
+    return [f"{answers}: a no to every choice ({otherwise} leaves such answers out)"]
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # values as text
 
@@ -150,6 +168,11 @@ def as_text(value: Any, where: str) -> str | None:
         kind = "an object" if isinstance(value, dict) else "a list"
         raise InputError(f"{where} is {kind}, not a name or a number: {shown_text(value)[:60]}")
     return str(value)
+
+
+def pair_name(item: Any, choice: str) -> str:
+    """The task that a choice of an item is, where an answer may hold several."""
+    return f"{item}:{choice}"
 
 
 def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:

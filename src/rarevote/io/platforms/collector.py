@@ -29,6 +29,8 @@ from rarevote.io.platforms.base import (
     as_text,
     choices_in_value,
     look_up,
+    nothing_ticked_note,
+    pair_name,
     shown_names,
     shown_text,
 )
@@ -67,6 +69,7 @@ class Collector:
         self._gold: dict[str, set[tuple[str, ...]]] = {}
         self._several: str | None = None
         self._predicted: set[tuple[str, str]] = set()
+        self._n_empty = 0
 
     # -- which question ----------------------------------------------------------------------------------------------
 
@@ -148,16 +151,20 @@ class Collector:
             choices: what was chosen.
             where: the record, for messages.
             find: gives the value of a column to show, or ABSENT.
-            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``.
+            empty_is_no: whether choosing nothing says no to every choice, which only counts with ``multilabel``, and
+                where the caller does not say what it means.
             asked: the choices that were put to the annotator, if not all of them.
         """
         if worker is None:
             self.leave_out(NO_ANNOTATOR)
             return
         kept = tuple(dict.fromkeys(name for name in choices if not is_missing(name)))
-        if not kept and not (self.options.multilabel and empty_is_no):
-            self.leave_out(NO_ANSWER)
-            return
+        if not kept:
+            says_no = empty_is_no if self.options.nothing_ticked is None else self.options.nothing_ticked == "no"
+            if not (self.options.multilabel and says_no):
+                self.leave_out(NO_ANSWER)
+                return
+            self._n_empty += 1
         if len(kept) > 1 and not self.options.multilabel and self._several is None:
             self._several = f"{where}: several choices in one answer ({', '.join(map(repr, kept[:5]))})"
         if asked is not None:
@@ -267,6 +274,7 @@ class Collector:
         gold, contradicting = self._agreed_gold()
         if contradicting:
             self.notes.append(f"{contradicting:,} tasks have gold answers that are no single answer; they have no gold")
+        self.notes += nothing_ticked_note(self._n_empty)
         voted = set(self._task)
         unvoted = [task for task in self._items if task not in voted]
         export = Export(
@@ -339,12 +347,14 @@ class Collector:
         return agreed, len(self._gold) - len(agreed)
 
     def _one_problem_per_choice(self, export: Export, gold: Mapping[str, tuple[str, ...]]) -> Export:
+        further = [str(name) for name in self.options.classes or ()]
         everything = {name for names in (*self._choices, *self._asked.values(), *gold.values()) for name in names}
+        everything.update(further)
         choices = tuple(sort_labels(everything))
         names: dict[tuple[str, str], str] = {}
 
         def problem(item: str, choice: str) -> str:
-            return names.setdefault((item, choice), f"{item}:{choice}")
+            return names.setdefault((item, choice), pair_name(item, choice))
 
         pairs = [(row, choice) for row in range(len(export)) for choice in self._asked.get(row, choices)]
         voted = {(export.task[row], choice) for row, choice in pairs}

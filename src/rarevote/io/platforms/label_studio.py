@@ -464,7 +464,24 @@ def items(export: Export, files: ExportFiles) -> Iterator[tuple[str, Mapping[str
         return
     for _, where, record in walk_objects(files.only(), "a task"):
         if isinstance(record.get("data"), dict):
-            yield task_in_record(record, where), record["data"]
+            ours = own_columns(record)
+            shown = {name: value for name, value in record["data"].items() if name not in ours}
+            yield task_in_record(record, where), shown
+
+
+#: the key of a task's ``meta`` that lists the columns of its data that ``rarevote push`` wrote
+OWN_COLUMNS = "rarevote_columns"
+
+
+def own_columns(record: Mapping[str, Any]) -> frozenset[str]:
+    """Columns of a task's data that ``rarevote push`` wrote; whoever answers must not see them.
+
+    >>> own_columns({"data": {"p_defect": 0.9}, "meta": {"rarevote_columns": ["p_defect"]}})
+    frozenset({'p_defect'})
+    """
+    meta = record.get("meta")
+    names = meta.get(OWN_COLUMNS) if isinstance(meta, dict) else None
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
 def _value(export: Export, kind: str, labels: list[str]) -> dict[str, Any]:

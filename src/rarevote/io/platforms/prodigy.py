@@ -61,7 +61,7 @@ def read(files: ExportFiles, options: ReadOptions) -> Export:
     spans = 0
     for collector.n_records, where, record in walk_objects(part, "an answer", "line"):
         task = task_in_record(record, where, "_input_hash", ": it is not an answer that Prodigy has stored (db-out)")
-        answer = answer_of(record, where, options.question, multilabel=options.multilabel, collector=collector)
+        answer = answer_of(record, where, options.question, multilabel=bool(options.multilabel), collector=collector)
         if answer is None:
             spans += 1
             collector.item(task, collector.finder(record, record.get("meta")))

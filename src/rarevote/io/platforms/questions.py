@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rarevote.crowd.words import counted
 from rarevote.errors import InputError, how
 from rarevote.io.platforms.base import ABSENT, ALL, shown_names, shown_text
 
@@ -27,6 +28,7 @@ _SHARE_OF_ANSWERS = 10  # as many answers to each different one, on average, in 
 _MIN_REMARKS = 8
 _PROSE = 40  # letters of an answer, on average
 _SHOWN = 6
+_OF_ITEM, _OF_ANNOTATOR = "always the same for one item", "always the same for one annotator"
 
 _COMMENT = re.compile(r"(?i)(^|[^a-z])(comments?|feedback|remarks?|notes?|suggestions?)($|[^a-z])")
 _TIME = re.compile(
@@ -117,6 +119,11 @@ class _Tally:
             self.by_worker.add(worker, answer)
 
     @property
+    def names_items(self) -> bool:
+        """Whether the answers are as many as the items, nearly, as names of the items are."""
+        return len(self.counts) > _FEW and 2 * len(self.counts) > len(self.by_task.first)
+
+    @property
     def description(self) -> str:
         """The answers, most frequent first, for a proposal."""
         names = [name for name, _ in self.counts.most_common(_SHOWN)]
@@ -154,10 +161,11 @@ class QuestionSurvey:
         title: what messages call the export.
         wanted: the question that was asked for, if any.
         prefix: that the platform puts before the names.
+        marked: whether the platform says what is a question, and what else was shown with the item.
     """
 
-    def __init__(self, title: str, wanted: str | None, prefix: str = "") -> None:
-        self.title, self.wanted, self._prefix = title, wanted, prefix
+    def __init__(self, title: str, wanted: str | None, prefix: str = "", *, marked: bool = True) -> None:
+        self.title, self.wanted, self._prefix, self._marked = title, wanted, prefix, marked
         self._tallies: dict[str, _Tally] = {}
 
     @property
@@ -206,13 +214,16 @@ class QuestionSurvey:
             if not plausible:
                 raise InputError(f"{self.title}: no question looks like a choice: {_reasons(others)}")
             raise EveryQuestionError(self.title, {name: self._tallies[name].several for name in plausible})
-        if len(names) == 1:
+        if len(names) == 1 and others.get(names[0]) != _OF_ITEM:
             return names[0]
         if len(plausible) == 1:
             return plausible[0]
-        asked = f"{self.title}: {len(names)} questions were asked: {shown_names(names)}. "
+        asked = f"{self.title}: {counted(len(names), 'question was', 'questions were')} asked: {shown_names(names)}. "
         if not plausible:
-            take = f"{name_question(names[0])}{how(', free_text=True', ' --free-text')}"
+            # What is the same for all answers to an item would say nothing about who is right.
+            nearest = next((name for name in names if others.get(name) != _OF_ITEM), names[0])
+            is_text = others.get(nearest) != _OF_ITEM
+            take = f"{name_question(nearest)}{how(', free_text=True', ' --free-text') if is_text else ''}"
             raise InputError(f"{asked}None looks like a choice: {_reasons(others)}. To take one all the same: {take}")
         proposed = " or ".join(
             f"{name_question(name)} ({self._tallies[name].description})" for name in plausible[:_SHOWN]
@@ -228,12 +239,17 @@ class QuestionSurvey:
             name: reason for name, tally in self._tallies.items() if (reason := _why_not(name, tally)) is not None
         }
         # What is the same for all answers to an item, or of a person, is hidden in the form; but where that holds for
-        # every question, the crowd is of one mind.
+        # every question, the crowd is of one mind, unless it is a name of the item, or was shown with it.
         left = {name: tally for name, tally in self._tallies.items() if name not in others}
-        for what, constancy in (("item", "by_task"), ("annotator", "by_worker")):
+        named = [
+            name for name, tally in left.items() if tally.by_task.holds and (tally.names_items or not self._marked)
+        ]
+        others |= dict.fromkeys(named, _OF_ITEM)
+        left = {name: tally for name, tally in left.items() if name not in named}
+        for what, constancy in ((_OF_ITEM, "by_task"), (_OF_ANNOTATOR, "by_worker")):
             constant = [name for name, tally in left.items() if getattr(tally, constancy).holds]
             if len(constant) < len(left):
-                others |= dict.fromkeys(constant, f"always the same for one {what}")
+                others |= dict.fromkeys(constant, what)
                 left = {name: tally for name, tally in left.items() if name not in constant}
 
         def merit(name: str) -> tuple[bool, int, int]:

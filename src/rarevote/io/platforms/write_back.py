@@ -21,7 +21,7 @@ from rarevote.crowd.names import as_name_array
 from rarevote.crowd.words import listed
 from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms import PLATFORMS
-from rarevote.io.platforms.base import ABSENT, YES, Export, shown_text
+from rarevote.io.platforms.base import ABSENT, MODEL_NAME, YES, Export, shown_text
 from rarevote.io.platforms.containers import open_export
 from rarevote.io.platforms.export_files import ExportFiles
 from rarevote.io.write.atomic import replacing
@@ -67,7 +67,7 @@ def write_back(
     scores: Iterable[float | None],
     path: str | Path,
     *,
-    model_version: str = "rarevote",
+    model_version: str = MODEL_NAME,
 ) -> int:
     """Write the items of an export with their aggregated labels, for the platform to import.
 
@@ -87,13 +87,30 @@ def write_back(
     """
     path = Path(path)
     check_way_back(export.platform, path, export.details)
-    results = _by_item(export, tasks, labels, scores)
     if path.resolve() == Path(export.path).resolve():
         raise ParameterError(f"{path} is the export itself; write to another file")
-    labelled = PLATFORMS[export.platform].module().labelled
-    records = labelled(export, _files(export), results, model_version)
+    records = labelled_records(export, tasks, labels, scores, model_version=model_version)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as handle:
         return _write(records, handle, as_list=path.suffix.lower() == ".json")
+
+
+def labelled_records(
+    export: Export,
+    tasks: Iterable[Any],
+    labels: Iterable[Any],
+    scores: Iterable[float | None],
+    *,
+    model_version: str = MODEL_NAME,
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The items of an export with their aggregated labels, as the platform takes them, and whether each has one.
+
+    Arguments are as for :func:`write_back`.
+    """
+    results = _by_item(export, tasks, labels, scores)
+    records: Iterator[tuple[dict[str, Any], bool]] = (
+        PLATFORMS[export.platform].module().labelled(export, _files(export), results, model_version)
+    )
+    return records
 
 
 def _files(export: Export) -> ExportFiles:

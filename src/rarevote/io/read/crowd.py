@@ -20,16 +20,16 @@ from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_name
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
-from rarevote.io.platforms.base import MODEL
+from rarevote.io.platforms.base import MODEL, pair_name
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
-from rarevote.io.read.frames import Origin, read_annotations, read_truth
+from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
 from rarevote.io.read.options import ReadOptions
 
 if TYPE_CHECKING:
     from rarevote.io.platforms import Export
     from rarevote.io.platforms.export_files import ExportFiles
 
-_FOR_EXPORTS = ("question", "multilabel", "include_predictions", "free_text")
+_FOR_EXPORTS = ("question", "include_predictions", "free_text")
 _FOR_TABLES = ("show", "file_format", "has_header", "sheet", "platform")
 _FOR_FILES = ("prediction_columns", "gold_column")
 
@@ -49,6 +49,10 @@ class Crowd:
         has_header: whether the files begin with the names of their columns.
         source: what the data came as, so that results go back in kind.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
+        choices: the labels, where an answer may hold several: then each task is a pair of an item and a label, called
+            ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
+            See :attr:`by_label`.
+        choice: the label, where the crowd is that of one of several.
     """
 
     annotations: Annotations
@@ -61,6 +65,8 @@ class Crowd:
     has_header: bool = True
     source: Origin = field(default_factory=Origin)
     files: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    choice: str | None = None
 
     @property
     def n_unvoted(self) -> int:
@@ -72,10 +78,30 @@ class Crowd:
         """Names of all items that the data name: those with votes (``annotations.tasks``), then those without."""
         return population(self.annotations)
 
+    @property
+    def n_items(self) -> int:
+        """Number of items that the data name; of several labels each counts once, whatever was asked of it."""
+        return len(set(self.shown["item"].tolist())) if self.choices else len(self.population)
+
+    @cached_property
+    def by_label(self) -> dict[str, Crowd]:
+        """Of a crowd of several labels, the crowd of each, whose tasks are the items; empty where there is one."""
+        from rarevote.io.read.labels import by_label
+
+        return by_label(self) if self.choices else {}
+
     def __repr__(self) -> str:
         votes = str(self.annotations).removeprefix("Annotations(").removesuffix(")")
         unvoted = f", {counted(self.n_unvoted, 'item')} without votes" if self.n_unvoted else ""
-        return f"Crowd({self.title}: {votes}{unvoted})"
+        several = f", {counted(len(self.choices), 'label')}" if self.choices else ""
+        return f"Crowd({self.title}: {votes}{unvoted}{several})"
+
+    @property
+    def is_jury(self) -> bool:
+        """Whether models cast more than half of the votes."""
+        votes = self.annotations
+        of_model = np.array([name in self.models for name in votes.workers.tolist()], dtype=bool)
+        return bool(self.models) and 2 * int(of_model[votes.worker].sum()) > votes.n_annotations
 
     def _repr_html_(self) -> str:
         votes = self.annotations
@@ -112,6 +138,12 @@ class Crowd:
 
         The data of an export are values of JSON, :data:`~rarevote.io.platforms.base.ABSENT` where a task lacks one.
         """
+        if self.choice is not None:  # whoever answers must know which
+            return self._own_to_show | {"choice": np.full(len(self.population), self.choice, dtype=object)}
+        return self._own_to_show
+
+    @property
+    def _own_to_show(self) -> dict[str, NDArray[Any]]:
         if self.shown or self.export is None:
             return self.shown
         from rarevote.io.platforms.base import ABSENT
@@ -120,7 +152,8 @@ class Crowd:
         data, tasks = own_data(self.export), self.population.tolist()
         columns: dict[str, NDArray[Any]] = {}
         for row, task in enumerate(tasks):
-            for name, value in data.get(task, {}).items():
+            own = task if self.choice is None else pair_name(task, self.choice)
+            for name, value in data.get(own, {}).items():
                 if name not in columns:
                     columns[name] = np.full(len(tasks), ABSENT, dtype=object)
                 columns[name][row] = value
@@ -153,7 +186,10 @@ class Crowd:
             InputError: items that have votes are not in the list.
         """
         from rarevote.io.read.items import join_items
+        from rarevote.io.read.labels import with_listed_items
 
+        if self.choices:
+            return with_listed_items(self, items, task_column=task_column)
         named = task_column if self.has_header else None  # a column without a name has a number
         return self.with_population(join_items(self.annotations, items, task_column=named, has_header=self.has_header))
 
@@ -176,10 +212,13 @@ class Crowd:
         from rarevote.io.platforms import PLATFORMS
         from rarevote.io.platforms.write_back import check_way_back
 
+        back = how("write_back", "--back-out")
         if self.export is None:
             able = some_names(platform.title for platform in PLATFORMS.values() if platform.takes_labels)
-            back = how("write_back", "--back-out")
             raise InputError(f"{back} needs an export of {able}, and {self.title} is none")
+        if self.choice is not None:
+            every = how("fit_each(crowd)", "the command without --choice")
+            raise InputError(f"{back} writes all choices of an item together: use {every}")
         check_way_back(self.export.platform, path, self.export.details)
 
 
@@ -211,7 +250,11 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
     """As :func:`read`, but frames and arrays without rows are a crowd without tasks: methods and metrics answer one."""
     options = options or ReadOptions(**given)
     if isinstance(data, Crowd):
-        return data if options.items is None else _in_population(data, options)
+        return (
+            data
+            if options.items is None and options.choice is None
+            else _of_choice(_in_population(data, options), options)
+        )
     paths = _as_paths(data)
     if paths is None:
         crowd = _from_memory(data, options)
@@ -223,17 +266,32 @@ def read_or_empty(data: Any, options: ReadOptions | None = None, **given: Any) -
         crowd = _from_files(paths, options, found) if export is None else _from_export(paths, export, options)
         if not crowd.annotations.n_annotations:
             raise InputError(f"{crowd.title}: no annotations")
-        _warn_of_empty_classes(crowd.annotations, options.classes)
-    return _in_population(crowd, options).with_files(data).with_files(options.items)
+        _warn_of_empty_classes(crowd.annotations, options.policies["classes"])
+    return _of_choice(_in_population(crowd, options).with_files(data).with_files(options.items), options)
+
+
+def _of_choice(crowd: Crowd, options: ReadOptions) -> Crowd:
+    """The crowd of the choice that is asked for, or of all of them."""
+    from rarevote.io.read.labels import one_label
+
+    return crowd if options.choice is None else one_label(crowd, options.choice)
 
 
 def _in_population(crowd: Crowd, options: ReadOptions) -> Crowd:
     """The crowd with the items that were listed, and a note on those without votes."""
-    said = unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)
+    said = _unvoted(crowd)
     if options.items is not None:
         crowd = crowd.with_items(options.items, task_column=(options.columns or {}).get("task"))
     notes = [note for note in crowd.notes if note not in said]  # of a crowd that was read before
-    return replace(crowd, notes=(*notes, *unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)))
+    return replace(crowd, notes=(*notes, *_unvoted(crowd)))
+
+
+def _unvoted(crowd: Crowd) -> tuple[str, ...]:
+    """The note on items without votes; of several labels, those without a vote on any."""
+    if not crowd.choices:
+        return unvoted_note(crowd.annotations.n_tasks, crowd.n_unvoted)
+    voted = len(set(crowd.shown["item"][: crowd.annotations.n_tasks].tolist()))
+    return unvoted_note(voted, crowd.n_items - voted)
 
 
 def read_each(data: Any, options: ReadOptions | None = None, **given: Any) -> dict[str, Crowd]:
@@ -285,6 +343,13 @@ def _from_memory(data: Any, options: ReadOptions) -> Crowd:
         raise ParameterError(f"{for_files} is for files, and the data are a {type(data).__name__}")
     if options.wide and isinstance(data, (tuple, list, Annotations)):
         raise ParameterError(f"wide is for files and frames, and the data are a {type(data).__name__}")
+    if options.multilabel and not isinstance(data, Annotations):
+        problems, source = read_problems(data, options)
+        votes = problems.annotations
+        shown = problems.shown({})
+        return Crowd(
+            votes, "your data", shown, {}, called_models(votes), problems.notes, source=source, choices=problems.choices
+        )
     annotations, source = read_annotations(data, options)
     return Crowd(annotations, models=called_models(annotations), source=source)
 
@@ -314,7 +379,7 @@ def _from_export(paths: list[str], files: str | ExportFiles, options: ReadOption
     shown = {}
     for name, texts in by_task.items():
         shown[name] = as_name_array([texts.get(task, "") for task in population(votes).tolist()])
-    return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export)
+    return Crowd(votes, title, shown, dict(gold), export.models, export.notes, export, choices=export.choices)
 
 
 def called_models(votes: Annotations) -> frozenset[str]:

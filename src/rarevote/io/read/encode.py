@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rarevote.crowd.annotations import Encoded
 from rarevote.crowd.encoding import encode_column
 from rarevote.crowd.names import as_name_array, is_missing
-from rarevote.errors import InputError
+from rarevote.errors import InputError, how
 from rarevote.io.duck import AS_WRITTEN, connection, first_line, identifier, literal, with_objects
 from rarevote.io.json_text import parse_cell
 from rarevote.io.names_file import NamesFile
@@ -46,7 +46,8 @@ _ROWS_TRIED = 20_000
 # Up to so many names are joined with each part of the rows; otherwise the rows are joined once, and kept.
 _MAX_NAMES_JOINED_AGAIN = 500_000
 # Longer than any column's name could be by chance.
-_TASK = "rarevote task of a wide table"
+_SEVERAL = ". Several choices in one answer? "
+_ROLE = "rarevote {} of a table"
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,15 @@ class Choice:
 
     Attributes:
         roles: the column of each role; a wide table has only the role "task".
-        answers: the columns that are annotators, of a wide table.
+        answers: the columns that hold labels side by side: those of a wide table, of which each is an annotator.
+        names: the role that the names of ``answers`` fill: "worker", or "choice", of which blank cells are rows, too.
+        as_text: take labels as text, whatever they hold: lists as JSON.
     """
 
     roles: Mapping[str, str]
     answers: Sequence[str] = field(default_factory=tuple)
+    names: str = "worker"
+    as_text: bool = False
 
 
 def is_large(sources: Sequence[FileTable]) -> bool:
@@ -140,22 +145,35 @@ def _no_room(error: Exception) -> InputError | None:
 def _rows_query(source: FileTable, choice: Choice) -> str:
     kinds = _kinds(source)
 
-    def column(name: str) -> str:
+    def column(name: str, role: str = "") -> str:
+        if choice.as_text and role == "label":
+            is_list = kinds[name].endswith("]")
+            return f"CAST(to_json({identifier(name)}) AS VARCHAR)" if is_list else source.text(name)
         return _readable(name, kinds[name], source.title)
 
     if not choice.answers:
-        selected = ", ".join(f"{column(name)} AS {role}" for role, name in choice.roles.items())
+        selected = ", ".join(f"{column(name, role)} AS {role}" for role, name in choice.roles.items())
         return f"SELECT {selected} FROM {source.reader}"
-    task = identifier(_TASK)
-    # Answers stand in one column afterwards and need one type.
-    same = len({kinds[name] for name in choice.answers}) == 1
-    answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
-    named = ", ".join(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True))
+    if choice.as_text:
+        answers = [f"coalesce({column(name, 'label')}, '')" for name in choice.answers]  # UNPIVOT leaves out NULL
+    else:
+        # Answers stand in one column afterwards and need one type.
+        same = len({kinds[name] for name in choice.answers}) == 1
+        answers = [column(name) if same else f"CAST({identifier(name)} AS VARCHAR)" for name in choice.answers]
+    # A column may be called as a role is.
+    kept = {role: identifier(_ROLE.format(role)) for role in choice.roles}
+    named = ", ".join(
+        [
+            *(f"{column(name)} AS {kept[role]}" for role, name in choice.roles.items()),
+            *(f"{text} AS {identifier(name)}" for text, name in zip(answers, choice.answers, strict=True)),
+        ]
+    )
     columns = ", ".join(identifier(name) for name in choice.answers)
-    blank = not_blank("label ->> '$'" if source.form == "json" else "label")
+    selected = ", ".join([*(f"{name} AS {role}" for role, name in kept.items()), choice.names, "label"])
+    filled = not_blank("label ->> '$'" if source.form == "json" and not choice.as_text else "label")
     return (
-        f"SELECT {task} AS task, worker, label FROM (UNPIVOT (SELECT {column(choice.roles['task'])} AS {task}, {named} "
-        f"FROM {source.reader}) ON {columns} INTO NAME worker VALUE label) WHERE {blank}"
+        f"SELECT {selected} FROM (UNPIVOT (SELECT {named} FROM {source.reader}) ON {columns} INTO NAME {choice.names} "
+        f"VALUE label){f' WHERE {filled}' if choice.names == 'worker' else ''}"
     )
 
 
@@ -206,7 +224,8 @@ def _kinds(source: FileTable) -> dict[str, str]:
 def _readable(name: str, kind: str, title: str) -> str:
     """The expression that gives a column in a type that can be encoded."""
     if kind.endswith("]") or kind.startswith(_NESTED):
-        raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels")
+        several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if kind.endswith("]") else ""
+        raise InputError(f"{title}: column {name!r} holds lists or objects ({kind[:60]}), not ids or labels{several}")
     return identifier(name) if kind in _NATIVE else f"CAST({identifier(name)} AS VARCHAR)"
 
 
@@ -351,7 +370,8 @@ def from_json_text(names: Sequence[str], what: str) -> list[Any]:
         if isinstance(value, (list, dict)):
             kind = "a list" if isinstance(value, list) else "an object"
             shown = json.dumps(value, ensure_ascii=False)[:60]
-            raise InputError(f"the {what} {shown} is {kind}, not a name or a number")
+            several = f"{_SEVERAL}{how('multilabel=True', '--multilabel')}" if what == "label" else ""
+            raise InputError(f"the {what} {shown} is {kind}, not a name or a number{several}")
     return list(values)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rarevote.crowd.annotations import Annotations, Encoded
-from rarevote.crowd.encoding import check_same_index, check_same_length, decode_column, distinct_names
+from rarevote.crowd.encoding import as_list, check_same_index, check_same_length, decode_column, distinct_names
 from rarevote.crowd.names import name_key
 from rarevote.crowd.population import with_items
 from rarevote.errors import ColumnsError, InputError, MissingValuesError, RarevoteError, shown
@@ -16,6 +16,9 @@ from rarevote.io.read.columns import ALIASES, TRUTH_ALIASES, check_column_names,
 from rarevote.io.read.options import DEFAULTS, ReadOptions
 from rarevote.io.read.series import arrow_library, encode_series, encode_values
 from rarevote.io.tables import Kind, Table
+
+if TYPE_CHECKING:
+    from rarevote.io.read.problems import Problems
 
 _VOTES = (
     "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a mapping of columns, a tuple of arrays "
@@ -75,6 +78,25 @@ def read_annotations(data: Any, options: ReadOptions = DEFAULTS) -> tuple[Annota
         dtypes = {role: frame.to_native()[name].dtype for role, name in chosen.items()}
         dtypes["agg_label"] = dtypes["columns"] = dtypes["label"]
     return Annotations.from_encoded(encoded, **policies), Origin(kind, dtypes)
+
+
+def read_problems(data: Any, options: ReadOptions) -> tuple[Problems, Origin]:
+    """The yes/no problems of answers with several choices that a user has in memory, given as votes are."""
+    from rarevote.io.read.multilabel import problems_in_memory
+
+    kind: Kind = "table"
+    if isinstance(data, tuple) and len(data) == len(ALIASES):
+        data = dict(zip(ALIASES, data, strict=True))
+    if isinstance(data, list):
+        data = _columns_of(data)
+    if isinstance(data, Mapping):
+        check_same_index(data)
+        columns = {str(name): as_list(column, _titled(name)) for name, column in data.items()}
+        check_same_length({name: len(column) for name, column in columns.items()})
+    else:
+        frame, kind = as_frame(data, "annotations", _VOTES)
+        columns = {name: frame.get_column(name).to_list() for name in frame.columns}
+    return problems_in_memory(columns, options), Origin(kind)
 
 
 def _columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from rarevote.errors import ParameterError
+from rarevote.errors import ParameterError, how
 
 if TYPE_CHECKING:
     from rarevote.crowd.annotations import Keep, Missing
+
+_KNOWN = {"keep": ("all", "first", "last", "error"), "missing": ("error", "drop"), "nothing_ticked": ("no", "ignore")}
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class ReadOptions:
 
     Attributes:
         columns: which column is which, such as ``{"task": "image"}``.
-        classes: classes that exist whether or not anybody voted for them.
+        classes: classes that exist whether or not anybody voted for them; with ``multilabel``, choices.
         abstain: answers that are no votes, such as "not sure".
         keep: which of repeated (task, worker) pairs count: "all", "first", "last" or "error".
         missing: "error" or "drop", for rows with a missing id or label.
@@ -29,13 +31,21 @@ class ReadOptions:
         sheet: which sheet of a spreadsheet.
         platform: the labelling platform of an export; found by its content if not given.
         question: of an export, which question.
-        multilabel: of an export, one yes/no problem per choice.
+        multilabel: several choices in one answer: one yes/no problem per choice. False says that there is one choice in
+            every answer, whatever it looks like; None leaves it to the data, which are refused where they seem to have
+            several.
+        choice: of several choices, the one that is read: a yes/no problem whose tasks are the items.
+        nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
+            (no answer). None is what the platform means by it, and "no" in a table.
+        separator: with ``multilabel``, the mark between the choices of a cell; found if not given.
+        choice_columns: with ``multilabel``, the columns of a table that say of one choice each whether it was ticked,
+            or patterns of their names; found if not given.
         include_predictions: of an export, models' predictions as further workers.
         free_text: of an export, take a question whose answers are free text.
         prediction_columns: columns of an export or of a wide table that hold what a model says.
         gold_column: the column with gold.
         items: all items that were to be labelled, those without votes too: a file with a column of ids, or the ids as
-            a list, an array, a Series or a column of a frame. With ``multilabel`` the ids are those of the tasks.
+            a list, an array, a Series or a column of a frame.
     """
 
     columns: Mapping[str, str] | None = None
@@ -50,7 +60,11 @@ class ReadOptions:
     sheet: str | None = None
     platform: str | None = None
     question: str | None = None
-    multilabel: bool = False
+    multilabel: bool | None = None
+    choice: str | None = None
+    nothing_ticked: Literal["no", "ignore"] | None = None
+    separator: str | None = None
+    choice_columns: Sequence[str] = ()
     include_predictions: bool = False
     free_text: bool = False
     prediction_columns: Sequence[str] = ()
@@ -58,15 +72,22 @@ class ReadOptions:
     items: Any = None
 
     def __post_init__(self) -> None:
-        for name, known in (("keep", ("all", "first", "last", "error")), ("missing", ("error", "drop"))):
+        for name, known in _KNOWN.items():
             value = getattr(self, name)
-            if value not in known:
+            if value not in known and not (value is None and getattr(type(self), name) is None):
                 raise ParameterError(f"{name} must be {', '.join(known)}, got {value!r}")
+        for name in ("nothing_ticked", "separator", "choice_columns"):
+            if getattr(self, name) and not self.multilabel:
+                option = how(name, "--" + name.replace("_", "-").removesuffix("s"))
+                raise ParameterError(
+                    f"{option} is for several choices in one answer: {how('multilabel=True', '--multilabel')}"
+                )
 
     @property
     def policies(self) -> dict[str, Any]:
         """What applies to votes from anywhere."""
-        return {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
+        policies = {name: getattr(self, name) for name in ("classes", "abstain", "keep", "missing")}
+        return {**policies, "classes": None} if self.multilabel else policies  # classes are yes and no
 
     def given(self, *names: str) -> str | None:
         """The first of these options that is not as it is by default, or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.names import is_missing
 from rarevote.errors import InputError, shown
+from rarevote.io.platforms.base import pair_name
 from rarevote.io.read.columns import TRUTH_ALIASES, find_columns
+from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.sources import FileTable, asking, open_sources
 from rarevote.io.read.table import TableRows, read_table
 
@@ -32,11 +34,26 @@ class ResultFile:
         labels: by task; empty text where there is no answer.
         classes: of each kind of probabilities, by what their columns begin with.
         probabilities: of each kind, (n_tasks, n_classes), in the order of ``labels``.
+        choices: of a result of several labels, the label that each task is about; else empty.
     """
 
     labels: dict[str, str]
     classes: dict[str, list[str]]
     probabilities: dict[str, NDArray[np.float64]]
+    choices: list[str] = field(default_factory=list)
+
+    @property
+    def by_label(self) -> dict[str, ResultFile]:
+        """The result of each label; of an ordinary one the result itself, called ""."""
+        if not self.choices:
+            return {"": self}
+        tasks, parts = list(self.labels), {}
+        for name in dict.fromkeys(self.choices):
+            rows = [row for row, choice in enumerate(self.choices) if choice == name]
+            probabilities = {begin: table[rows] for begin, table in self.probabilities.items()}
+            labels = {tasks[row]: self.labels[tasks[row]] for row in rows}
+            parts[name] = ResultFile(labels, self.classes, probabilities)
+        return parts
 
 
 def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -> ResultFile:
@@ -57,8 +74,11 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
         kept = {begin: names for begin, names in named.items() if names}
         # A class may be called anything; a role is a plain word.
         roles |= {f"probability_{number}": name for number, name in enumerate(chain(*kept.values()))}
-        table = read_table(sources, [roles] * len(sources))
+        several = [name for name in (ITEM, CHOICE) if name in first.columns and name not in roles.values()]
+        parts = {f"part_{name}": name for name in several} if len(several) == 2 else {}
+        table = read_table(sources, [roles | parts] * len(sources))
         table.refuse_missing("task", "task")
+        of_label = [table.columns.pop(role) for role in parts]
         tasks, labels, *numbers = table.columns.values()
         if not tasks:
             raise InputError(f"{table.title}: no rows")
@@ -72,7 +92,14 @@ def read_result(path: str | Path, *, columns: Mapping[str, str] | None = None) -
         {task: "" if is_missing(label) else str(label) for task, label in zip(tasks, labels, strict=True)},
         {begin: [name.removeprefix(begin) for name in names] for begin, names in kept.items()},
         probabilities,
+        _choices(tasks, *of_label) if of_label else [],
     )
+
+
+def _choices(tasks: Sequence[str], items: Sequence[Any], choices: Sequence[Any]) -> list[str]:
+    """The label of each task, where all are called as their item and label are; else none."""
+    pairs = zip(items, choices, strict=True)
+    return list(map(str, choices)) if list(tasks) == [pair_name(item, choice) for item, choice in pairs] else []
 
 
 def refuse_result(source: FileTable) -> None:

@@ -17,7 +17,8 @@ from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.names import as_name_array
 from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
-from rarevote.errors import ColumnsError, how, naming
+from rarevote.errors import ColumnsError, InputError, how, naming
+from rarevote.io.read.cells import refuse_several
 from rarevote.io.read.columns import find_columns, has_roles, name_columns
 from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
@@ -30,11 +31,12 @@ from rarevote.io.read.encode import (
     shown_values,
     tasks_without_votes,
 )
+from rarevote.io.read.multilabel import TickTable, find_form
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
 from rarevote.io.read.table import read_table, say_filled, truth_columns
-from rarevote.io.read.wide import WideTable, is_model_name, recognise_wide, wide_table
+from rarevote.io.read.wide import WideTable, column_profiles, is_model_name, recognise_wide, wide_table
 
 Inputs = str | Path | Sequence[str | Path]
 
@@ -66,6 +68,8 @@ def read_label_files(
         shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
+        if options.multilabel:
+            return _read_several(inputs, sources, options, shown)
         tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         say_filled(sources, (choice.roles for choice in choices))
@@ -77,6 +81,8 @@ def read_label_files(
         with loaded(sources, choices) as database, naming(sources[0].title):
             encoded, ready = encode_rows(database, out_of_core=is_large(sources))
             unvoted = tasks_without_votes(sources, choices) if tables else []
+        if options.multilabel is None:
+            refuse_several(encoded["label"][1].tolist(), sources[0].title)
         crowd = Annotations.from_encoded(encoded, ready=ready, place_of_row=place, **options.policies)
         del encoded
         crowd = with_items(crowd, unvoted) if unvoted else crowd
@@ -93,6 +99,55 @@ def read_label_files(
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     models |= called_models(crowd)
     return Crowd(crowd, title_of(inputs), carried, dict(gold), models, tuple(notes), has_header=options.has_header)
+
+
+def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOptions, shown: Sequence[str]) -> Crowd:
+    """The crowd of tables with several choices in an answer: one yes/no problem per choice."""
+    gold_column = options.gold_column
+    tables = [_tick_table(source, options, shown) for source in sources]
+    if len({table.form for table in tables}) > 1:
+        raise InputError(f"{title_of(inputs)}: the files hold their choices in different ways; read them one by one")
+    choices = [table.choice for table in tables]
+    say_filled(sources, (choice.roles for choice in choices))
+    unpivoted = any(choice.answers for choice in choices)
+    wide = unpivoted and tables[0].form == "cells"
+
+    def place(rows: NDArray[np.int64]) -> str:
+        return place_of_rows(sources, rows_without_task(sources, choices) if unpivoted else rows.tolist())
+
+    tasks = [choice.roles["task"] for choice in choices]
+    known = {} if gold_column is None else shown_values(sources, tasks, gold_column, single=True)
+    with naming(sources[0].title):
+        with loaded(sources, choices) as database:
+            encoded, _ = encode_rows(database, out_of_core=is_large(sources))
+        unvoted = tasks_without_votes(sources, choices) if wide else []
+        problems = tables[0].problems(encoded, options, gold=known, unvoted=unvoted, place=place)
+    carried = problems.shown({name: shown_values(sources, tasks, name) for name in shown})
+    annotators = {name for table in tables for name in table.answers} if wide else set()
+    models = _models(annotators, options.prediction_columns, sources[0].title) | called_models(problems.annotations)
+    return Crowd(
+        problems.annotations,
+        title_of(inputs),
+        carried,
+        problems.gold,
+        models,
+        problems.notes,
+        has_header=options.has_header,
+        choices=problems.choices,
+    )
+
+
+def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
+    gold = options.gold_column
+    if options.wide:
+        wide = wide_table(source, options.columns, shown, gold)
+        return TickTable("cells", {"task": wide.task}, wide.annotators)
+
+    def values() -> dict[str, frozenset[str]]:
+        return {name: one.values for name, one in column_profiles(source)[1].items()}
+
+    taken = [*shown, *([gold] if gold else [])]
+    return find_form(source.columns, options, columns=options.columns, where=source.title, taken=taken, values=values)
 
 
 def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice:

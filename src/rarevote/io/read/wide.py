@@ -80,7 +80,7 @@ class WideTable:
 
 
 @dataclass(frozen=True)
-class _Profile:
+class ColumnProfile:
     """Of one column: cells that are not blank, different values, and those values where they are few."""
 
     n_filled: int
@@ -100,7 +100,7 @@ def recognise_wide(
     chosen = dict(columns or {})
     if not source.columns or set(chosen) - {"task"} or any(may_be("worker", name) for name in source.columns):
         return None
-    n_rows, profiles = _profiles(source)
+    n_rows, profiles = column_profiles(source)
     unique = [name for name, one in profiles.items() if n_rows > 1 and one.n_distinct == one.n_filled == n_rows]
     task = chosen.get("task") or next(iter(unique), None)
     if task is None:
@@ -132,7 +132,7 @@ def wide_table(
         raise ColumnsError(f"{source.title} has no column {task!r} (for task)")
     answers = [name for name in source.columns if name not in (task, *shown, *source.partitions, gold)]
     expected = [name for name in answers if plain_name(name) in _EXPECTED]
-    _, profiles = _profiles(source)
+    _, profiles = column_profiles(source)
     texts = [name for name in answers if profiles[name].is_text]
     annotators = [name for name in answers if name not in (*expected, *texts)]
     if not annotators:
@@ -145,7 +145,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return one <= other or other <= one or 2 * len(one & other) >= len(one | other)
 
 
-def _profiles(source: FileTable) -> tuple[int, dict[str, _Profile]]:
+def column_profiles(source: FileTable) -> tuple[int, dict[str, ColumnProfile]]:
     """How many rows a table has, and what its columns hold."""
     filled = []
     for name in source.columns:
@@ -162,4 +162,4 @@ def _profiles(source: FileTable) -> tuple[int, dict[str, _Profile]]:
             lists = ", ".join(f"list(DISTINCT {identifier(name)})" for name in few)
             found = ask(f"SELECT {lists} FROM {cells}").fetchone()
             values = {name: frozenset(texts) - {None} for name, texts in zip(few, found, strict=True)}
-    return n_rows, {name: _Profile(*size, values.get(name, frozenset())) for name, size in sizes.items()}
+    return n_rows, {name: ColumnProfile(*size, values.get(name, frozenset())) for name, size in sizes.items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from rarevote.crowd.numerics import FloatArray, IntArray, sigmoid
 from rarevote.decide.balanced import Balanced
 from rarevote.decide.rules import Rule
 from rarevote.em.engine import Run
-from rarevote.em.loop import Callback, StoppingRule
+from rarevote.em.loop import Progress, StoppingRule
 from rarevote.em.model import CrowdFacts, Gold
 from rarevote.errors import ParameterError
 from rarevote.features.join import ItemFeatures
@@ -32,7 +31,6 @@ from rarevote.methods.anchored_rasch.with_features import (
     report_items,
 )
 from rarevote.methods.base import Request, fitted_result
-from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.evidence import Evidence
 from rarevote.methods.parameters import state_dtype
 from rarevote.methods.vote_model import SomeVotes, VoteModel, drawn
@@ -145,27 +143,6 @@ class AnchoredRasch(Anchored):
 
     # -- the fit -----------------------------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        data: Any,
-        true_labels: Any = None,
-        *,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 10,
-        callback: Callback | None = None,
-        features: ItemFeatures | None = None,
-        **options: Any,
-    ) -> Self:
-        """Aggregate the annotations.
-
-        Arguments that are not named here are as in :meth:`EMEstimator.fit`.
-
-        Args:
-            features: of the items, joined with these annotations; :func:`rarevote.fit` does that.
-        """
-        kept = saved_in(checkpoint, checkpoint_every)
-        return self._fit_data(data, true_labels, options, callback=callback, checkpoint=kept, features=features)
-
     def _model(self, anchors: Anchors, n_workers: int, classes: NDArray[Any] | None = None) -> AnchoredModel:
         n_classes = len(anchors.log_prior)
         return AnchoredModel(
@@ -196,7 +173,13 @@ class AnchoredRasch(Anchored):
         gold = _gold_of_all(features, crowd, request.gold)
         votes_only = run.outcome.shared
         evidence = evidence_of(model, votes_only, run.posterior, crowd, gold)
-        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist())
+        callback = request.callback
+
+        def report(done: int, most: int, change: float) -> None:
+            if callback is not None:
+                callback(Progress(done, most, float("nan"), change, "features"))
+
+        found = feature_prior(features, evidence, features.settings, crowd.classes.tolist(), report)
         n_tasks = crowd.n_tasks
         if not found.record.used:
             return FeatureFit(FeatureOutcome(found, gold[n_tasks:], np.empty((0, 0)), np.empty((0, 0))), run)
@@ -304,12 +287,12 @@ class AnchoredRasch(Anchored):
         weights /= weights.sum(axis=1, keepdims=True)
         told = np.where(weights > 0, weights, 1.0)
         cost = (weights * (np.log(told) - np.log(model.weights))).sum(axis=1)
-        of_votes = (weights * of_nodes).sum(axis=2) - cost / len(worker)
+        of_votes = (weights * of_nodes).sum(axis=2) - cost / max(len(worker), 1)
         return Evidence(
             log_prior=np.log(np.maximum(self._parameter("prior"), _NO_PRIOR)),
             of_votes=widened(of_votes, kept, n_classes),
             ability=sigmoid(self._parameter("ability")[worker]),
-            difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0],
+            difficulty=widened((weights @ model.nodes)[None], kept, n_classes)[0] if len(worker) else None,
             of_features=self._said_by_features(task),
         )
 

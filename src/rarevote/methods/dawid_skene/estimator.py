@@ -211,7 +211,7 @@ class DawidSkene(ConfusionEstimator):
                 is left out counts as 0.
         """
         asked = {"checkpoint": saved_in(checkpoint, checkpoint_every), "initial_error": initial_error}
-        return self._fit_data(data, true_labels, options, callback=callback, **asked)
+        return self.fit_request(data, true_labels, options, callback=callback, **asked)
 
     def _validate(self, crowd: CrowdFacts) -> None:
         super()._validate(crowd)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -88,11 +88,14 @@ class GLAD(EMEstimator, PredictsNewTasks, WeighsVotes):
     prior: Any = "uniform"
     n_jobs: int | None = None
 
-    def fit(self, data: Any, true_labels: Any = None, *, classes: Sequence[Any] | None = None, **options: Any) -> Self:
-        """Aggregate the annotations; arguments as in :meth:`Estimator.fit`."""
+    def fit_request(
+        self, data: Any, true_labels: Any = None, options: Mapping[str, Any] | None = None, **asked: Any
+    ) -> Self:
+        """As of any method; classes that have a prior are classes."""
         if hasattr(self.labels_priors, "keys"):
-            classes = [*(classes or ()), *self.labels_priors.keys()]
-        return super().fit(data, true_labels, classes=classes, **options)
+            given = (options or {}).get("classes") or ()
+            options = {**(options or {}), "classes": [*given, *self.labels_priors.keys()]}
+        return super().fit_request(data, true_labels, options, **asked)
 
     def _validate(self, crowd: CrowdFacts) -> None:
         if not self.tol >= 0:

@@ -12,25 +12,26 @@
     const isNearEnd = (value > 0 && value < 0.01) || (value > 0.99 && value < 1);
     return (isNearEnd ? fine : percent).format(value);
   };
-  const className = (code) => (typeof code === "number" ? (code < 0 ? "other" : data.classes[code]) : String(code ?? ""));
-  const votesInWords = (votes) => votes.map(([code, n]) => `${className(code)} ×${n}`).join(", ");
-
-  // What a cell of each kind says, and what it sorts by.
-  const kinds = {
-    text: { say: (value) => value, key: (value) => value },
-    class: { say: className, key: className },
-    share: { say: share, key: (value) => value },
-    count: { say: (value) => whole.format(value), key: (value) => value },
-    interval: { say: ([value]) => share(value), key: ([value]) => value },
-    votes: {
-      say: votesInWords,
-      // By the share that said the rare class, then by how many said anything.
-      key: (votes) => {
-        const total = votes.reduce((sum, [, n]) => sum + n, 0);
-        const rare = votes.find(([code]) => code === data.rare);
-        return (rare ? rare[1] : 0) / total + total * 1e-9;
+  // What a cell of each kind says, and what it sorts by, in a list of these classes.
+  const kindsOf = (classes, rareCode) => {
+    const className = (code) => (typeof code === "number" ? (code < 0 ? "other" : classes[code]) : String(code ?? ""));
+    const votesInWords = (votes) => votes.map(([code, n]) => `${className(code)} ×${n}`).join(", ");
+    return {
+      text: { say: (value) => value, key: (value) => value },
+      class: { say: className, key: className },
+      share: { say: share, key: (value) => value },
+      count: { say: (value) => whole.format(value), key: (value) => value },
+      interval: { say: ([value]) => share(value), key: ([value]) => value },
+      votes: {
+        say: votesInWords,
+        // By the share that said the rare class, then by how many said anything.
+        key: (votes) => {
+          const total = votes.reduce((sum, [, n]) => sum + n, 0);
+          const rare = votes.find(([code]) => code === rareCode);
+          return (rare ? rare[1] : 0) / total + total * 1e-9;
+        },
       },
-    },
+    };
   };
   const isWords = (kind) => kind === "text" || kind === "class";
 
@@ -43,16 +44,16 @@
 
   const range = ([, low, high]) => ` (${share(low)}–${share(high)})`;
 
-  function fillCell(cell, kind, value) {
+  function fillCell(cell, kinds, rare, kind, value) {
     const words = make("span", "", value === null ? "" : kinds[kind].say(value));
     cell.append(words);
-    if (kind === "class" && value === data.rare) words.className = "is-rare";
+    if (kind === "class" && value === rare) words.className = "is-rare";
     if (kind === "interval") words.append(make("span", "soft", range(value)));
     if (kind === "votes") {
       const bar = make("span", "bar");
       bar.setAttribute("aria-hidden", "true");
       for (const [code, n] of value) {
-        const part = make("i", code === data.rare ? "is-rare" : "");
+        const part = make("i", code === rare ? "is-rare" : "");
         part.style.flexGrow = n;
         bar.append(part);
       }
@@ -61,7 +62,7 @@
   }
 
   // The words of a cell, as they are shown.
-  function inWords(kind, value) {
+  function inWords(kinds, kind, value) {
     if (value === null) return "";
     return kinds[kind].say(value) + (kind === "interval" ? range(value) : "");
   }
@@ -99,7 +100,9 @@
 
   function start(name) {
     const root = document.getElementById(name);
-    const { columns, rows, choices, groups } = data.lists[name];
+    const { columns, rows, choices, groups, at } = data.lists[name];
+    const { classes, rare } = data.of[at];
+    const kinds = kindsOf(classes, rare);
     const part = (which) => root.querySelector(`[data-part="${which}"]`);
     const noun = root.dataset.noun;
     const flagsAt = columns.length;
@@ -151,7 +154,7 @@
     root.querySelector(".pager").append(
       csvButton(noun, () => [
         columns.map((column) => column.title),
-        ...found.map((i) => columns.map((column, c) => inWords(column.kind, rows[i][c]))),
+        ...found.map((i) => columns.map((column, c) => inWords(kinds, column.kind, rows[i][c]))),
       ]),
     );
 
@@ -199,7 +202,7 @@
         columns.forEach((column, c) => {
           const cell = make("td", column.kind);
           cell.dataset.title = column.title;
-          fillCell(cell, column.kind, rows[i][c]);
+          fillCell(cell, kinds, rare, column.kind, rows[i][c]);
           line.append(cell);
         });
         return line;

@@ -40,6 +40,11 @@ async function showClaims() {
   }
 }
 
+function zoomed(figure) {
+  const on = figure.classList.toggle("zoomed");
+  figure.querySelector("[data-part=zoom]").setAttribute("aria-pressed", on);
+}
+
 function keyOf(event) {
   // The keys of the upper row are digits, whatever a keyboard writes with them.
   const digit = /^(?:Digit|Numpad)([0-9])$/.exec(event.code);
@@ -67,7 +72,9 @@ document.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest("#bench a[href^='/']");
+  const zoom = event.target.closest("[data-part=zoom], .picture img");
+  if (zoom) return zoomed(zoom.closest(".picture"));
+  const link = event.target.closest("#bench a[href^='/']:not([target], [data-plain]), a[data-load]");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   load(link.href);

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rarevote.audit import sampled
-from rarevote.audit.sampled import can_be_sampled, sample_crowd
-from rarevote.audit.sampler import Drawn, Votes, VoteSampler, are_settled
 from rarevote.crowd.annotations import Annotations
+from rarevote.decide import sampled
+from rarevote.decide.sampled import independent_draws, sample_crowd, why_not_sampled
+from rarevote.decide.sampler import Drawn, Votes, VoteSampler, are_settled
 from rarevote.simulate.crowds import SimulatedCrowd, simulate_crowd
 
 pytestmark = pytest.mark.usefixtures("always_sampled")
@@ -182,16 +182,40 @@ def test_draws_depend_on_the_seed_alone() -> None:
 
 @pytest.mark.parametrize(("labels", "can"), [(["no", "no"], False), (["no", "yes"], True)])
 def test_one_class_leaves_nothing_to_draw(labels: list[str], can: bool) -> None:
-    assert can_be_sampled(Annotations.from_arrays(["a", "b"], ["x", "y"], labels)) == can
-    assert not can_be_sampled(Annotations.from_arrays([], [], [], classes=["no", "yes"]))
+    assert (not why_not_sampled(Annotations.from_arrays(["a", "b"], ["x", "y"], labels))) == can
+    assert why_not_sampled(Annotations.from_arrays([], [], [], classes=["no", "yes"]))
 
 
 def test_tables_that_do_not_fit_into_memory_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = little_crowd(12, 5, 3, seed=0)
     monkeypatch.setattr(sampled, "_MAX_CELLS", 5 * 3 * 3)
-    assert can_be_sampled(crowd)
+    assert why_not_sampled(crowd) == ""
     monkeypatch.setattr(sampled, "_MAX_CELLS", 5 * 3 * 3 - 1)
-    assert not can_be_sampled(crowd)
+    assert why_not_sampled(crowd) == "there are too many annotators and classes"
+
+
+def test_draws_of_all_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = annotations_of(simulate_crowd(60, 10, random_state=2))
+    monkeypatch.setattr(sampled, "SWEEPS", 400)
+    gold = np.full(1060, -1)
+    gold[[5, 1059]] = 1, 0
+    found = independent_draws(crowd, gold)
+    assert found.classes.shape == (sampled.N_DRAWS, 1060)  # 300 of 400 sweeps, every second
+    voted = sample_crowd(crowd, gold[:60], n_sweeps=sampled.SWEEPS, n_draws=sampled.N_DRAWS)
+    np.testing.assert_array_equal(found.classes[:, :60], voted.classes)
+    np.testing.assert_array_equal(found.score, voted.score)
+    assert (found.classes[:, [5, 1059]] == [1, 0]).all()
+    # Items without votes have the shares of each draw, up to four standard errors.
+    share = found.classes[:, :60].mean(axis=1)
+    error = np.sqrt(np.maximum(share * (1 - share), 1e-3) / 999)
+    assert (np.abs(found.classes[:, 60:1059].mean(axis=1) - share) < 4 * error).all()
+    monkeypatch.setattr(sampled, "MAX_ITEMS", 1000)
+    many = independent_draws(crowd, gold)
+    assert (many.why_not, many.classes.shape) == ("there are more than 1,000 items", (0, 1060))
+    np.testing.assert_array_equal(many.score, voted.score)
+    monkeypatch.setattr(sampled, "MAX_VOTES", crowd.n_annotations - 1)
+    assert "votes" in independent_draws(crowd, gold).why_not
+    assert independent_draws(crowd, gold, "features count").why_not == "features count"
 
 
 @pytest.mark.prove

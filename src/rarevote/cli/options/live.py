@@ -1,0 +1,74 @@
+"""The server of a platform: its address, which project, and the token, which no option takes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from rarevote.cli.options.verb import Option, takes
+from rarevote.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rarevote.io.live.connection import Secret
+    from rarevote.io.live.label_studio import Project
+
+_ADDRESS = "LABEL_STUDIO_URL"
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """What the command line says about the server."""
+
+    url: str | None = None
+    project: int | None = None
+
+    def open(self, number: int | None = None) -> Project:
+        """The project, with the token from the environment or from a prompt.
+
+        Args:
+            number: of another project on the same server.
+
+        Raises:
+            ParameterError: address, number or token are missing.
+        """
+        from rarevote.io.live.connection import http_library
+        from rarevote.io.live.label_studio import Project
+
+        http_library()  # before anybody types a token
+        chosen = self.project if number is None else number
+        if self.url is None:
+            raise ParameterError(f"which server? Say so with --url http://127.0.0.1:8080, or in {_ADDRESS}")
+        if chosen is None:
+            raise ParameterError("which project? Say so with --project NUMBER, as in the address of its page")
+        return Project(self.url, chosen, token=_token())
+
+
+def _token() -> Secret | None:
+    """The token of the environment, or what a person types unseen; never an option, which others could read."""
+    from rarevote.io.live.connection import Secret
+    from rarevote.io.live.label_studio import TITLE, token_from_environment
+
+    found = token_from_environment()
+    if found is None and sys.stdin is not None and sys.stdin.isatty():
+        found = Secret(click.prompt(f"Token of {TITLE} (Account & Settings)", hide_input=True, err=True))
+    return found
+
+
+_option = partial(click.option, cls=Option, section="The server")
+_URL = _option(
+    "--url",
+    metavar="URL",
+    envvar=_ADDRESS,
+    help=f"Address of the server: https, or http on this machine. Default: that in {_ADDRESS}.",
+)
+_PROJECT = _option("--project", metavar="NUMBER", type=click.IntRange(min=1), help="Number of the project.")
+with_server = takes(ServerOptions, _URL, _PROJECT)
+column_option = _option(
+    "--column",
+    metavar="p_CLASS",
+    help="Also give the tasks a column to sort by: the probability of this class, such as p_defect (or p_defect=NAME).",
+)

@@ -1,0 +1,67 @@
+"""``rarevote push``: labels beside the tasks of a project on its server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rarevote.cli.options.live import ServerOptions, column_option, with_server
+from rarevote.cli.options.output import talk_options
+from rarevote.cli.options.verb import PATH, Verbs, argument, examples, file_option, flag
+from rarevote.cli.progress import Lines
+from rarevote.cli.show import say, tell_json, warn
+
+_EXAMPLE = "rarevote push label-studio result.csv --export export.json --url http://127.0.0.1:8080 --project 7"
+
+
+@click.group(cls=Verbs, no_args_is_help=True, epilog=examples(_EXAMPLE))
+def push() -> None:
+    """Put labels beside the tasks of a project on a platform's server."""
+
+
+@push.verb(
+    _EXAMPLE,
+    f"{_EXAMPLE} --column p_defect",
+    name="label-studio",
+    after="The token is read from LABEL_STUDIO_API_KEY, or asked for.",
+)
+@argument("result", metavar="RESULT", type=PATH, help="The result that rarevote aggregate wrote.")
+@file_option("--export", required=True, help="The export that it was made from: rarevote pull label-studio.")
+@click.option("--question", metavar="NAME", help="Which question of the export, where several were asked.")
+@flag("--multilabel", help="The result has one yes/no problem per choice.")
+@column_option
+@with_server
+@talk_options
+def label_studio(
+    server: ServerOptions,
+    *,
+    result: Path,
+    export: Path,
+    question: str | None,
+    multilabel: bool,
+    column: str | None,
+    as_json: bool,
+) -> None:
+    """Put the labels beside the existing tasks, as predictions in place of those of an earlier push."""
+    from rarevote.io.live.label_studio import PRELABELLED, pushed_words
+    from rarevote.io.live.predictions import Column, predictions_of_file
+    from rarevote.io.platforms import read_export
+    from rarevote.io.read.results import read_result
+
+    wanted = None if column is None else Column(column)
+    lines = Lines()
+    with server.open() as project:
+        found = read_export(export, platform="label-studio", question=question, multilabel=multilabel)
+        labels = read_result(result)
+        records = predictions_of_file(labels, found)
+        numbers = None if wanted is None else (wanted.name, wanted.numbers_of_file(labels, found))
+        if project.shows_predictions():
+            warn(PRELABELLED)
+        done = project.push(records, column=numbers, progress=lambda n: lines.say(f"{n:,} predictions"))
+        words = pushed_words(done, project)
+    if as_json:
+        tell_json({"predictions": done.predictions, "replaced": done.deleted, "gone": done.gone,
+                   "patched": done.patched})  # fmt: skip
+    else:
+        say(words)

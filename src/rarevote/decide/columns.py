@@ -1,0 +1,40 @@
+"""The columns of a result: one row per item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.grades import Grades
+from rarevote.crowd.rare import RareClass
+
+
+def result_rows(
+    tasks: Any,
+    classes: NDArray[Any],
+    labels: NDArray[Any],
+    p: NDArray[Any],
+    confidence: NDArray[Any],
+    n_votes: NDArray[np.int64],
+    shown: Mapping[str, NDArray[Any]],
+) -> dict[str, Any]:
+    """One row per item: task, label, confidence, votes, ``p:<class>``, then what is shown."""
+    rows: dict[str, Any] = {"task": tasks, "label": labels, "confidence": confidence, "votes": n_votes}
+    for k, name in enumerate(classes.tolist()):
+        rows[f"p:{name}"] = p[:, k]
+    for name, texts in shown.items():
+        rows[name if name not in rows else f"show:{name}"] = texts[: len(labels)]
+    return rows
+
+
+def grade_columns(
+    grades: Grades, rare: RareClass, p: NDArray[Any], flagged: NDArray[np.bool_], classes: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    """What grades add to the rows of some items: ``grade``, and of a tail that matters ``p>=c`` and ``flag>=c``."""
+    columns = {"grade": grades.means(p, classes)}
+    if rare.is_tail:
+        columns |= {f"p{rare.name}": rare.mass(p), f"flag{rare.name}": np.where(flagged, "yes", "no").astype(object)}
+    return columns

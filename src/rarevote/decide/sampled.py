@@ -1,0 +1,127 @@
+"""The draws of the true classes, if annotators err independently of one another.
+
+The votes are explained by a relative of CC-Rasch in which nothing is maximised and everything uncertain stays uncertain
+(:mod:`rarevote.decide.sampler`). The draws are one of the two worlds of :mod:`rarevote.decide.expectations`, and their
+mean ranks items for an audit, which stays valid whatever the ranking. They are never another probability of an item:
+that is :mod:`rarevote.decide.probabilities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+
+if TYPE_CHECKING:
+    from rarevote.decide.sampler import Drawn
+
+#: Votes up to which they are sampled, which takes seconds.
+MAX_VOTES = 300_000
+#: Items, those without votes included, up to which draws fit into memory.
+MAX_ITEMS = 1_000_000
+#: Sweeps of the sampler behind a fit: enough for a ranking and for intervals.
+SWEEPS = 400
+#: Draws that are kept of them.
+N_DRAWS = 150
+
+_MAX_CELLS = 20_000_000  # workers x classes x classes; the sampler keeps a few tables of this size
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentDraws:
+    """The true class of every item, drawn many times, if annotators err independently.
+
+    Attributes:
+        classes: class number of every item in each draw, (n_draws, n); no rows where nothing was drawn.
+        score: mean probability of each class of the items with votes, by the votes alone, (n_voted, K); no rows where
+            the votes were not sampled.
+        why_not: why there are no draws, in words; empty where there are.
+    """
+
+    classes: NDArray[Any]
+    score: NDArray[Any]
+    why_not: str = ""
+
+    @classmethod
+    def none(cls, n_items: int, why_not: str) -> IndependentDraws:
+        """No draws, and why."""
+        return cls(np.empty((0, n_items), dtype=np.uint8), np.empty((0, 0)), why_not)
+
+    def of_class(self, number: int) -> NDArray[np.bool_]:
+        """Whether each item is of a class in each draw, (n_draws, n)."""
+        return np.asarray(self.classes == number)
+
+    def first(self, n: int) -> IndependentDraws:
+        """Those of the first ``n`` items."""
+        return IndependentDraws(self.classes[:, :n], self.score, self.why_not)
+
+
+#: makes the draws when they are asked for first, because they take seconds
+DrawsLater = Callable[[], IndependentDraws]
+
+
+def why_not_sampled(annotations: Annotations) -> str:
+    """Why the votes cannot be sampled, in words; empty where they can."""
+    K = annotations.n_classes
+    if annotations.n_annotations > MAX_VOTES:
+        return f"there are more than {MAX_VOTES:,} votes"
+    if not annotations.n_tasks or K < 2:
+        return "there is nothing to choose between"
+    if annotations.n_workers * K * K > _MAX_CELLS:
+        return "there are too many annotators and classes"
+    return ""
+
+
+def independent_draws(annotations: Annotations, gold: NDArray[Any], why_not: str = "") -> IndependentDraws:
+    """The draws of all items of a fit, with a fixed seed.
+
+    The class of an item without votes is drawn from the shares that the items with votes have in the same draw.
+
+    Args:
+        annotations: the votes.
+        gold: known class of every item or -1, (n); items without votes are the last.
+        why_not: why nothing should be drawn, in words.
+    """
+    why_not = why_not or why_not_sampled(annotations)
+    if why_not:
+        return IndependentDraws.none(len(gold), why_not)
+    n, K = annotations.n_tasks, annotations.n_classes
+    drawn = sample_crowd(annotations, gold[:n], n_sweeps=SWEEPS, n_draws=N_DRAWS)
+    if len(gold) > MAX_ITEMS:
+        return replace(IndependentDraws.none(len(gold), f"there are more than {MAX_ITEMS:,} items"), score=drawn.score)
+    classes = np.empty((len(drawn.classes), len(gold)), dtype=drawn.classes.dtype)
+    classes[:, :n] = drawn.classes
+    rng = np.random.default_rng(6)
+    for row in classes if len(gold) > n else ():
+        below = np.cumsum(np.bincount(row[:n], minlength=K) / n)
+        row[n:] = np.minimum(np.searchsorted(below, rng.random(len(gold) - n), side="right"), K - 1)
+    known = np.flatnonzero(gold >= 0)
+    classes[:, known] = gold[known]
+    return IndependentDraws(classes, drawn.score)
+
+
+def sample_crowd(
+    annotations: Annotations,
+    gold: NDArray[Any],
+    *,
+    n_sweeps: int | None = None,
+    n_draws: int = 400,
+    random_state: int = 0,
+) -> Drawn:
+    """Draw how the votes may have come about.
+
+    Args:
+        annotations: the votes, of at least two classes.
+        gold: known class of each task or -1, (n).
+        n_sweeps: sweeps of the sampler; by default until the shares of the classes are known well enough.
+        n_draws: draws to keep at least, of a chain that is long enough; fewer than twice as many are kept.
+        random_state: seed of the sampler.
+    """
+    from rarevote.decide.sampler import VoteSampler
+
+    return VoteSampler(annotations, gold.astype(np.int32), random_state).run(n_draws, n_sweeps)

@@ -1,0 +1,541 @@
+"""The problems of one crowd, each with a fit and a decision of its own: the labels of check boxes, or the questions.
+
+>>> import rarevote
+>>> each = rarevote.fit_each("export.json", multilabel=True)                     # doctest: +SKIP
+>>> result = each.decide()                                                       # doctest: +SKIP
+>>> result["health"].expect().prevalence                                         # doctest: +SKIP
+>>> result.write("long.csv"), result.write_sheet("sheet.csv")                    # doctest: +SKIP
+
+A label that few items have and one that most have are two problems: other shares, other people who are good at it,
+other costs of a miss. One fit of all pairs of item and label would give the rarest label the operating point of the
+others. So each label is fitted, decided, reviewed and audited alone, as :func:`rarevote.fit` would; what they share is
+the reading, the names of the tasks in long tables (``<item>:<label>``), and the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.api import Fitted, fit
+from rarevote.crowd.names import as_name_array, find_name, positions_of, some_names, sort_names
+from rarevote.decide.review import ReviewItem, ReviewPlan, write_review
+from rarevote.decide.rules import ABSTAINED, Rule
+from rarevote.errors import InputError, ParameterError, about, how, warn_user
+from rarevote.io.platforms.base import NO, YES, pair_name
+from rarevote.io.read.crowd import Crowd, read, read_each
+from rarevote.io.read.labels import CHOICE, ITEM
+from rarevote.io.read.options import ReadOptions
+from rarevote.io.write.overwrite import refuse_overwriting
+from rarevote.methods.base import Estimator
+from rarevote.result import Result
+
+if TYPE_CHECKING:
+    from rarevote.audit import Audit, Share
+    from rarevote.diagnose.check import Check
+    from rarevote.diagnose.diagnosis import Diagnosis
+    from rarevote.diagnose.explain import Explanation
+    from rarevote.io.write.soft_labels import SoftLabels
+    from rarevote.page.report import Report
+
+T = TypeVar("T")
+
+QUESTION = "question"
+_READING = {one.name for one in fields(ReadOptions)}
+#: gives for the name and the number of a problem a context whose value is the callback of its fit
+Watched = Callable[[str, int], AbstractContextManager[Any]]
+
+
+def fit_each(
+    data: Any,
+    method: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    watched: Watched | None = None,
+    **options: Any,
+) -> FittedEach:
+    """Fit a method to each label of a crowd that was asked for several, or to each question of an export.
+
+    Args:
+        data: whatever :func:`rarevote.read` takes, with ``multilabel=True`` (or ``question="all"``); a crowd of
+            several labels; or crowds by name, such as :func:`rarevote.read_each` gives.
+        method: as for :func:`rarevote.fit`; an estimator is copied for each problem.
+        gold: labels that the method may learn from, by task ``<item>:<label>`` (yes or no): a file, a mapping, a
+            Series, a frame; or such labels by item for each label, ``{"health": {"17": "yes"}}``.
+        watched: gives for the name and the number of a problem a context whose value is the callback of its fit.
+        **options: anything else that :func:`rarevote.fit` takes. Features are those of the items.
+
+    Raises:
+        InputError: the data cannot be used.
+        ParameterError: there is one problem only, or an option is about one.
+    """
+    for name in ("checkpoint", "pred_probs"):
+        if options.get(name) is not None:
+            option = how(name, "--" + name.replace("_", "-"))
+            raise ParameterError(f"{option} is about one problem: {_one_problem()}")
+    reading = {name: options.pop(name) for name in list(options) if name in _READING}
+    by, whole, crowds = _crowds(data, reading)
+    known: dict[str, dict[Any, Any]] = {}
+    if gold is not None:
+        if whole is None:
+            raise ParameterError(f"{how('gold', '--gold')} is about one question: {_one_problem()}")
+        whole = whole.with_files(gold)
+        crowds, known = whole.by_label, known_by_label(whole, gold)
+    parts = {}
+    for number, (name, crowd) in enumerate(crowds.items(), 1):
+        if not crowd.annotations.n_annotations:
+            warn_user(f"{name} has no votes and is left out")
+            continue
+        given = options if gold is None else {**options, "gold": known[name] or None, "use_gold": False}
+        columns = {"columns": reading["columns"]} if reading.get("columns") else {}
+        with about(name), (watched or _unwatched)(name, number) as callback:
+            parts[name] = fit(crowd, _copied(method), callback=callback, **columns, **given)
+    if not parts:
+        raise InputError("no label has votes")
+    return FittedEach(parts, by, whole)
+
+
+def known_by_label(crowd: Crowd, labels: Any) -> dict[str, dict[Any, Any]]:
+    """Gold or truth of a crowd of several labels: for each label yes or no by item.
+
+    Args:
+        crowd: one of several labels.
+        labels: by task ``<item>:<label>``, as ``Crowd.known`` takes it; or by item for each label.
+    """
+    if isinstance(labels, Mapping) and labels and all(name in crowd.by_label for name in labels):
+        return {name: part.known(labels[name]) if name in labels else {} for name, part in crowd.by_label.items()}
+    known = crowd.truth(labels)
+    return {
+        name: {item: known[pair] for item in part.population.tolist() if (pair := pair_name(item, name)) in known}
+        for name, part in crowd.by_label.items()
+    }
+
+
+def _crowds(data: Any, reading: dict[str, Any]) -> tuple[str, Crowd | None, Mapping[str, Crowd]]:
+    """What the problems are, the crowd that they are parts of, and each of them."""
+    if isinstance(data, Mapping) and data and all(isinstance(one, Crowd) for one in data.values()):
+        return QUESTION, None, _labels_apart(data)
+    if not isinstance(data, Crowd) and reading.get("question") == "all":
+        return QUESTION, None, _labels_apart(read_each(data, **reading))
+    crowd = read(data, **reading)
+    if not crowd.choices:
+        one, several = how("fit", "rarevote aggregate"), how("multilabel=True", "--multilabel")
+        raise ParameterError(f"{crowd.title} is one problem, for {one}; {several} reads answers with several choices")
+    return CHOICE, crowd, crowd.by_label
+
+
+def _labels_apart(crowds: Mapping[str, Crowd]) -> dict[str, Crowd]:
+    """The crowds, those of several labels as one for each, called ``<question>: <label>``."""
+    apart: dict[str, Crowd] = {}
+    for name, crowd in crowds.items():
+        apart |= (
+            {f"{name}: {label}": part for label, part in crowd.by_label.items()} if crowd.choices else {name: crowd}
+        )
+    return apart
+
+
+def _one_problem() -> str:
+    return how("fit the crowd of one label, crowd.by_label[...]", "name one label with --choice")
+
+
+def _copied(method: str | Estimator | None) -> str | Estimator | None:
+    return type(method)().set_params(**method.get_params()) if isinstance(method, Estimator) else method
+
+
+def _unwatched(name: str, number: int) -> AbstractContextManager[None]:
+    del name, number
+    return nullcontext()
+
+
+class _Problems(Mapping[str, T]):
+    """Something for each problem, by its name, as it is or as a person types it."""
+
+    parts: dict[str, T]
+
+    def __getitem__(self, name: str) -> T:
+        return self.parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def name_of(self, wanted: Any) -> str:
+        """The problem of that name.
+
+        Raises:
+            ParameterError: there is none.
+        """
+        names = list(self.parts)
+        found = find_name(wanted, as_name_array(names))
+        if found is None:
+            raise ParameterError(f"nothing is called {wanted!r}; there is {some_names(names)}")
+        return names[found]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEach(_Problems[Fitted]):
+    """A fit for each problem of a crowd; a mapping from the name of a label, or of a question, to :class:`Fitted`.
+
+    Attributes:
+        parts: the fits.
+        by: what the problems are: "choice" (labels, each with the answers yes and no) or "question".
+        crowd: the crowd that they are parts of; None for questions.
+    """
+
+    parts: dict[str, Fitted]
+    by: str = CHOICE
+    crowd: Crowd | None = None
+
+    def decide(self, decide: Rule | str | None = None, **options: Any) -> ResultEach:
+        """Decide each problem by itself, as :meth:`rarevote.Fitted.decide` does.
+
+        Args:
+            decide: as there.
+            **options: as there. ``min_recall`` and ``prevalence`` may name labels in place of classes: then they are
+                about the items that have the label, ``{"health": 0.9}``, and leave other labels alone.
+        """
+        named = {name: self._by_label(options.get(name), name) for name in ("min_recall", "prevalence")}
+        results = {}
+        for label, fitted in self.parts.items():
+            own: dict[str, Any] = {name: of[label] for name, of in named.items() if of is not None and label in of}
+            rest = {name: value for name, value in options.items() if named.get(name) is None}
+            with about(label):
+                results[label] = fitted.decide(decide, **rest, **own)
+        return ResultEach(self, results)
+
+    def _by_label(self, shares: Any, option: str) -> dict[str, dict[Any, float]] | None:
+        """Shares of labels as shares of yes, by label; None where they are by class."""
+        if self.by != CHOICE or not isinstance(shares, Mapping):
+            return None
+        names = as_name_array([YES, NO])
+        if all(find_name(name, names) is not None for name in shares):
+            return None
+        both = option == "prevalence"
+        return {
+            self.name_of(name): {YES: share, NO: 1.0 - share} if both else {YES: share}
+            for name, share in shares.items()
+        }
+
+    def positive(self, name: str) -> Any:
+        """The class that a problem is about: yes, or the rare class of a question."""
+        return self.parts[name].rare.name if self.parts[name].crowd.choice is None else YES
+
+    def diagnose(self) -> dict[str, Diagnosis]:
+        """What each fit says about annotators, items and classes."""
+        return {name: fitted.diagnose() for name, fitted in self.parts.items()}
+
+    def check(self, *, progress: Callable[[int], None] | None = None) -> dict[str, Check]:
+        """Whether the labels of each are reliable enough to use; see :meth:`rarevote.Fitted.check`."""
+        return {name: fitted.check(progress=progress) for name, fitted in self.parts.items()}
+
+    def explain(self, item: Any) -> dict[str, Explanation]:
+        """Why an item got its labels, vote by vote, for each label that has votes on it."""
+        return self.decide_quietly().explain(item)
+
+    def decide_quietly(self) -> ResultEach:
+        """Each by its own rule, without warnings."""
+        return ResultEach(self, {name: fitted._quietly_decided() for name, fitted in self.parts.items()})
+
+    def audit(self, name: Any, target: Share = 0.9, **options: Any) -> Audit:
+        """Prove a recall of one label with few expert reviews; see :meth:`rarevote.Fitted.audit`."""
+        label = self.name_of(name)
+        return self.parts[label].audit(self.positive(label), target, **options)
+
+    def __repr__(self) -> str:
+        return f"FittedEach({len(self)} {self.by}s: {some_names(self.parts)})"
+
+
+@dataclass(frozen=True, eq=False)
+class ResultEach(_Problems[Result]):
+    """A decision for each problem of a crowd; a mapping from its name to :class:`Result`.
+
+    Attributes:
+        fitted: what it came from.
+        parts: the results.
+    """
+
+    fitted: FittedEach
+    parts: dict[str, Result]
+
+    @cached_property
+    def tasks(self) -> NDArray[Any]:
+        """Names of all items, sorted."""
+        return as_name_array(sort_names({name for one in self.parts.values() for name in one.tasks.tolist()}))
+
+    # -- tables ------------------------------------------------------------------------------------------------------
+
+    def columns(self, **options: Any) -> dict[str, NDArray[Any]]:
+        """One row per item and label: task (``<item>:<label>``), item, choice, then as :meth:`rarevote.Result.columns`.
+
+        Args:
+            **options: as there.
+        """
+        return joined([self._rows(name, one.columns(**options)) for name, one in self.parts.items()])
+
+    def _rows(self, name: str, rows: dict[str, Any]) -> dict[str, Any]:
+        """Rows of one problem, in which each task says which problem it is of."""
+        items = rows.pop("task")
+        by = self.fitted.by
+        where: dict[str, Any] = {"task": items, by: as_name_array([name] * len(items))}
+        if by == CHOICE:
+            pairs = as_name_array([pair_name(item, name) for item in items.tolist()])
+            where = {"task": pairs, ITEM: items, **{by: where[by]}}
+        return {**where, **{f"show:{title}" if title in where else title: cells for title, cells in rows.items()}}
+
+    def sheet(self) -> dict[str, NDArray[Any]]:
+        """One row per item: task, the answer to each label, the probability of each (``p:<label>``), what is shown.
+
+        The answer is yes or no, and empty where there is none. ``p:<label>`` is the probability of yes, NaN where the
+        label was not put for the item. Of a question the answer is its class, and ``p:`` the probability of it.
+        """
+        taken = {"task": self.tasks}
+        rows: dict[str, NDArray[Any]] = dict(taken)
+        chances: dict[str, NDArray[Any]] = {}
+        shown: dict[str, NDArray[Any]] = {}
+        for name, one in self.parts.items():
+            place = positions_of(self.tasks, one.tasks.tolist())
+            title = f"{self.fitted.by}:{name}" if name in taken else name
+            rows[title] = np.full(len(self.tasks), "", dtype=object)
+            rows[title][place] = one.labels
+            chances[f"p:{name}"] = np.full(len(self.tasks), np.nan)
+            chances[f"p:{name}"][place] = self._chance(name, one)
+            for column, texts in one.fitted.crowd.shown.items():
+                shown.setdefault(column, np.full(len(self.tasks), "", dtype=object))[place] = texts[: len(place)]
+        rows |= chances
+        return rows | {f"show:{name}" if name in rows else name: texts for name, texts in shown.items()}
+
+    def _chance(self, name: str, one: Result) -> NDArray[Any]:
+        if self.fitted.by != CHOICE:
+            return one.confidence
+        found = find_name(YES, one.probabilities.classes)
+        assert found is not None  # every crowd of a label has both answers
+        return np.asarray(one.probabilities.p[:, found])
+
+    def write(self, path: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> None:
+        """Write the rows of :meth:`columns` to a file whose ending says the format."""
+        self._write(self.columns(**options), path, spreadsheet_safe=spreadsheet_safe)
+
+    def write_sheet(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
+        """Write the rows of :meth:`sheet` to a file whose ending says the format."""
+        self._write(self.sheet(), path, spreadsheet_safe=spreadsheet_safe)
+
+    def write_folder(self, folder: str | Path, *, spreadsheet_safe: bool = False, **options: Any) -> dict[str, Path]:
+        """Write a CSV file for each problem to a new folder, which appears whole or not at all; returns the files."""
+        from rarevote.io.write.atomic import appearing
+
+        self._refuse_overwriting(folder, replaced=("",))
+        names = _file_names(list(self.parts))
+        with appearing(Path(folder)) as made:
+            for name, one in self.parts.items():
+                one.write(made / names[name], spreadsheet_safe=spreadsheet_safe, **options)
+        return {name: Path(folder) / file for name, file in names.items()}
+
+    def _write(self, rows: dict[str, Any], path: str | Path, *, spreadsheet_safe: bool) -> None:
+        from rarevote.io.write.columns import write_columns
+
+        self._refuse_overwriting(path)
+        write_columns(rows, Path(path), spreadsheet_safe=spreadsheet_safe)
+
+    def _refuse_overwriting(self, path: str | Path | None, **folder: Any) -> None:
+        if path is not None:
+            for one in self.parts.values():
+                refuse_overwriting(path, one.fitted.crowd.files, **folder)
+
+    def soft_labels(self) -> SoftLabels:
+        """Probability of no and yes of every item and label with votes, in arrays that training code takes."""
+        from rarevote.io.write.soft_labels import SoftLabels
+
+        self._need_labels(how("soft_labels", "--soft-out"))
+        soft = {name: one.soft_labels() for name, one in self.parts.items()}
+        tasks = [pair_name(item, name) for name, one in soft.items() for item in one.tasks.tolist()]
+        p = np.concatenate([one.probabilities for one in soft.values()])
+        return SoftLabels(as_name_array(tasks), [NO, YES], p, next(iter(soft.values())).files)
+
+    def write_back(self, path: str | Path) -> int:
+        """Write the labels as predictions that the platform of the export imports; returns how many items got one."""
+        from rarevote.io.platforms.write_back import write_back
+
+        crowd = self._need_labels(how("write_back", "--back-out"))
+        self._refuse_overwriting(path)
+        crowd.check_way_back(Path(path))
+        assert crowd.export is not None
+        tasks, labels, scores = [], [], []
+        for name, one in self.parts.items():
+            votes = one.fitted.annotations
+            rows = np.flatnonzero(one.codes[: votes.n_tasks] != ABSTAINED)
+            tasks += [pair_name(item, name) for item in votes.tasks[rows].tolist()]
+            labels += one.labels[rows].tolist()
+            scores += one.confidence[rows].tolist()
+        model = next(iter(self.parts.values())).fitted.method.method_name
+        return write_back(crowd.export, tasks, labels, scores, path, model_version=model)
+
+    def _need_labels(self, option: str) -> Crowd:
+        if self.fitted.crowd is None:
+            raise ParameterError(f"{option} is about one question: {_one_problem()}")
+        return self.fitted.crowd
+
+    # -- lists for people --------------------------------------------------------------------------------------------
+
+    def review(self, max_review: int, path: str | Path | None = None, *, form: str = "table") -> dict[str, ReviewPlan]:
+        """For each label the items whose review lowers its expected cost most; all in one file where one is named.
+
+        Args:
+            max_review: the most items to list for each label.
+            path: where to write the lists, one below the other; a task is called ``<item>:<label>`` there.
+            form: "table", "label-studio" or "argilla".
+        """
+        self._refuse_overwriting(path)
+        plans = {name: one.review(max_review) for name, one in self.parts.items()}
+        self._write_plans(plans, path, form)
+        return plans
+
+    def plan(
+        self, budget: int, path: str | Path | None = None, *, form: str = "table", **options: Any
+    ) -> dict[str, ReviewPlan]:
+        """For each label, how to spend so many further votes; see :meth:`rarevote.Result.plan` for the options."""
+        self._refuse_overwriting(path)
+        plans = {name: one.plan(budget, **options) for name, one in self.parts.items()}
+        self._write_plans(plans, path, form)
+        return plans
+
+    def _write_plans(self, plans: Mapping[str, ReviewPlan], path: str | Path | None, form: str) -> None:
+        if path is None:
+            return
+        listed: list[ReviewItem] = []
+        shown: list[dict[str, Any]] = []
+        for name, plan in plans.items():
+            crowd = self.parts[name].fitted.crowd
+            for item in plan.items:
+                task, where = item.task, {self.fitted.by: name}
+                if self.fitted.by == CHOICE:
+                    task, where = pair_name(task, name), {ITEM: task, **where}
+                shown.append({**where, **{title: values[item.row] for title, values in crowd.to_show.items()}})
+                listed.append(replace(item, row=len(listed), task=task))
+        together = ReviewPlan(tuple(listed), sum(one.expected_cost for one in plans.values()), 0.0)
+        write_review(together, Path(path), form, _by_column(shown))
+
+    def explain(self, item: Any) -> dict[str, Explanation]:
+        """Why an item got its labels, vote by vote, for each label that has votes on it.
+
+        Raises:
+            InputError: no label has votes on it.
+        """
+        found: dict[str, Explanation] = {}
+        for name, one in self.parts.items():
+            names = as_name_array(one.fitted.annotations.tasks.tolist())
+            alone = str(item).removesuffix(pair_name("", name))  # "17:health" is about one label
+            wanted = item if find_name(item, names) is not None else alone
+            if find_name(wanted, names) is not None:
+                found[name] = one.explain(wanted)
+        if not found:
+            next(iter(self.parts.values())).explain(item)  # says what is wrong with the name
+        return found
+
+    # -- figures -----------------------------------------------------------------------------------------------------
+
+    def summary(self, *, expected: bool = True) -> dict[str, dict[str, Any]]:
+        """Each result in figures; see :meth:`rarevote.Result.summary`."""
+        return {name: one.summary(expected=expected) for name, one in self.parts.items()}
+
+    def flagged(self, name: str) -> int:
+        """Items that got the label: a yes, or the rare class of a question."""
+        one = self.parts[name]
+        return int((one.codes == find_name(self.fitted.positive(name), one.probabilities.classes)).sum())
+
+    def score(self, truth: Any) -> dict[str, dict[str, Any]]:
+        """The labels against the truth, for each label that has any.
+
+        Args:
+            truth: by task ``<item>:<label>``, or by item for each label.
+        """
+        known = known_by_label(self._need_labels(how("truth", "--truth")), truth)
+        return {name: self.parts[name].score(labels) for name, labels in known.items() if labels and name in self.parts}
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        truth: Any = None,
+        charts: str | Path | None = None,
+        source: str | None = None,
+        audits: Mapping[str, Audit] | None = None,
+    ) -> Report:
+        """Write one page: a table of all labels, and a section for each.
+
+        Args:
+            path: ends in ``.html``.
+            truth: labels to check the result against, as for :meth:`score`.
+            charts: a folder for every chart as SVG and PNG.
+            source: what the page calls the data.
+            audits: audits of these labels, by the name of the label, to show what they proved.
+        """
+        from rarevote.page.each import write_report_of_each
+
+        known = None if truth is None else known_by_label(self._need_labels(how("truth", "--truth")), truth)
+        self._refuse_overwriting(path)
+        self._refuse_overwriting(charts, replaced=(".svg", ".png"))
+        titled = self.fitted.crowd or next(iter(self.parts.values())).fitted.crowd
+        return write_report_of_each(
+            {
+                name: one.page_parts((known or {}).get(name) or None, (audits or {}).get(name))
+                for name, one in self.parts.items()
+            },
+            path,
+            source=source or titled.title,
+            positive={name: self.fitted.positive(name) for name in self.parts},
+            n_items=len(self.tasks),
+            noun=self.fitted.by,
+            charts=charts,
+        )
+
+    def __repr__(self) -> str:
+        return f"ResultEach({len(self)} {self.fitted.by}s of {len(self.tasks)} items: {some_names(self.parts)})"
+
+
+def _file_names(names: list[str]) -> dict[str, str]:
+    """A file for each problem, called as it is, as far as every system takes such a name."""
+    files: dict[str, str] = {}
+    for name in names:
+        plain = re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "question"
+        taken = {file.casefold() for file in files.values()}
+        number, free = 1, f"{plain}.csv"
+        while free.casefold() in taken:
+            number += 1
+            free = f"{plain}-{number}.csv"
+        files[name] = free
+    return files
+
+
+def _by_column(rows: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Rows as columns, with nothing where a row lacks one."""
+    from rarevote.io.platforms.base import ABSENT
+
+    columns: dict[str, NDArray[Any]] = {}
+    for place, row in enumerate(rows):
+        for name, value in row.items():
+            columns.setdefault(name, np.full(len(rows), ABSENT, dtype=object))[place] = value
+    return columns
+
+
+def joined(tables: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Tables below each other; where one lacks a column its cells are empty."""
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    sizes = [len(next(iter(table.values()))) for table in tables]
+    joined = {}
+    for name in names:
+        is_number = all(np.asarray(table[name]).dtype.kind in "iuf" for table in tables if name in table)
+        cells: list[Any] = []
+        for table, size in zip(tables, sizes, strict=True):
+            cells += np.asarray(table[name]).tolist() if name in table else [np.nan if is_number else ""] * size
+        joined[name] = np.array(cells) if is_number else as_name_array(cells)
+    return joined

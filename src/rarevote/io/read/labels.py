@@ -1,0 +1,134 @@
+"""The labels of a crowd that was asked for several: a crowd of items with the votes yes and no for each.
+
+Where an answer may hold several choices (check boxes), every pair of an item and a choice is a task, called
+``<item>:<choice>``, and the columns ``item`` and ``choice`` keep its parts. How often a choice is true, who recognises
+it and how it is decided differ from choice to choice, so that nothing is fitted to all pairs together: each choice is a
+crowd of its own, whose tasks are the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.encoding import used_names
+from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.crowd.population import population, unvoted_note, with_items
+from rarevote.crowd.words import counted
+from rarevote.errors import ParameterError, how
+from rarevote.io.platforms.base import NO, YES, pair_name
+
+if TYPE_CHECKING:
+    from rarevote.io.read.crowd import Crowd
+
+#: the columns that say which item and which choice a task of several labels is about
+ITEM, CHOICE = "item", "choice"
+
+
+def by_label(crowd: Crowd) -> dict[str, Crowd]:
+    """One crowd for each label, whose tasks are the items that the label was put for.
+
+    Args:
+        crowd: one of several labels (``crowd.choices``).
+    """
+    votes = crowd.annotations
+    items, label = _column(crowd, ITEM), _column(crowd, CHOICE)
+    code = {name: number for number, name in enumerate(crowd.choices)}
+    of_task = np.array([code[name] for name in label.tolist()], dtype=np.int64)
+    tasks = np.argsort(of_task, kind="stable")
+    ends = np.searchsorted(of_task[tasks], np.arange(len(code) + 1))
+    parts = {}
+    for number, name in enumerate(crowd.choices):
+        own = tasks[ends[number] : ends[number + 1]]
+        voted, unvoted = own[own < votes.n_tasks], own[own >= votes.n_tasks]
+        parts[name] = _part(
+            crowd, name, items, with_items(_votes_on(votes, voted, items), items[unvoted].tolist()), own
+        )
+    return parts
+
+
+def one_label(crowd: Crowd, wanted: Any) -> Crowd:
+    """The crowd of one label.
+
+    Raises:
+        ParameterError: the crowd was not asked for several, or no label has that name.
+    """
+    option = how("choice", "--choice")
+    if not crowd.choices:
+        several = how("multilabel=True", "--multilabel")
+        raise ParameterError(f"{option} is for answers with several choices, which {several} reads")
+    found = find_name(wanted, as_name_array(crowd.choices))
+    if found is None:
+        raise ParameterError(f"{option} {wanted}: no such choice; there is {some_names(crowd.choices)}")
+    return crowd.by_label[crowd.choices[found]]
+
+
+def one_problem(crowd: Crowd) -> Crowd:
+    """The crowd; one of several labels, which have an operating point each, is refused.
+
+    Raises:
+        ParameterError: it has several labels.
+    """
+    if not crowd.choices:
+        return crowd
+    one = crowd.choices[0]
+    todo = how(f"rarevote.fit_each(crowd) fits them all, fit(crowd.by_label[{one!r}]) one", f"name one: --choice {one}")
+    raise ParameterError(
+        f"{crowd.title} has {counted(len(crowd.choices), 'label')} ({some_names(crowd.choices)}), each a problem of "
+        f"its own: {todo}"
+    )
+
+
+def with_listed_items(crowd: Crowd, items: Any, *, task_column: str | None) -> Crowd:
+    """The same votes in the population of all listed items, each with every label; see ``Crowd.with_items``."""
+    pairs = {
+        pair_name(item, name): (item, name)
+        for name, part in crowd.by_label.items()
+        for item in part.with_items(items, task_column=task_column).population.tolist()
+    }
+    votes = with_items(crowd.annotations, pairs)
+    again = crowd.with_population(votes)
+    for place, column in enumerate((ITEM, CHOICE)):
+        known = zip(population(votes).tolist(), again.shown[column].tolist(), strict=True)
+        again.shown[column] = as_name_array([text or pairs[task][place] for task, text in known])
+    return again
+
+
+def _column(crowd: Crowd, name: str) -> NDArray[Any]:
+    return as_name_array(crowd.shown[name])
+
+
+def _votes_on(votes: Annotations, tasks: NDArray[np.int64], items: NDArray[Any]) -> Annotations:
+    """The votes on some tasks, each called as its item; in the order in which they stand."""
+    begin, n_votes = votes.task_ptr[tasks], np.diff(votes.task_ptr)[tasks]
+    rows = np.repeat(begin - (np.cumsum(n_votes) - n_votes), n_votes) + np.arange(n_votes.sum())
+    encoded = {
+        "task": (np.repeat(np.arange(len(tasks)), n_votes), items[tasks]),
+        "worker": used_names(votes.worker[rows], votes.workers),
+        "label": (votes.label[rows], votes.classes),
+    }
+    return Annotations.from_encoded(encoded, classes=[NO, YES])
+
+
+def _part(crowd: Crowd, label: str, items: NDArray[Any], votes: Annotations, tasks: Iterable[int]) -> Crowd:
+    """What belongs to one label of a crowd: what is shown of its items, and their gold."""
+    row = dict(zip(items[np.asarray(tasks)].tolist(), np.asarray(tasks).tolist(), strict=True))
+    names = population(votes).tolist()
+    rows = [row[name] for name in names]
+    shown = {name: texts[rows] for name, texts in crowd.shown.items() if name not in (ITEM, CHOICE)}
+    gold = {name: crowd.gold[pair] for name in names if (pair := pair_name(name, label)) in crowd.gold}
+    return replace(
+        crowd,
+        annotations=votes,
+        title=f"{crowd.title}, {label}",
+        shown=shown,
+        gold=gold,
+        notes=unvoted_note(votes.n_tasks, len(votes.unanswered)),
+        choices=(),
+        choice=label,
+    )

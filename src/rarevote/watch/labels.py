@@ -1,0 +1,193 @@
+"""The watch of labels: whenever votes are new, aggregate, write, and push where a server is named.
+
+A round reads the source, fits, decides, and compares with the round before; then it writes ``result.csv`` and
+``changes.csv`` and last ``watch.json``, each whole or not at all. Where a second project is named, items to review go
+into it and the answers come back as gold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rarevote.audit.locks import lock
+from rarevote.errors import InputError
+from rarevote.io.live.connection import ServerDownError, ServerError
+from rarevote.io.read.options import ReadOptions
+from rarevote.io.write.atomic import cannot_write, make_folder
+from rarevote.io.write.columns import write_columns
+from rarevote.watch.changes import Changes, compare
+from rarevote.watch.state import WatchState, fingerprint, votes_by_task
+
+if TYPE_CHECKING:
+    from rarevote.api import Fitted, Result
+    from rarevote.io.live.label_studio import Pushed
+    from rarevote.io.read.crowd import Crowd
+    from rarevote.watch.projects import ReviewProject
+    from rarevote.watch.sources import Source
+
+RESULT, CHANGES = "result.csv", "changes.csv"
+
+Fit = Callable[["Crowd", "Mapping[Any, Any]"], "Fitted"]
+Decide = Callable[["Fitted"], "Result"]
+
+
+@dataclass(frozen=True)
+class WatchRound:
+    """A round that found something new.
+
+    Attributes:
+        changes: since the round before.
+        result: the labels.
+        pushed: what was pushed, where there is a server.
+        asked: items that went into the review project.
+        answered: answers that came back from it, in all.
+    """
+
+    changes: Changes
+    result: Result
+    pushed: Pushed | None = None
+    asked: int = 0
+    answered: int = 0
+
+
+class LabelsWatch:
+    """Rounds of aggregation in one folder.
+
+    Args:
+        source: where the votes are.
+        out: the folder of the results.
+        options: how to read the votes.
+        fit: fits a crowd, with the answers from the review project by task; :func:`rarevote.fit` if not given, with
+            answers and the crowd's gold.
+        decide: decides a fit; its own rule if not given.
+        review: the project that items to review go into.
+        settings: any text that stands for how labels are made: another one means that they are made again.
+
+    Raises:
+        InputError: the folder is that of another watch, or another process watches there.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        out: Path,
+        *,
+        options: ReadOptions | None = None,
+        fit: Fit | None = None,
+        decide: Decide | None = None,
+        review: ReviewProject | None = None,
+        settings: str = "",
+    ) -> None:
+        self.source, self.out, self.review = source, out, review
+        self._options = options or ReadOptions()
+        self._fit, self._decide, self._settings = fit or _fit, decide or _decide, settings
+        self.state = WatchState.load(out, source.title)
+        self._last: str | None = None
+
+    def poll(self) -> WatchRound | None:
+        """Look at the source, and make a round if it has anything new; None if not.
+
+        Raises:
+            InputError: the votes cannot be used, or a server refuses.
+            ServerDownError: a server does not answer: the next poll may succeed.
+        """
+        stamp = self.source.fetch()
+        said = {} if self.review is None else self.review.answers()
+        now = f"{stamp} {sorted(said.items())}"
+        if stamp is None or now == self._last:
+            return None
+        crowd = self.source.read(self._options)
+        answers = _in_population(said, crowd)
+        known = {**crowd.gold, **answers}
+        seen = fingerprint(votes_by_task(crowd.annotations), known, crowd.n_unvoted, self._settings)
+        if seen == self.state.seen:
+            self._last = now
+            return None
+        result = self._decide(self._fit(crowd, answers))
+        changes = compare(self.state, result, seen)
+        result.write(self.out / RESULT)
+        write_columns(changes.columns(), self.out / CHANGES)
+        asked = 0 if self.review is None else self.review.ask(result, known)
+        pushed = self.source.push(result)
+        changes.state.save(self.out)
+        self.state, self._last = changes.state, now
+        return WatchRound(changes, result, pushed, asked, len(answers))
+
+
+def _fit(crowd: Crowd, answers: Mapping[Any, Any]) -> Fitted:
+    from rarevote.api import fit
+
+    return fit(crowd, gold={**crowd.gold, **answers} or None)
+
+
+def _decide(fitted: Fitted) -> Result:
+    return fitted.decide()
+
+
+def _in_population(answers: Mapping[str, str], crowd: Crowd) -> dict[Any, Any]:
+    """Answers by the names that the crowd has for its items; those on other items are left out."""
+    names = {str(name): name for name in crowd.population.tolist()}
+    return {names[task]: label for task, label in answers.items() if task in names}
+
+
+@contextmanager
+def watching(out: Path) -> Iterator[None]:
+    """The folder of a watch, for one process at a time.
+
+    Raises:
+        InputError: another process has it, or it cannot be written to.
+    """
+    make_folder(out)
+    try:
+        handle: IO[bytes] = (out / ".watch.lock").open("a+b")
+    except OSError as error:
+        raise cannot_write(out, error) from None
+    with handle:
+        if lock(handle) is False:
+            raise InputError(f"{out}: another process is watching there; end it first, or name another --out")
+        yield
+
+
+def rounds(
+    poll: Callable[[], Any],
+    *,
+    every: float,
+    most: int | None,
+    sleep: Callable[[float], None],
+    failed: Callable[[InputError], None],
+) -> Iterator[Any]:
+    """What polls give, one after another, with pauses between them.
+
+    What fails the first time is raised. Later a server may be down for a while, or a file half written: ``failed``
+    hears of it, and the next poll tries again. A token that is refused, or a project that is gone, ends it.
+
+    Args:
+        poll: makes a round, or gives None.
+        every: seconds between two polls.
+        most: how many polls; without end if None.
+        sleep: waits.
+        failed: is called with what went wrong.
+    """
+    number = 0
+    while most is None or number < most:
+        if number:
+            sleep(every)
+        try:
+            found = poll()
+        except ServerDownError as error:
+            if not number:
+                raise
+            failed(error)
+        except InputError as error:
+            if not number or isinstance(error, ServerError):
+                raise
+            failed(error)
+        else:
+            yield found
+        number += 1
+        sys.stdout.flush()

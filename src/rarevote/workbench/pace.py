@@ -1,0 +1,47 @@
+"""The pace of a review in words: how many items, and how long that takes."""
+
+from __future__ import annotations
+
+from rarevote.crowd.words import counted
+from rarevote.workbench.session import SessionProgress
+
+#: Seconds that an item is expected to take before anybody has answered one.
+TYPICAL_SECONDS = 10
+#: How far a forecast of further reviews may be off, as everywhere that one is shown.
+_FACTOR = 2
+
+
+def minutes(seconds: float) -> str:
+    """A time in words.
+
+    >>> minutes(20), minutes(100), minutes(9000)
+    ('under a minute', '2 minutes', '2.5 hours')
+    """
+    if seconds < 45:
+        return "under a minute"
+    if seconds < 100 * 60:
+        return counted(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"
+
+
+def pace_words(progress: SessionProgress) -> tuple[str, str]:
+    """How fast it goes, and how long all of it will take; empty before the pace is known and at the end."""
+    each, left = progress.seconds_each, progress.left_in_all
+    if not each or left <= 0:
+        return "", ""
+    pace = f"{each:.0f} s an item · " if each >= 0.5 else "under 1 s an item · "
+    if not progress.is_forecast or each * left < 45:
+        return pace, f"about {minutes(each * left)} left".replace("about under", "under")
+    open_now = progress.total - progress.done - progress.unsure
+    low, high = each * max(left / _FACTOR, open_now), each * left * _FACTOR
+    return pace, f"about {minutes(each * left)} left in all ({minutes(low)} to {minutes(high)})"
+
+
+def plan_words(progress: SessionProgress, noun: str) -> str:
+    """How many items there are now and probably in all, with the time at a typical pace."""
+    each = progress.seconds_each or TYPICAL_SECONDS
+    now, left = progress.total - progress.done - progress.unsure, progress.left_in_all
+    said = f"{counted(now, 'item')} in this {noun}: {minutes(now * each)} at {each:.0f} seconds an item."
+    if progress.is_forecast and left > now:
+        said += f" Probably about {left:,} in all, {minutes(left * each)}; that may be off by a factor of {_FACTOR}."
+    return said
