@@ -40,14 +40,13 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
         every = fit_options.fit_each(crowd, estimator).decide()
         for name in names:
             for label, one in every.explain(name).items():
-                by_label.setdefault(label, []).append((crowd.by_label[label], one))
+                by_label.setdefault(label, []).append((every[label].fitted.crowd, one))
     else:
         if not fit_options.has_features:  # else they may name further tasks
             names = crowd.annotations.tasks[[find_task(crowd.annotations, one, crowd.title) for one in names]].tolist()
         result = fit_options.fit(crowd, estimator).decide()
         of_fit = result.fitted.feature_figures
-        whole = result.fitted.crowd  # all items, also those that only features name
-        by_label[""] = [(whole, result.explain(name)) for name in names]
+        by_label[""] = [(result.fitted.crowd, result.explain(name)) for name in names]
     if as_json:
         method = fit_options.method
         tell_records(
@@ -67,7 +66,7 @@ def explain(reading: Reading, fit_options: FitOptions, *, task: tuple[str, ...],
 
 
 def _shown(crowd: Crowd, one: Explanation) -> dict[str, str]:
-    """What is shown of an item."""
+    """What is shown of an item, also of one that only features name."""
     return {name: str(texts[one.number]) for name, texts in crowd.shown.items()}
 
 

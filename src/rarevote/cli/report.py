@@ -67,7 +67,7 @@ def report(
     made: Report
     decided: Mapping[str, Result]
     if crowd.choices:
-        from rarevote.each import known_by_label
+        from rarevote.io.read.labels import known_by_label
 
         labels = None if truth is None else known_by_label(crowd, truth)
         every = fit_options.fit_each(crowd, estimator)
