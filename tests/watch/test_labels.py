@@ -145,7 +145,7 @@ def test_one_watch_in_a_folder(tmp_path: Path, cast: dict[tuple[str, str], str])
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "x"}', '{"format": "rarevote watch 1", "source": 7}'])
 def test_a_damaged_memory_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "watch.json").write_text(text)
-    with pytest.raises(InputError, match="remove it to begin anew"):
+    with pytest.raises(InputError, match="remove it to begin again"):
         WatchState.load(tmp_path, "x")
 
 
