@@ -232,6 +232,14 @@ def test_a_project_that_nobody_has_annotated_is_waited_for(site: Site, tmp_path:
     assert "nothing new; waiting" in rarevote(*words, folder=tmp_path).stderr
 
 
+def test_several_choices_are_not_pushed_by_a_watch(site: Site, tmp_path: Path) -> None:
+    words = ("watch", "label-studio", "--project", "1", "--multilabel", "--choice", "defect", "--rounds", "1",
+             "--out", "w")  # fmt: skip
+    assert "pull, aggregate and push with --multilabel" in rarevote(*words, folder=tmp_path, code=1).stderr
+    rarevote(*words, "--no-push", folder=tmp_path)
+    assert not site.fake.predictions(1)
+
+
 def test_without_push_nothing_is_changed(site: Site, tmp_path: Path) -> None:
     found = one_round(tmp_path, "--project", "1", "--no-push", labels="label-studio")
     assert found is not None
