@@ -461,6 +461,7 @@ class Fitted:
             decided.notes,
             rare=self.rare,
             models=self.crowd.models,
+            arguments=self.crowd.arguments,
             progress=progress,
         )
 

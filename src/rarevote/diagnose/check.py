@@ -224,6 +224,7 @@ def check_fit(
     *,
     rare: RareClass,
     models: Iterable[Any] = (),
+    arguments: str = "LABELS",
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -236,6 +237,7 @@ def check_fit(
         notes: what deciding found.
         rare: the class that matters.
         models: names of the workers that are models.
+        arguments: how a command names the votes, for the hint of what to do next.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -262,7 +264,7 @@ def check_fit(
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
+        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected, arguments)
     return Check(
         method=estimator.method_name,
         rare=rare.name,
@@ -482,6 +484,7 @@ def _of_trust(
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
+    arguments: str,
 ) -> Iterator[Finding]:
     for words in alike.warnings:
         yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
@@ -491,7 +494,7 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare.name, int(rare.holds(labels).sum()), is_rare=rare.is_rare)
+    yield _of_expectations(expected, rare.name, int(rare.holds(labels).sum()), arguments, is_rare=rare.is_rare)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
@@ -508,14 +511,14 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> Finding:
+def _of_expectations(expected: Expectations, name: Any, n_labelled: int, arguments: str, *, is_rare: bool) -> Finding:
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
     told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
+    audit = f"rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
