@@ -458,6 +458,7 @@ class Fitted:
             decided.notes,
             rare=self.rare,
             models=self.crowd.models,
+            grades=self.grades,
             progress=progress,
         )
 

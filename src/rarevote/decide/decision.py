@@ -44,6 +44,7 @@ class Decision:
         target: what came of a recall target, if there was one.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
+        flagged: items that are of the rare class, or flagged for a tail, (n); likewise.
     """
 
     classes: NDArray[Any]
@@ -59,6 +60,7 @@ class Decision:
     target: RecallTarget | None = None
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
+    flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
 
     @property
     def cost_description(self) -> str:
@@ -261,7 +263,8 @@ def with_expectations(
         given=probabilities.mean if probabilities.is_given else None,
         target=target,
     )
-    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
+    own = rare.holds(codes) if flagged is None else flagged
+    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes), flagged=own)
 
 
 def confidence_of(p: FloatArray, codes: IntArray) -> FloatArray:

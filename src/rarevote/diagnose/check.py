@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
+from rarevote.crowd.grades import Grades
 from rarevote.crowd.numerics import IntArray, finite_or_none
 from rarevote.crowd.rare import RareClass
 from rarevote.crowd.words import Described, capital, counted, listed, percent
@@ -26,6 +28,7 @@ from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
 from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
+from rarevote.diagnose.ordered_agreement import OrderedAgreement, ordered_agreement
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
 from rarevote.diagnose.workers import recognition
 from rarevote.errors import InputError, how
@@ -108,6 +111,7 @@ class Check:
         expected: what to expect of the labels of the class that matters.
         accuracy: expected share of the labels that are right.
         classes: names of the classes.
+        on_grades: how far annotators agree on grades, where the classes have an order.
     """
 
     method: str
@@ -126,6 +130,7 @@ class Check:
     expected: Expectations
     accuracy: Expected
     classes: tuple[Any, ...]
+    on_grades: OrderedAgreement | None = None
 
     @property
     def weight(self) -> Weight:
@@ -174,6 +179,7 @@ class Check:
                 for one in self.findings
             ],
             "agreement": agreement_figures(self.agreement),
+            **({} if self.on_grades is None else {"agreement_on_grades": self.on_grades.figures()}),
             "fit": None if self.fit is None else self.fit.figures(),
             "errors_alike": self.alike.figures(),
             "jury": {
@@ -203,6 +209,7 @@ def check_fit(
     *,
     rare: RareClass,
     models: Iterable[Any] = (),
+    grades: Grades | None = None,
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -215,6 +222,7 @@ def check_fit(
         notes: what deciding found.
         rare: the class that matters.
         models: names of the workers that are models.
+        grades: the order of the classes, where there is one.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -234,13 +242,16 @@ def check_fit(
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
-    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    expected, accuracy = decision.of_rare, decision.accuracy
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
+    on_grades = None if grades is None else ordered_agreement(crowd, grades)
+    if on_grades is not None and on_grades.n_tasks:
+        findings.append(Finding("crowd", "note", on_grades.description))
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy)
-        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
+        findings += _of_trust(crowd, decision.flagged, said, rare, alike, jury, expected)
     return Check(
         method=estimator.method_name,
         rare=rare.name,
@@ -258,6 +269,7 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
+        on_grades=on_grades,
     )
 
 
@@ -447,7 +459,7 @@ def _of_accuracy(accuracy: Expected) -> Iterator[Finding]:
 
 def _of_trust(
     crowd: Annotations,
-    labels: IntArray,
+    flagged: NDArray[np.bool_],
     said: Mapping[str, list[str]],
     rare: RareClass,
     alike: ErrorsAlike,
@@ -460,8 +472,8 @@ def _of_trust(
         yield Finding("trust", "care", capital(words), "labels far from the votes")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
-    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
+    yield _of_expectations(expected, rare, int(flagged.sum()))
+    lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | rare.holds(np.arange(crowd.n_classes))))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
         sentences = jury_sentences(_of_classes(jury, told), crowd.classes[told])
@@ -477,14 +489,17 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> Finding:
+def _of_expectations(expected: Expectations, rare: RareClass, n_labelled: int) -> Finding:
+    name = rare.name
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
     told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
-    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
+    verb = "flagged" if rare.is_tail else "labelled"
+    head = f"{capital(counted(n_labelled, 'item is', 'items are'))} {verb} {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
+    ordered = " --ordered GRADES" if rare.is_tail else ""
+    audit = f"rarevote audit start LABELS{ordered} --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"
@@ -493,4 +508,4 @@ def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_r
     low = " and ".join(what for what, one in figures.items() if one.value < 0.5)
     if low:
         return Finding("trust", "care", f"{head}.{said}{prove}", f"the expected {low} of {name} is below one half")
-    return Finding("trust", "note", f"{head}.{said}{prove if is_rare else ''}")
+    return Finding("trust", "note", f"{head}.{said}{prove if rare.is_rare else ''}")
