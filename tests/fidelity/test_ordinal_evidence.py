@@ -1,4 +1,4 @@
-"""The scores of grades that the evidence holds, against scikit-learn and loops; and the evidence against known values."""
+"""Scores of grades in the evidence, against scikit-learn and loops; and the evidence against known values."""
 
 from __future__ import annotations
 
