@@ -411,7 +411,7 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     """The export that several files are together, of which each is one person's."""
     from rarevote.io.platforms import PLATFORMS, recognise
     from rarevote.io.platforms.containers import open_export
-    from rarevote.io.read.persons import check_persons, person_of
+    from rarevote.io.read.persons import check_persons, person_of_part
     from rarevote.io.read.sources import found_paths
 
     if options.given("columns", "file_format", "sheet", "has_header", "annotator_columns", "wide"):
@@ -425,9 +425,8 @@ def _person_files(paths: list[str], options: ReadOptions) -> ExportFiles | None:
     if kind is None or others or not PLATFORMS[kind].has_person_files:
         return None
     parts = [part for files in found for part in files.parts]
-    if options.worker_from == "folder":
-        parts = [replace(part, stem=person_of(part.title, "folder")) for part in parts]
-    check_persons({part.title: part.stem for part in parts}, options.worker_from or "file")
+    named_by = options.worker_from or "file"
+    check_persons({part.title: person_of_part(part, named_by) for part in parts}, named_by)
     return replace(found[0], parts=tuple(parts))
 
 
