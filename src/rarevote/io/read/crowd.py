@@ -389,7 +389,7 @@ def _export_in(paths: list[str], options: ReadOptions, found: FileInfo | None) -
     if options.worker_from and (files := _person_files(paths, options)) is not None:
         return files
     path = Path(paths[0])
-    plain = options.given("columns", "wide", "annotator_columns", "file_format", "sheet", "has_header")
+    plain = options.given("columns", "wide", "file_format", "sheet", "has_header")
     named = options.platform and paths[0]
     if found is not None and options.platform is None and not _may_be_export(found):
         return None
