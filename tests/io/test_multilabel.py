@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -286,6 +287,22 @@ def test_repeated_answers_follow_keep(tmp_path: Path) -> None:
     assert votes(read(path, multilabel=True, keep="last")) == [
         ("1:a", "ann", "yes"), ("1:a", "bob", "no"), ("1:b", "ann", "no"), ("1:b", "bob", "yes"),
     ]  # fmt: skip
+
+
+def test_two_real_crowds_as_one_of_two_labels(tmp_path: Path, shared_folder: Path) -> None:
+    names = ("medical-cause", "medical-treat")
+    lines = []
+    for name in names:
+        with (shared_folder / "datasets" / name / "labels.csv").open(newline="") as handle:
+            lines += [f"{row['task']},{row['worker']},{name},{row['label']}" for row in csv.DictReader(handle)]
+    crowd = read(as_csv(tmp_path / "votes.csv", "task,worker,choice,label", lines), multilabel=True)
+    assert crowd.choices == names
+    for name in names:
+        own = read(shared_folder / "datasets" / name / "labels.csv").annotations
+        found = crowd.by_label[name].annotations
+        assert found.tasks.tolist() == own.tasks.tolist()
+        for array in ("task_ptr", "worker", "label"):  # the classes no and yes stand as 0 and 1 do
+            assert getattr(found, array).tolist() == getattr(own, array).tolist()
 
 
 def test_the_command_reads_and_says_so(tmp_path: Path) -> None:
