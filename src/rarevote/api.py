@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.check import Check
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.order import OrderHint
     from rarevote.em.loop import Callback
     from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
@@ -134,16 +135,9 @@ def fit(
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-    given = FeatureSource(
-        features,
-        pred_probs,
-        groups,
-        features_id,
-        features_ids,
-        features_group,
-        pred_probs_id,
-        feature_settings or FeatureSettings(),
-    )
+    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if feature_settings is not None:
+        given = replace(given, settings=feature_settings)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -282,14 +276,14 @@ class Fitted:
         """The encoded votes."""
         return self.crowd.annotations
 
-    def rare_class(self, name: Any) -> RareClass:
-        """A class, or a tail of grades such as ``">=4"``, by its name.
+    def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
 
         Raises:
             ParameterError: there is none.
         """
         votes = self.annotations
-        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -319,6 +313,7 @@ class Fitted:
             mean,
             gold,
             is_default=method.method_name == DEFAULT_METHOD,
+            is_jury=self.crowd.is_jury,
             free=None if outcome is None else outcome.free,
             has_features=used,
             draws=lambda: self.independent,
@@ -336,6 +331,11 @@ class Fitted:
         """What was made of features, and why; None where none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
+
+    @property
+    def feature_figures(self) -> dict[str, Any]:
+        """The record of the features as plain values under "features"; empty where none were given."""
+        return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
@@ -365,6 +365,7 @@ class Fitted:
         abstain_below: float | None = None,
         prevalence: Shares = "estimate",
         random_gold: bool = False,
+        errors: Literal["independent", "shared"] = "shared",
         allow_unvoted: bool | None = None,
     ) -> Result:
         """One answer per item: the method's own decision unless another one is asked for.
@@ -384,6 +385,7 @@ class Fitted:
             prevalence: "estimate" takes the probabilities as they are; "gold": shares of the classes among known tasks
                 (a random sample), or shares by class, re-weight them by Bayes' rule.
             random_gold: whether the gold labels are a random sample of the tasks, so that they can promise a recall.
+            errors: how annotators err, for a recall target: "shared", as in real crowds, or "independent".
             allow_unvoted: whether a label may be a class without a vote on the item; by default where features count.
 
         Raises:
@@ -397,6 +399,7 @@ class Fitted:
             cap=cap,
             abstain_below=abstain_below,
             random_gold=random_gold,
+            errors=errors,
             own=own,
             grades=self.grades,
         )
@@ -460,7 +463,7 @@ class Fitted:
             progress=progress,
         )
 
-    def order_hint(self) -> str | None:
+    def order_hint(self) -> OrderHint | None:
         """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
         if self.grades is not None:
             return None

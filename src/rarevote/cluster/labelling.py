@@ -111,6 +111,7 @@ def label_tasks(
         costs=costs,
         given=wanted,
         target=decided.target,
+        only_shared=Probabilities(crowd.classes, *_NOTHING).independent.why_not,
     )
     classes = class_figures(crowd.classes, found.labels, class_votes, crowd.n_tasks)
     return model, {
@@ -118,6 +119,7 @@ def label_tasks(
         "classes": classes,
         "decided_by": decided.description,
         "n_guarded": decided.n_guarded,
+        "guard": deciding_by.rule.guard,
         "cannot_answer": decided.cannot_answer,
         "warnings": [note.description for note in decided.notes] + _left_out(crowd),
         "decision": decision_figures(decision),

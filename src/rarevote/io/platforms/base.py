@@ -174,11 +174,6 @@ def as_text(value: Any, where: str) -> str | None:
     return str(value)
 
 
-def pair_name(item: Any, choice: str) -> str:
-    """The task that a choice of an item is, where an answer may hold several."""
-    return f"{item}:{choice}"
-
-
 def task_in_record(record: Mapping[str, Any], where: str, key: str = "id", advice: str = "") -> str:
     """The id of a record's task.
 

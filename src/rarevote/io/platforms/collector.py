@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rarevote.crowd.names import is_missing, sort_labels
+from rarevote.crowd.names import is_missing, pair_name, sort_labels
 from rarevote.errors import InputError, ParameterError, how
 from rarevote.io.platforms.base import (
     ABSENT,
@@ -30,7 +30,6 @@ from rarevote.io.platforms.base import (
     choices_in_value,
     look_up,
     nothing_ticked_note,
-    pair_name,
     shown_names,
     shown_text,
 )

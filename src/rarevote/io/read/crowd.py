@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
 from rarevote.crowd.encoding import Names
-from rarevote.crowd.names import as_name_array, in_kind, positions_of, some_names, unmatched
+from rarevote.crowd.names import as_name_array, in_kind, pair_name, positions_of, some_names, unmatched
 from rarevote.crowd.population import population, unvoted_note
 from rarevote.crowd.words import counted, facts_html
 from rarevote.errors import ColumnsError, InputError, ParameterError, how, warn_user
-from rarevote.io.platforms.base import MODEL, pair_name
+from rarevote.io.platforms.base import MODEL
 from rarevote.io.read.detect import UTF8_MARK, FileInfo, begins_json, inspect_file, is_stream
 from rarevote.io.read.frames import Origin, read_annotations, read_problems, read_truth
 from rarevote.io.read.options import ReadOptions
@@ -95,6 +95,13 @@ class Crowd:
         unvoted = f", {counted(self.n_unvoted, 'item')} without votes" if self.n_unvoted else ""
         several = f", {counted(len(self.choices), 'label')}" if self.choices else ""
         return f"Crowd({self.title}: {votes}{unvoted}{several})"
+
+    @property
+    def is_jury(self) -> bool:
+        """Whether models cast more than half of the votes."""
+        votes = self.annotations
+        of_model = np.array([name in self.models for name in votes.workers.tolist()], dtype=bool)
+        return bool(self.models) and 2 * int(of_model[votes.worker].sum()) > votes.n_annotations
 
     def _repr_html_(self) -> str:
         votes = self.annotations

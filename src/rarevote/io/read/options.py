@@ -43,7 +43,7 @@ class ReadOptions:
         multilabel: several choices in one answer: one yes/no problem per choice. False says that there is one choice in
             every answer, whatever it looks like; None leaves it to the data, which are refused where they seem to have
             several.
-        choice: of several choices, the one that is read: a yes/no problem whose tasks are the items.
+        choice: with ``multilabel``, the one choice that is read: a yes/no problem whose tasks are the items.
         nothing_ticked: with ``multilabel``, what an answer without any choice is: "no" (to every choice) or "ignore"
             (no answer). None is what the platform means by it, and "no" in a table.
         separator: with ``multilabel``, the mark between the choices of a cell; found if not given.

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations, Encoded
 from rarevote.crowd.encoding import distinct_names, used_names
-from rarevote.crowd.names import as_name_array, some_names, sort_labels, spelling
+from rarevote.crowd.names import as_name_array, pair_name, some_names, sort_labels, spelling
 from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import counted, listed
 from rarevote.errors import InputError, MissingValuesError, shown
-from rarevote.io.platforms.base import NO, YES, nothing_ticked_note, pair_name
+from rarevote.io.platforms.base import NO, YES, nothing_ticked_note
 from rarevote.io.read.cells import NOTHING, is_ticked, split_cells
 from rarevote.io.read.options import ReadOptions
 
@@ -221,7 +221,7 @@ def _votes(
 def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dict[str, tuple[Any, str]]]:
     """The names of all problems of these items, and the parts that they are of."""
     pairs = [(item, choice) for item in items for choice in choices]
-    names = [pair_name(spelling(item), choice) for item, choice in pairs]
+    names = [pair_name(item, choice) for item, choice in pairs]
     parts = dict(zip(names, pairs, strict=True))
     if len(parts) < len(pairs):
         twice = next(name for name, pair in zip(names, pairs, strict=True) if parts[name] != pair)
@@ -234,9 +234,7 @@ def _named(items: Iterable[Any], choices: Sequence[str]) -> tuple[list[str], dic
 
 def _gold(known: Mapping[Any, Sequence[str]], choices: Sequence[str]) -> dict[str, str]:
     return {
-        pair_name(spelling(item), choice): YES if choice in chosen else NO
-        for item, chosen in known.items()
-        for choice in choices
+        pair_name(item, choice): YES if choice in chosen else NO for item, chosen in known.items() for choice in choices
     }
 
 

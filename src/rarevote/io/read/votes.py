@@ -7,6 +7,7 @@ What a file is, is found in :mod:`rarevote.io.read.sources`; DuckDB reads and en
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,12 @@ from rarevote.io.read.encode import (
     shown_values,
     tasks_without_votes,
 )
+from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.multilabel import TickTable, find_form
 from rarevote.io.read.options import ReadOptions
 from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
-from rarevote.io.read.sources import FileTable, open_sources, place_of_rows
+from rarevote.io.read.sources import FileTable, asking, open_sources, place_of_rows
 from rarevote.io.read.table import read_table, say_filled, truth_columns
 from rarevote.io.read.wide import WideTable, column_profiles, is_model_name, recognise_wide, wide_table
 
@@ -73,6 +75,9 @@ def read_label_files(
         shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
+        if options.multilabel is not False and columns is None and all(map(_holds_pairs, sources)):
+            # As `rarevote convert --multilabel` writes them: the task is the pair, and the item has a column.
+            options = replace(options, multilabel=True, columns={"task": ITEM, "choice": CHOICE})
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
         tables = _wide_tables(sources, options, shown)
@@ -147,6 +152,19 @@ def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], oth
     """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
     used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
     return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
+
+
+def _holds_pairs(source: FileTable) -> bool:
+    """Whether every task of a table is called as its item and its choice, which have columns of their own."""
+    if not {"task", ITEM, CHOICE} <= set(source.columns):
+        return False
+    task, item, choice = (source.text(name) for name in ("task", ITEM, CHOICE))
+    with asking(source) as ask:
+        (differs,) = ask(
+            f"SELECT count(*) FROM (SELECT 1 FROM {source.reader} WHERE ({task}) IS DISTINCT FROM "
+            f"(({item}) || ':' || ({choice})) LIMIT 1)"
+        ).fetchone()
+    return not differs
 
 
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
