@@ -34,7 +34,7 @@ def test_labels_go_back_to_label_studio(tmp_path: Path) -> None:
         (prediction,) = written[task]["predictions"]
         (answer,) = prediction["result"]
         assert answer["value"]["choices"] == [label]
-        assert (answer["from_name"], prediction["model_version"]) == ("damage", "anchored-rasch")
+        assert (answer["from_name"], prediction["model_version"]) == ("damage", "rarevote")
         assert 0 < prediction["score"] <= 1
     original = {str(item["id"]): item["data"] for item in json.loads(EXPORT.read_text(encoding="utf-8"))}
     assert all(item["data"] == original[task] for task, item in written.items())

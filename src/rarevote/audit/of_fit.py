@@ -119,16 +119,18 @@ def result_columns(
     plan, source = audit.plan, audit.plan.source or {}
     other = {task: name for name, group in source.get("others", []) for task in group}
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
+    scored = "score" in source
     labels: list[Any] = []
     decisions: list[Any] = []
     tasks = population(votes).tolist()
     for row, task in enumerate(tasks):
-        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
+        by_crowd = other.get(task, source.get("other")) if scored or row < votes.n_tasks else ""
         best = plan.name if task in flagged else by_crowd
         # "No" to one of many classes names none: the best other class is taken.
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
         silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        silent = "score" if scored and task in audited else silent
         by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}

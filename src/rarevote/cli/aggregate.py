@@ -109,8 +109,7 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
-    has_features = fit_options.features is not None or fit_options.pred_probs is not None
-    if with_prior and not has_features:
+    if with_prior and not fit_options.has_features:
         raise ParameterError("--with-prior needs --features or --pred-probs")
     of_one = {
         "truth": truth,

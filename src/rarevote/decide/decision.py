@@ -16,6 +16,7 @@ from rarevote.decide.expectations import (
     ClassCounts,
     Expectations,
     Expected,
+    World,
     accuracy_from,
     count_class,
     count_labels,
@@ -24,6 +25,9 @@ from rarevote.decide.expectations import (
 from rarevote.decide.probabilities import Probabilities
 from rarevote.decide.recall_target import RecallTarget
 from rarevote.decide.rules import ABSTAINED
+
+_ONLY_SHARED = "as in real crowds whose annotators share some of their errors"
+_BOTH_WORLDS = f"three quarters {_ONLY_SHARED}, one quarter as if annotators erred independently"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,7 @@ class Decision:
         trivial: the same if nothing were decided.
         n_abstained: items without an answer.
         target: what came of a recall target, if there was one.
+        only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
     """
@@ -57,6 +62,7 @@ class Decision:
     trivial: TrivialCosts
     n_abstained: int
     target: RecallTarget | None = None
+    only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
 
@@ -190,6 +196,7 @@ def expected_decision(
     costs: FloatArray,
     given: FloatArray | None = None,
     target: RecallTarget | None = None,
+    only_shared: str = "",
 ) -> Decision:
     """A decision with what to expect of it.
 
@@ -203,6 +210,7 @@ def expected_decision(
         costs: of mistakes, (K, K).
         given: share of every class, where those were given, (K).
         target: what came of a recall target.
+        only_shared: why annotators who err independently are left out, in words.
     """
     found = [
         expectations_from(
@@ -231,12 +239,13 @@ def expected_decision(
             ClassCounts(counts.labels_open, counts.labels_known, counts.labels_drawn), counts.n_labels, belief.of_labels
         ),
         of_rare,
-        f"as in real crowds whose annotators share some of their errors; class shares {shares_from}",
+        f"{_ONLY_SHARED if only_shared else _BOTH_WORLDS}; class shares {shares_from}",
         costs,
         counts.cost,
         TrivialCosts.of(counts.constant, classes, rare),
         counts.n_items - counts.n_labels,
         target,
+        only_shared,
     )
 
 
@@ -260,6 +269,7 @@ def with_expectations(
         costs=costs,
         given=probabilities.mean if probabilities.is_given else None,
         target=target,
+        only_shared=probabilities.independent.why_not,
     )
     return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
 
@@ -332,11 +342,21 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
             "unknown_without_an_audit": [what for what, found in shares.items() if found.is_unknown],
         }
 
+    worlds: dict[World, dict[str, Any]] = {
+        world: {**figure("expected_accuracy", one), "classes": {}} for world, one in decision.accuracy.worlds.items()
+    }
+    for one in decision.expected:
+        named = {"share": one.prevalence, "expected_recall": one.recall, "expected_precision": one.precision}
+        for world, about in worlds.items():
+            in_world = [figure(name, found.worlds[world]) for name, found in named.items()]
+            about["classes"][str(one.name)] = {key: value for part in in_world for key, value in part.items()}
     figures: dict[str, Any] = {
         "rule": decision.rule,
         "how": decision.how,
         "classes": {str(one.name): figures_of(one) for one in decision.expected},
         **figure("expected_accuracy", decision.accuracy),
+        "worlds": worlds,
+        "only_shared": decision.only_shared or None,
         "n_abstained": decision.n_abstained,
         "expected_cost": decision.expected_cost,
         "cost_of_flagging_all": finite_or_none(decision.trivial.flag_all),
@@ -345,9 +365,5 @@ def decision_figures(decision: Decision) -> dict[str, Any]:
     if all(one is not decision.of_rare for one in decision.expected):
         figures["tail"] = {"name": str(decision.of_rare.name), **figures_of(decision.of_rare)}
     if decision.target is not None:
-        target = dict(vars(decision.target))
-        # The threshold is infinite where nothing needs a flag.
-        target |= {"name": str(target["name"]), "threshold": finite_or_none(target["threshold"])}
-        target["words"] = target.pop("description")
-        figures["recall_target"] = target
+        figures["recall_target"] = decision.target.figures()
     return figures

@@ -1,7 +1,8 @@
 """May these labels be used? Whether the crowd can answer, whether the model fits, and when not to trust the answer.
 
 Three questions, each answered by *findings*: a sentence, and how much it weighs. A "note" is something to know, "care"
-something to act on before the labels are used, "stop" a reason not to use them. The verdict is that of the gravest.
+something to act on before the labels are used, "stop" a reason not to use them. The verdict goes by the share of the
+labels that is expected to be right, unless the crowd cannot answer at all; the other findings are its reasons.
 Nothing here needs a truth; where only a truth can tell, that is said, and how to get there with few reviews (an audit).
 """
 
@@ -25,15 +26,16 @@ from rarevote.decide.guards import silences
 from rarevote.decide.probabilities import Probabilities
 from rarevote.diagnose.agreement import AnnotatorAgreement, agreement_figures, agreement_of
 from rarevote.diagnose.jury import JuryCondition, jury_condition, jury_sentences
+from rarevote.diagnose.leaning import Leaning, leaning_of, world_sentences
 from rarevote.diagnose.model_fit import N_REPLICATES, ModelFit, fit_sentences, model_fit
 from rarevote.diagnose.shared_errors import ErrorsAlike, errors_alike
+from rarevote.diagnose.verdict import VERDICTS, Weight, weight_of, why_weight
 from rarevote.diagnose.workers import recognition
 from rarevote.errors import InputError, how
 from rarevote.methods.base import Estimator
 from rarevote.methods.capabilities import Capabilities
 from rarevote.methods.registry import methods_that
 
-Weight = Literal["note", "care", "stop"]
 Question = Literal["crowd", "fit", "trust"]
 
 #: the three questions, as a person asks them
@@ -42,9 +44,6 @@ QUESTIONS: Mapping[Question, str] = {
     "fit": "Does the model fit the votes?",
     "trust": "When not to trust the labels",
 }
-#: the verdict by the gravest finding
-VERDICTS: Mapping[Weight, str] = {"note": "can be used", "care": "use with care", "stop": "do not use"}
-
 # Agreement of chance; so many items on which nobody ever disagrees; votes on an item together that say little (Spearman
 # and Brown's formula).
 _NO_AGREEMENT = 0.05
@@ -61,8 +60,6 @@ _AGREED = 0.95
 _RELIABLE = 0.9
 # Classes that are off matter if so many of the votes are for them.
 _FEW_OF_VOTES = 0.05
-# With fewer labels expected to be right, one in four is wrong.
-_ACCURATE = 0.75
 # Pairs that agree beyond what the model expects matter if they cast so many of the votes.
 _MANY_IN_PAIRS = 0.2
 # With more pairs of votes there is no time for every pair of annotators.
@@ -108,6 +105,9 @@ class Check:
         expected: what to expect of the labels of the class that matters.
         accuracy: expected share of the labels that are right.
         classes: names of the classes.
+        leaning: whether the evidence leans to shared or to independent errors.
+        only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
+        is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
     """
 
     method: str
@@ -126,26 +126,39 @@ class Check:
     expected: Expectations
     accuracy: Expected
     classes: tuple[Any, ...]
+    leaning: Leaning
+    only_shared: str
+    is_unproved_jury: bool
 
     @property
     def weight(self) -> Weight:
-        """That of the gravest finding."""
-        found = {one.weight for one in self.findings}
-        return "stop" if "stop" in found else "care" if "care" in found else "note"
+        """How grave the verdict is: by the expected accuracy, unless the crowd cannot answer."""
+        if self.cannot_answer:
+            return "stop"
+        return weight_of(self.accuracy, is_unproved_jury=self.is_unproved_jury)
 
     @property
     def cannot_answer(self) -> bool:
         """Whether the crowd cannot answer, whatever the method."""
-        return self.weight == "stop"
+        return any(one.weight == "stop" for one in self.answers("crowd"))
 
     @property
     def verdict(self) -> str:
-        """In one line: "can be used, as far as votes can tell", "use with care: ...", "do not use: ..."."""
-        weight = self.weight
-        reasons = list(dict.fromkeys(one.short for one in self.findings if one.weight == weight and one.short))
-        if weight == "note":
-            return f"{VERDICTS[weight]}, as far as votes can tell"
-        return f"{VERDICTS[weight]}: {'; '.join(reasons)}"
+        """In one line: the words of :data:`VERDICTS`, and the expected accuracy or why the crowd cannot answer."""
+        if self.cannot_answer:
+            stops = dict.fromkeys(one.short for one in self.answers("crowd") if one.weight == "stop")
+            return f"{VERDICTS[self.weight]}: {'; '.join(stops)}"
+        return f"{VERDICTS[self.weight]}: {why_weight(self.accuracy, is_unproved_jury=self.is_unproved_jury)}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What to act on before the labels are used, in a few words each."""
+        return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """What to expect in each world, and which one the evidence leans to, in sentences without their full stops."""
+        return world_sentences(self.expected, self.accuracy, self.only_shared, self.leaning)
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
         """The findings on one question, the gravest first."""
@@ -159,6 +172,7 @@ class Check:
         return {
             "verdict": VERDICTS[self.weight],
             "words": self.verdict,
+            "reasons": list(self.reasons),
             "cannot_answer": self.cannot_answer,
             "method": self.method,
             "rare_class": str(self.rare),
@@ -186,13 +200,23 @@ class Check:
                 "precision": _expected_figures(self.expected.precision),
                 "prevalence": _expected_figures(self.expected.prevalence),
                 "accuracy": _expected_figures(self.accuracy),
+                "only_shared": self.only_shared or None,
+                "leans_to": self.leaning.world,
+                "words": list(self.worlds),
             },
         }
 
 
 def _expected_figures(found: Expected) -> dict[str, Any]:
     # Of a figure that there is not, the interval is NaN wide: it is not told either.
-    return {"value": finite_or_none(found.value), "interval": found.interval, "is_told": found.is_told}
+    return {
+        "value": finite_or_none(found.value),
+        "interval": found.interval,
+        "is_told": found.is_told,
+        "worlds": {
+            name: {"value": finite_or_none(one.value), "interval": one.interval} for name, one in found.worlds.items()
+        },
+    }
 
 
 def check_fit(
@@ -235,11 +259,12 @@ def check_fit(
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
     expected, accuracy = decision.expected[rare.code], decision.accuracy
+    is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
-        findings += _of_accuracy(accuracy)
+        findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
         findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
     return Check(
         method=estimator.method_name,
@@ -258,6 +283,9 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
+        leaning=leaning_of(alike),
+        only_shared=decision.only_shared,
+        is_unproved_jury=is_unproved_jury,
     )
 
 
@@ -436,13 +464,16 @@ def _meaning(fit: ModelFit) -> str:
 # when not to trust it
 
 
-def _of_accuracy(accuracy: Expected) -> Iterator[Finding]:
-    right = f"{percent(accuracy.value)} of the labels are expected to be right"
-    words = f"Of all labels, {percent(accuracy.value)} are expected to be right ({accuracy.percent_range}); no promise."
-    if accuracy.value < _ACCURATE:
-        yield Finding("trust", "care", words, f"only {right}")
-    elif np.isfinite(accuracy.value):
-        yield Finding("trust", "note", words)
+def _of_accuracy(accuracy: Expected, *, is_unproved_jury: bool) -> Iterator[Finding]:
+    if np.isfinite(accuracy.value):
+        right = f"{percent(accuracy.value)} are expected to be right ({accuracy.percent_range})"
+        yield Finding("trust", weight_of(accuracy), f"Of all labels, {right}; no promise.")
+    if is_unproved_jury:
+        words = (
+            "Most votes are by models, which share more of their errors than people do: gold "
+            f"({how('gold=', '--gold')}) or an audit shows how right they are."
+        )
+        yield Finding("trust", "care", words, "most votes are by models")
 
 
 def _of_trust(
@@ -458,6 +489,8 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
     for words in said.get("doubt", ()):
         yield Finding("trust", "care", capital(words), "labels far from the votes")
+    for words in said.get("explained away", ()):
+        yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
     yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)

@@ -50,7 +50,8 @@ class Crowd:
         source: what the data came as, so that results go back in kind.
         files: the files, folders and patterns that the votes and gold were read from; no output replaces one.
         choices: the labels, where an answer may hold several: then each task is a pair of an item and a label, called
-            ``<item>:<label>``, and each vote a yes or a no. See :attr:`by_label`.
+            ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
+            See :attr:`by_label`.
         choice: the label, where the crowd is that of one of several.
     """
 
@@ -94,6 +95,13 @@ class Crowd:
         unvoted = f", {counted(self.n_unvoted, 'item')} without votes" if self.n_unvoted else ""
         several = f", {counted(len(self.choices), 'label')}" if self.choices else ""
         return f"Crowd({self.title}: {votes}{unvoted}{several})"
+
+    @property
+    def is_jury(self) -> bool:
+        """Whether models cast more than half of the votes."""
+        votes = self.annotations
+        of_model = np.array([name in self.models for name in votes.workers.tolist()], dtype=bool)
+        return bool(self.models) and 2 * int(of_model[votes.worker].sum()) > votes.n_annotations
 
     def _repr_html_(self) -> str:
         votes = self.annotations
