@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.check import Check
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.order import OrderHint
     from rarevote.em.loop import Callback
     from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
@@ -275,14 +276,14 @@ class Fitted:
         """The encoded votes."""
         return self.crowd.annotations
 
-    def rare_class(self, name: Any) -> RareClass:
-        """A class, or a tail of grades such as ``">=4"``, by its name.
+    def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
 
         Raises:
             ParameterError: there is none.
         """
         votes = self.annotations
-        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -462,7 +463,7 @@ class Fitted:
             progress=progress,
         )
 
-    def order_hint(self) -> str | None:
+    def order_hint(self) -> OrderHint | None:
         """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
         if self.grades is not None:
             return None

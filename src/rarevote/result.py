@@ -126,7 +126,7 @@ class Result(Described):
 
         Of a tail of grades, they are those of the items that are flagged for it (:meth:`find`).
         """
-        rare = self.fitted.rare if name is None else self.fitted.rare_class(name)
+        rare = self.fitted.rare if name is None else self.fitted.rare_class(name, what="name")
         if rare.codes == self.fitted.rare.codes and rare.is_tail == self.fitted.rare.is_tail:
             return self.decision.of_rare
         if not rare.is_tail:
@@ -139,7 +139,7 @@ class Result(Described):
 
         One fit answers every cut of the scale: probabilities of tails are sums of those of their grades.
         """
-        fitted, rare = self.fitted, self.fitted.rare_class(name)
+        fitted, rare = self.fitted, self.fitted.rare_class(name, what="name")
         if rare.codes == fitted.rare.codes and rare.is_tail == fitted.rare.is_tail:
             flagged = self.flagged
         elif rare.is_tail:
@@ -459,6 +459,7 @@ class Result(Described):
             "classes": classes,
             "decided_by": self.description,
             "n_guarded": self.n_guarded,
+            "guard": self.rule.guard,
             "cannot_answer": self.cannot_answer,
             "warnings": list(self.warnings),
             "n_iter": fitted.method.n_iter_,

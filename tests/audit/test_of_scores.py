@@ -47,7 +47,8 @@ def test_from_a_table_to_a_certificate(tmp_path: Path) -> None:
     (tmp_path / "known.csv").write_text(
         "task,label\n" + "".join(f"{task},{'relevant' if truth[task] else 'no'}\n" for task in known)
     )
-    started = rarevote("audit", "start", "scores.csv", "--score", "p", "--find", "relevant=0.9", "--flag-cost", "5", "--gold", "known.csv",
+    started = rarevote("audit", "start", "scores.csv", "--score", "p", "--find", "relevant=0.9", "--flag-cost", "5",
+                       "--gold", "known.csv",
                        "--show", "title", "--plan", "a.json", "--review-out", "r-1.csv", folder=tmp_path)  # fmt: skip
     assert "300 items with the score 'p'" in started.stderr
     assert (tmp_path / "r-1.csv").read_text().splitlines()[0] == "task,title,label"

@@ -30,6 +30,7 @@ from rarevote.cli.show import (
     decision_words,
     is_quiet,
     review_words,
+    same_command,
     say,
     score_words,
     tell_classes,
@@ -187,7 +188,8 @@ def aggregate(
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
     if (hint := fitted.order_hint()) is not None:
-        summary["order_hint"] = hint
+        again = "" if hint.grades is None else f": {same_command('--ordered', hint.grades.text)}"
+        summary["order_hint"] = f"{hint.description}{again}"
     if known is not None:
         summary["scores"] = result.score(known)
     if as_json:
@@ -266,25 +268,23 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
     rare = summary["rare"]
     say()
     called = "the rare class" if rare["is_rare"] else "the class that matters"
+    flagged = " flagged" if rare.get("is_tail") else ""
     say(
-        f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks "
+        f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks{flagged} "
         f"({percent(rare['share_of_tasks'], fine=True)}), with {percent(rare['share_of_votes'], fine=True)} "
         "of the votes"
     )
     for line in score_words(summary["scores"]) if "scores" in summary else ():
         say(line)
     say()
-    left_out = tell_classes(summary["classes"], rare["class"])
+    left_out = tell_classes(summary["classes"], rare["class"], summary.get("ordered", ()))
     if left_out:
         say()
     seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
     say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
     say(f"decided by {summary['decided_by']}")
     if summary["n_guarded"]:
-        say(
-            f"{counted(summary['n_guarded'], 'task')}: the top label had no votes, so the best voted label was used "
-            "(--allow-unvoted lifts that)"
-        )
+        say(f"{counted(summary['n_guarded'], 'task')}: {summary['guard']} (--allow-unvoted lifts that)")
     if "nearness" in summary:
         say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
     if "order_hint" in summary:

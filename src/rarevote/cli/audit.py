@@ -20,8 +20,11 @@ from rarevote.errors import InputError, ParameterError
 from rarevote.io.platforms.base import YES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rarevote.audit import Audit
     from rarevote.audit.journal import Journal
+    from rarevote.crowd.grades import Grades
     from rarevote.io.read.crowd import Crowd
     from rarevote.workbench.session import ReviewSession
 
@@ -101,7 +104,7 @@ def review(workbench: WorkbenchOptions, *, plan: Path, as_json: bool) -> None:
     "--find",
     metavar="CLASS=RECALL",
     required=True,
-    help="What is to be proved, such as defect=0.9; with --multilabel CHOICE=RECALL.",
+    help='What is to be proved, such as defect=0.9; with --ordered ">=severe=0.9", with --multilabel CHOICE=RECALL.',
 )
 @file_option("--plan", required=True, help="Where the plan goes; never over another one.")
 @list_option
@@ -142,9 +145,9 @@ def start(
     from rarevote.audit.source import earlier_audits, files_sha256, labels_sha256, score_record, source_record
     from rarevote.audit.words import start_words
 
-    name, target = _parse_find(find)
-    if reading.options["multilabel"] and reading.options["choice"] is None:
-        reading.options["choice"], name = name, YES  # the label is what is to be found
+    of_choice = reading.options["multilabel"] and reading.options["choice"] is None
+    if of_choice:  # the label is what is to be found
+        reading.options["choice"], _ = _parse_find(find)
     if aim not in _AIMS:
         raise ParameterError(f"--aim must be {', '.join(_AIMS)}, got {aim!r}")
     check_review_form(review_as)
@@ -172,9 +175,10 @@ def start(
         **given,
     }
     if score is None:
-        audit, crowd = _audit_of_votes(reading, fit_options, name, target, begin)
+        audit, crowd, more = _audit_of_votes(reading, fit_options, find, of_choice, begin)
     else:
-        audit, crowd = _audit_of_scores(reading, fit_options, name, target, score, ascending, begin)
+        audit, crowd = _audit_of_scores(reading, fit_options, find, score, ascending, begin)
+        more = {}
     say()
     say(start_words(audit))
     if earlier:
@@ -184,7 +188,7 @@ def start(
             f"{reading.title}: {audit.stopped}, so no plan was made. Review all items, lower the target or "
             f"--confidence, or say with --flag-cost that a flagged item costs more than {flag_cost:g} reviews"
         )
-    _ask(audit, plan, review_out, crowd, as_json=as_json, more=fitted.feature_figures)
+    _ask(audit, plan, review_out, crowd, as_json=as_json, more=more)
 
 
 @audit.verb(
@@ -389,19 +393,23 @@ def verify(plan: Path, certificate: Path, labels: tuple[str, ...], as_json: bool
 
 
 def _audit_of_votes(
-    reading: Reading, fit_options: FitOptions, name: str, target: str, begin: dict[str, Any]
-) -> tuple[Audit, Crowd]:
+    reading: Reading, fit_options: FitOptions, find: str, of_choice: bool, begin: dict[str, Any]
+) -> tuple[Audit, Crowd, dict[str, Any]]:
+    """The audit of a fit, what it is about, and what there is to say of features."""
     from rarevote.audit.of_fit import audit_of_fit
 
     estimator = fit_options.make()
     crowd = reading.read()
+    name, target = _parse_find(find, None if of_choice else crowd.annotations.classes, fit_options.grades)
+    if of_choice:
+        name = YES
     fitted = fit_options.fit(crowd, estimator)
     if (n_new := fitted.crowd.n_unvoted - crowd.n_unvoted) > 0:
         raise InputError(
             f"{counted(n_new, 'item')} of the features are in neither the labels nor --items: name all items with "
             "--items FILE, so that the audit remembers what it is about"
         )
-    return audit_of_fit(fitted, name, target, **begin), crowd
+    return audit_of_fit(fitted, name, target, **begin), crowd, fitted.feature_figures
 
 
 def _check_scored(fit_options: FitOptions) -> None:
@@ -419,16 +427,17 @@ def _check_scored(fit_options: FitOptions) -> None:
 def _audit_of_scores(
     reading: Reading,
     fit_options: FitOptions,
-    name: str,
-    target: str,
+    find: str,
     score: str,
     ascending: bool,
     begin: dict[str, Any],
 ) -> tuple[Audit, Crowd]:
+    """The audit of a ranking, and what it is about."""
     from rarevote.audit.of_scores import audit_of_scores
     from rarevote.audit.source import read_scored
     from rarevote.io.read.frames import read_truth
 
+    name, target = _parse_find(find)
     items = read_scored(reading.labels, score, reading.options)
     say(f"{items.crowd.title}: {counted(len(items.scores), 'item')} with the score {score!r}")
     gold = None if fit_options.gold is None else read_truth(fit_options.gold)
@@ -436,12 +445,21 @@ def _audit_of_scores(
     return audit, items.crowd
 
 
-def _parse_find(text: str) -> tuple[str, str]:
-    """``defect=0.9`` as a class and its recall, which stays text: 0.9 is nine tenths."""
-    name, sign, number = text.rpartition("=")
-    if not sign or not name.strip() or not number.strip():
-        raise ParameterError(f"--find wants CLASS=RECALL, such as defect=0.9, got {text!r}")
-    return name.strip(), number.strip()
+def _parse_find(text: str, classes: NDArray[Any] | None = None, grades: Grades | None = None) -> tuple[str, str]:
+    """``defect=0.9`` as a class, or a tail, and its recall, which stays text: 0.9 is nine tenths.
+
+    Args:
+        classes: text that is one of them is taken as it stands; None where nothing is.
+        grades: the order of the classes, where there is one.
+    """
+    from rarevote.crowd.names import as_name_array
+    from rarevote.crowd.rare import split_question
+
+    name, recall = split_question(text, as_name_array([]) if classes is None else classes, grades)
+    if not recall:
+        example = "defect=0.9" if recall is not None else f"{name}=0.9"
+        raise ParameterError(f"--find wants CLASS=RECALL, such as {example}, got {text!r}")
+    return name, recall
 
 
 def _check_plan_file(plan: Path) -> None:

@@ -148,11 +148,8 @@ def one_target(
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
-    try:
-        # Whether a class has votes plays no part in what is meant by its name.
-        chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades)
-    except ParameterError as error:
-        raise ParameterError(f"min_recall: {str(error).removeprefix('rare: ')}") from None
+    # Whether a class has votes plays no part in what is meant by its name.
+    chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades, what="min_recall")
     check_share(f"the recall target of {name}", target)
     return chosen, float(target)
 

@@ -20,7 +20,7 @@ from rarevote.crowd.population import population, with_items
 from rarevote.crowd.words import listed
 from rarevote.errors import ColumnsError, InputError, how, naming
 from rarevote.io.read.cells import refuse_several
-from rarevote.io.read.columns import find_columns, has_roles, name_columns
+from rarevote.io.read.columns import find_columns, has_roles, ignored_weights, name_columns
 from rarevote.io.read.crowd import Crowd, called_models, title_of
 from rarevote.io.read.detect import FileInfo
 from rarevote.io.read.encode import (
@@ -35,6 +35,7 @@ from rarevote.io.read.encode import (
 from rarevote.io.read.labels import CHOICE, ITEM
 from rarevote.io.read.multilabel import TickTable, find_form
 from rarevote.io.read.options import ReadOptions
+from rarevote.io.read.persons import by_person, check_persons, person_of
 from rarevote.io.read.results import refuse_result
 from rarevote.io.read.sources import FileTable, asking, open_sources, place_of_rows
 from rarevote.io.read.table import read_table, say_filled, truth_columns
@@ -64,9 +65,13 @@ def read_label_files(
         **given: fields of :class:`ReadOptions`, instead of ``options``.
     """
     options = options or ReadOptions(**given)
-    columns, wide, gold_column = options.columns, options.wide, options.gold_column
+    options = by_person(options) if options.worker_from else options
+    columns, wide, gold_column = options.columns, options.is_wide, options.gold_column
     wanted = None if wide else [*(columns or {}).values(), *options.show, *([gold_column] if gold_column else [])]
     with open_sources(inputs, options, wanted=wanted, found=found) as sources:
+        if options.worker_from:
+            titles = [file.title for source in sources for file in source.files]
+            check_persons({title: person_of(title, options.worker_from) for title in titles}, options.worker_from)
         shown = _shown_columns(sources, options.show)
         if gold_column is not None:
             _check_column(sources, gold_column, "with gold")
@@ -75,7 +80,7 @@ def read_label_files(
             options = replace(options, multilabel=True, columns={"task": ITEM, "choice": CHOICE})
         if options.multilabel:
             return _read_several(inputs, sources, options, shown)
-        tables = _wide_tables(sources, columns, shown, gold_column, wide=wide)
+        tables = _wide_tables(sources, options, shown)
         choices = [table.choice for table in tables] if tables else [_choose_long(one, columns) for one in sources]
         say_filled(sources, (choice.roles for choice in choices))
 
@@ -100,6 +105,7 @@ def read_label_files(
     annotators = {name for table in tables for name in table.annotators}
     models = _models(annotators, options.prediction_columns, sources[0].title)
     notes = tables[0].notes(found=not wide, gold=gold_column) if tables else []
+    notes += _weights_beside(sources, choices, [*shown, gold_column or ""])
     if models:
         notes.append(f"marked as models, not people: {listed(sorted(models), 8)}")
     models |= called_models(crowd)
@@ -136,7 +142,7 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
         carried,
         problems.gold,
         models,
-        problems.notes,
+        (*problems.notes, *_weights_beside(sources, choices, [*shown, gold_column or ""])),
         has_header=options.has_header,
         choices=problems.choices,
     )
@@ -155,10 +161,16 @@ def _holds_pairs(source: FileTable) -> bool:
     return not differs
 
 
+def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
+    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
+    used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
+    return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
+
+
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
     gold = options.gold_column
-    if options.wide:
-        wide = wide_table(source, options.columns, shown, gold)
+    if options.is_wide:
+        wide = wide_table(source, options, shown)
         return TickTable("cells", {"task": wide.task}, wide.annotators)
 
     def values() -> dict[str, frozenset[str]]:
@@ -175,22 +187,16 @@ def _choose_long(source: FileTable, columns: Mapping[str, str] | None) -> Choice
     return Choice(find_columns(source.columns, columns, where=source.title, otherwise=otherwise))
 
 
-def _wide_tables(
-    sources: Sequence[FileTable],
-    columns: Mapping[str, str] | None,
-    shown: Sequence[str],
-    gold: str | None,
-    *,
-    wide: bool,
-) -> list[WideTable]:
+def _wide_tables(sources: Sequence[FileTable], options: ReadOptions, shown: Sequence[str]) -> list[WideTable]:
     """The tables as wide ones, where somebody says so or nothing else fits; none if they are not."""
+    columns, wide = options.columns, options.is_wide
     if not wide and all(has_roles(source.columns, columns) for source in sources):
         return []
     for source in sources:
         refuse_result(source)
     if wide:
-        return [wide_table(source, columns, shown, gold) for source in sources]
-    found = [recognise_wide(source, columns, shown, gold) for source in sources]
+        return [wide_table(source, options, shown) for source in sources]
+    found = [recognise_wide(source, columns, shown, options.gold_column) for source in sources]
     return [table for table in found if table is not None] if all(found) else []
 
 
