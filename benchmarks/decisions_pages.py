@@ -22,6 +22,35 @@ def interval_table() -> str:
     return pages.table(head, rows)
 
 
+def simulated_table() -> str:
+    """How many intervals held the truth on simulated crowds, by how annotators err."""
+    rows = []
+    for row in read("expectations_simulated"):
+        if row["seed"].startswith("sum of") and not row["quality"] and not row["imbalance"]:
+            of = row["seed"].removeprefix("sum of ")
+            counts = [f"{row[name]} of {of}" for name in ("independent_covers", "shared_covers", "expected_covers")]
+            rows.append([row["errors"] or "all", row["figure"], *counts, f"{float(row['expected_width']):.2f}"])
+    return pages.table(["errors", "figure", "independent errors", "shared errors", "both", "mean width"], rows)
+
+
+def verdict_text() -> str:
+    """How well the expected accuracy ranks real crowds, and how right labels with each verdict are."""
+    rows = {row["dataset"]: row for row in read("verdict") if not row["dataset"].startswith("mean of")}
+    rank, area = rows.pop("rank correlation"), rows.pop("AUC")
+    means = [row for row in read("verdict") if row["dataset"].startswith("mean of")]
+    said = ", ".join(
+        f"{float(row['accuracy']):.0%} of the labels of {row['dataset'].removeprefix('mean of ')} (“{row['verdict']}”)"
+        for row in means
+    )
+    return (
+        f"On {len(rows)} public crowds ([figures](../evidence/verdict.csv)) the rank correlation of the expected "
+        f"accuracy with the true one is {rank['expected_accuracy']}, that of the verdict of version 0.2, which went by "
+        f"the gravest reason, {rank['verdict_before']}. The AUC of finding those with at least 80% of the labels right "
+        f"is {area['expected_accuracy']}, and {area['verdict_before']}. By verdict, on average right are "
+        f"{said}."
+    )
+
+
 def promise_text() -> str:
     """How often random gold promised, and kept it."""
     rows = read("promises")
