@@ -225,16 +225,17 @@ _FIT = (
     *feature_options,
     _group_option,
 )
-rare_option = click.option(
-    "--rare",
-    "--find",
-    "rare",
+_rare_option = partial(
+    click.option,
     metavar="CLASS",
     help='The class that matters; with --ordered also a tail such as ">=4". Default: the one with the fewest votes.',
 )
+rare_option = _rare_option("--rare", "--find", "rare")
 with_new_features = takes(dict, *feature_options)
 with_fit = takes(FitOptions, *_FIT)
 with_fit_and_rare = takes(FitOptions, *_FIT, rare_option)
+#: where ``--find`` is an option of the verb
+with_fit_and_rare_alone = takes(FitOptions, *_FIT, _rare_option("--rare"))
 
 
 @dataclass(frozen=True)

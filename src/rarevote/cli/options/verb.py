@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from rarevote.cli.options.files import keep_inputs
 from rarevote.errors import ParameterError
@@ -183,6 +182,11 @@ def repeated_for(*verb: str) -> str:
             continue
         words += _as_words(option, context.params[str(option.name)])
     return shlex.join(words)
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _as_words(option: click.Parameter, value: Any) -> list[str]:
