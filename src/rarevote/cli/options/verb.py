@@ -175,12 +175,9 @@ def repeated_for(*verb: str) -> str:
     known = {one.name for one in other.params} - _OF_ONE_VERB
     words: list[str] = []
     for option in context.command.params:
-        if (
-            option.name not in known
-            or context.get_parameter_source(str(option.name)) is not ParameterSource.COMMANDLINE
-        ):
-            continue
-        words += _as_words(option, context.params[str(option.name)])
+        name = str(option.name)
+        if name in known and _was_given(context, name):
+            words += _as_words(option, context.params[name])
     return shlex.join(words)
 
 
