@@ -1,7 +1,11 @@
 """Put the means of a finished study of features into docs/evidence, and its figure into docs.
 
 rarevote study features --data FOLDER --out STUDY
-python -m benchmarks.study_features STUDY
+rarevote study features --data FOLDER --datasets music --contenders features,ccgpfl --votes all --ccgpfl-seeds 5 \\
+    --out MUSIC
+python -m benchmarks.study_features STUDY [MUSIC]
+
+What a second study has by dataset is put beside the first, with its number of seeds in the name of the dataset.
 """
 
 from __future__ import annotations
@@ -87,11 +91,19 @@ def ccgpfl_table() -> str:
     return table(head, rows)
 
 
+def _rows_of(folder: str) -> list[dict[str, Any]]:
+    with (Path(folder) / "features_means.csv").open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
 def main() -> None:
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    with (Path(sys.argv[1]) / "features_means.csv").open(newline="", encoding="utf-8") as handle:
-        rows: list[dict[str, Any]] = list(csv.DictReader(handle))
+    rows = _rows_of(sys.argv[1])
+    for folder in sys.argv[2:]:
+        beside = [row for row in _rows_of(folder) if row["dataset"] != MEAN_OF_SETS]
+        seeds = max(int(row["runs"]) for row in beside)
+        rows += [{**row, "dataset": f"{row['dataset']}, {seeds} seeds"} for row in beside]
     print(evidence.write(NAME, rows).relative_to(REPOSITORY))
     chart = worth_chart(means_in(rows))
     FIGURE.write_text(adaptive_svg(to_svg(chart.spec), label=f"{chart.title}. {chart.caption}"), encoding="utf-8")

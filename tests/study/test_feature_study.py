@@ -221,20 +221,20 @@ def counted_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_study_resumes_and_says_the_same(data: Path, tmp_path: Path, counted_runs: list[str]) -> None:
     chosen = [CONTENDERS[name] for name in ("votes", "features", "raykar")]
-    study = FeatureStudy(find_feature_sets(data), chosen, tmp_path / "runs", n_seeds=2, levels=["1", "2", "all"])
+    study = FeatureStudy(find_feature_sets(data), chosen, tmp_path / "runs", n_seeds=1, levels=["1", "2", "all"])
     # Set two has two votes an item: two of them are all.
-    assert len(study.trials()) == 3 * ((2 + 2 + 1) + (2 + 1))
+    assert len(study.trials()) == 3 * (3 + 2)
     slow = replace(study, contenders=[CONTENDERS["ccgpfl"]], n_random_seeds=3, random_levels=["2"])
     assert {(one.info.slug, one.votes, one.seed) for one in slow.trials()} == {
         (name, votes, seed) for name, votes in (("one", "2"), ("two", "all")) for seed in range(3)
     }
     first = study.rows(1)
-    assert len(counted_runs) == 24
+    assert len(counted_runs) == 15
     for path in sorted((tmp_path / "runs").iterdir())[:3]:
         path.unlink()
     next((tmp_path / "runs").iterdir()).write_text("{}")
     again = study.rows(1)
-    assert len(counted_runs) == 24 + 4
+    assert len(counted_runs) == 15 + 4
     timeless = [
         [{**vars(row), "cpu_seconds": 0} for row in rows if getattr(row, "figure", "") != features.COST]
         for rows in (first, again)
@@ -253,6 +253,15 @@ def test_the_study_resumes_and_says_the_same(data: Path, tmp_path: Path, counted
     used = {name for element in svg.iter() for name in (element.get("class") or "").split()}
     assert {"fill-paper", "stroke-rare", "stroke-vote"} <= used
     assert not [element for element in svg.iter() if (element.get("fill") or "none") != "none"]
+
+
+def test_other_contenders_and_numbers_of_votes_have_charts_too(data: Path, tmp_path: Path) -> None:
+    sets = find_feature_sets(data, ["one"])
+    for names, levels in ((["raykar"], ["all"]), (["votes", "features"], ["2"])):
+        study = FeatureStudy(sets, [CONTENDERS[name] for name in names], tmp_path, n_seeds=1, levels=levels)
+        charts = study.account(study.rows(1)).charts
+        assert [chart.name for chart in charts] == ["features_worth"] * ("votes" in names) + ["features_marks"]
+        assert all("<svg" in to_svg(chart.spec) for chart in charts)
 
 
 def test_the_verb(data: Path, tmp_path: Path) -> None:

@@ -201,7 +201,11 @@ def aggregate(
         if plan is not None:
             say(review_words(plan, decisions.review_out))
         back = _back_words(crowd, out)
-        for path, what in ((model_out, ": the model, for rarevote predict"), (back_out, back), (soft_out, "")):
+        for path, what in (
+            (model_out, ": the model, with which predict labels new tasks"),
+            (back_out, back),
+            (soft_out, ""),
+        ):
             if path is not None:
                 say(f"wrote {path}{what}")
     return _end(strict, summary)

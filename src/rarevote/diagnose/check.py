@@ -107,6 +107,7 @@ class Check:
         classes: names of the classes.
         leaning: whether the evidence leans to shared or to independent errors.
         only_shared: why nothing is expected of annotators who err independently, in words; empty where it is.
+        worlds: what to expect in each world, and which one the evidence leans to, in sentences without full stops.
         is_unproved_jury: whether models cast most of the votes, and no gold says how right they are.
     """
 
@@ -128,6 +129,7 @@ class Check:
     classes: tuple[Any, ...]
     leaning: Leaning
     only_shared: str
+    worlds: tuple[str, ...]
     is_unproved_jury: bool
 
     @property
@@ -154,11 +156,6 @@ class Check:
     def reasons(self) -> tuple[str, ...]:
         """What to act on before the labels are used, in a few words each."""
         return tuple(dict.fromkeys(one.short for one in self.findings if one.weight != "note" and one.short))
-
-    @property
-    def worlds(self) -> tuple[str, ...]:
-        """What to expect in each world, and which one the evidence leans to, in sentences without their full stops."""
-        return world_sentences(self.expected, self.accuracy, self.only_shared, self.leaning)
 
     def answers(self, question: Question) -> tuple[Finding, ...]:
         """The findings on one question, the gravest first."""
@@ -227,6 +224,7 @@ def check_fit(
     *,
     rare: RareClass,
     models: Iterable[Any] = (),
+    arguments: str = "LABELS",
     n_replicates: int = N_REPLICATES,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
@@ -239,6 +237,7 @@ def check_fit(
         notes: what deciding found.
         rare: the class that matters.
         models: names of the workers that are models.
+        arguments: how a command names the votes, for the hint of what to do next.
         n_replicates: times that the model casts the votes again.
         progress: called with how many of these are done so far.
 
@@ -258,14 +257,14 @@ def check_fit(
     voted = probabilities.first(crowd.n_tasks)
     alike = errors_alike(crowd, gold=voted.gold, models=models)
     jury = jury_condition(recognition(crowd, voted.p)[0])
-    expected, accuracy = decision.expected[rare.code], decision.accuracy
+    leaning, expected, accuracy = leaning_of(alike), decision.of_rare, decision.accuracy
     is_unproved_jury = probabilities.is_jury and not (probabilities.gold >= 0).any()
     findings = [*_of_crowd(crowd, agreement, said, len(probabilities))]
     if can_answer:
         together = reliability(agreement.alpha, crowd.n_annotations / crowd.n_tasks)
         findings += _of_fit(estimator, fit, together, rare.name)
         findings += _of_accuracy(accuracy, is_unproved_jury=is_unproved_jury)
-        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected)
+        findings += _of_trust(crowd, decision.codes, said, rare, alike, jury, expected, arguments)
     return Check(
         method=estimator.method_name,
         rare=rare.name,
@@ -283,8 +282,9 @@ def check_fit(
         expected=expected,
         accuracy=accuracy,
         classes=tuple(crowd.classes.tolist()),
-        leaning=leaning_of(alike),
+        leaning=leaning,
         only_shared=decision.only_shared,
+        worlds=world_sentences(decision, leaning),
         is_unproved_jury=is_unproved_jury,
     )
 
@@ -484,6 +484,7 @@ def _of_trust(
     alike: ErrorsAlike,
     jury: JuryCondition,
     expected: Expectations,
+    arguments: str,
 ) -> Iterator[Finding]:
     for words in alike.warnings:
         yield Finding("trust", "care", f"{capital(words)}.", "a few who err alike outvote the rest")
@@ -493,7 +494,7 @@ def _of_trust(
         yield Finding("trust", "care", f"{capital(words)}.", "a class whose votes are explained as errors")
     for words in said.get("rare", ()):
         yield Finding("trust", "care", f"{capital(words)}.", f"annotators hardly agree on {rare.name}")
-    yield _of_expectations(expected, rare.name, int((labels == rare.code).sum()), is_rare=rare.is_rare)
+    yield _of_expectations(expected, rare.name, int(rare.holds(labels).sum()), arguments, is_rare=rare.is_rare)
     lacking = np.flatnonzero(~jury.holds & ((jury.mean_margin < 0) | (np.arange(crowd.n_classes) == rare.code)))
     if jury.holds.all() or lacking.size:
         told = np.arange(crowd.n_classes) if jury.holds.all() else lacking
@@ -510,14 +511,14 @@ def _of_classes(jury: JuryCondition, some: IntArray) -> JuryCondition:
     return replace(jury, **arrays)
 
 
-def _of_expectations(expected: Expectations, name: Any, n_labelled: int, *, is_rare: bool) -> Finding:
+def _of_expectations(expected: Expectations, name: Any, n_labelled: int, arguments: str, *, is_rare: bool) -> Finding:
     figures = {"recall": expected.recall, "precision": expected.precision}
     unknown = [what for what, one in figures.items() if one.is_unknown]
     told = ", ".join(f"{what} {one.description}" for what, one in figures.items() if one.is_told)
     head = f"{capital(counted(n_labelled, 'item is', 'items are'))} labelled {name}"
     said = f" Expected: {told}." if told else ""
     files = "--plan audit.json --review-out round-1.csv"
-    audit = f"rarevote audit start LABELS --find {shlex.quote(f'{name}=0.9')} {files}"
+    audit = f"rarevote audit start {arguments} --find {shlex.quote(f'{name}=0.9')} {files}"
     if unknown:
         what = " and ".join(unknown)
         words = f"{head}; of their {what} the votes tell next to nothing.{said} Unknown without an audit: {audit}"

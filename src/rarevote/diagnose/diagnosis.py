@@ -200,7 +200,7 @@ def diagnose(
         expected=expected,
         majority_recall=of_majority,
         expected_accuracy=decision.accuracy,
-        worlds=world_sentences(expected[rare.code], decision.accuracy, decision.only_shared, leaning_of(alike)),
+        worlds=world_sentences(decision, leaning_of(alike)),
         piles=make_piles(mass_of[rare.code]),
         trade_offs=tuple(expected_trade_off(items, k, mass_of[k], expected[k], of_majority[k]) for k in drawn),
         true_trade_offs=_true_trade_offs(crowd, items, check, drawn),

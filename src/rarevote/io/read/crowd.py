@@ -53,6 +53,7 @@ class Crowd:
             ``<item>:<label>``, each vote a ``yes`` or a ``no``, and ``shown`` has the columns ``item`` and ``choice``.
             See :attr:`by_label`.
         choice: the label, where the crowd is that of one of several.
+        arguments: how a command names the votes, with the options that they were read with; for hints.
     """
 
     annotations: Annotations
@@ -67,6 +68,7 @@ class Crowd:
     files: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     choice: str | None = None
+    arguments: str = "LABELS"
 
     @property
     def n_unvoted(self) -> int:

@@ -148,6 +148,12 @@ def _read_several(inputs: Inputs, sources: Sequence[FileTable], options: ReadOpt
     )
 
 
+def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
+    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
+    used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
+    return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
+
+
 def _holds_pairs(source: FileTable) -> bool:
     """Whether every task of a table is called as its item and its choice, which have columns of their own."""
     if not {"task", ITEM, CHOICE} <= set(source.columns):
@@ -159,12 +165,6 @@ def _holds_pairs(source: FileTable) -> bool:
             f"(({item}) || ':' || ({choice})) LIMIT 1)"
         ).fetchone()
     return not differs
-
-
-def _weights_beside(sources: Sequence[FileTable], choices: Sequence[Choice], others: Sequence[str]) -> list[str]:
-    """What to say of columns that look like weights of the votes; ``others`` are read for something else."""
-    used = {*others, *(name for choice in choices for name in (*choice.roles.values(), *choice.answers))}
-    return ignored_weights(dict.fromkeys(name for source in sources for name in source.columns), used)
 
 
 def _tick_table(source: FileTable, options: ReadOptions, shown: Sequence[str]) -> TickTable:
