@@ -462,6 +462,7 @@ class Fitted:
             rare=self.rare,
             models=self.crowd.models,
             arguments=self.crowd.arguments,
+            grades=self.grades,
             progress=progress,
         )
 
