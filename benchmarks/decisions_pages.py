@@ -79,6 +79,39 @@ def cost_table() -> str:
     return pages.table(["crowds", "number", "cost ratio", "lower in", "ratio, class shares given", "lower in"], rows)
 
 
+def label_table() -> str:
+    """Recall and precision of each label of real crowds, decided by itself and in one pool."""
+    rows = []
+    found = {(row["crowd"], row["label"], row["way"]): row for row in read("labels") if row["votes"] == "all"}
+    for (crowd, label, way), each in found.items():
+        if way == "each":
+            pooled = found[crowd, label, "pooled"]
+            cells = [f"{crowd}, {label}", f"{each['true']} of {each['items']}"]
+            for name in ("recall", "precision", "balanced_accuracy"):
+                cells += [f"{float(each[name]):.2f}", f"{float(pooled[name]):.2f}"]
+            rows.append(cells)
+    head = ["label", "items that have it"]
+    for what in ("recall", "precision", "balanced accuracy"):
+        head += [what, "pooled"]
+    return pages.table(head, rows)
+
+
+def shared_skill_text() -> str:
+    """What a skill that labels share changes."""
+    rows = [row for row in read("labels") if row["way"] in ("own skill", "shared skill")]
+    own = {(row["crowd"], row["label"], row["votes"]): row for row in rows if row["way"] == "own skill"}
+    change = [
+        float(row["balanced_accuracy"]) - float(own[row["crowd"], row["label"], row["votes"]]["balanced_accuracy"])
+        for row in rows
+        if row["way"] == "shared skill"
+    ]
+    return (
+        "A skill that an annotator brings from one label to the next was measured on the same crowds, with all votes "
+        f"and with three per item: it changed the balanced accuracy by {min(change):+.3f} to {max(change):+.3f}, "
+        f"{median(change):+.3f} in the middle. It is left out: each label learns about its annotators alone."
+    )
+
+
 def review_table() -> str:
     """The part of the cost that a review leaves, by how the items were chosen."""
     rows = []
@@ -119,3 +152,51 @@ def realised_cost_table() -> str:
         "was said to be worse",
     ]
     return pages.table(head, table)
+
+
+def recall_target_table() -> str:
+    """Realised recall and flags of recall targets on real crowds, by the draws that say how many items are flagged."""
+    names = {
+        "shared": "shared errors, curve learnt without the source group",
+        "shipped": "shared errors, curve as shipped (`--min-recall`)",
+        "both": "both worlds together, curve learnt without the source group",
+        "independent": "independent errors (`--errors independent`)",
+    }
+    rows = [row for row in read("recall_targets") if row["dataset"].startswith("mean of")]
+    head = ["target", "draws of", "recall, mean", "flags per true item", "an oracle's", "flags over an oracle's"]
+    shown = [
+        [
+            f"{float(row['target']):g}",
+            names[row["way"]],
+            f"{float(row['recall']):.3f}",
+            *(f"{float(row[name]):.2f}" for name in ("flags_per_true", "oracle_per_true", "flags_per_oracle")),
+        ]
+        for row in rows
+    ]
+    return pages.table(head, shown)
+
+
+def plan_table() -> str:
+    """Accuracy by votes an item for each way to assign them; then the votes for what uniform assignment has with 5."""
+    rows = read("plan_replay")
+    means = [row for row in rows if row["dataset"].startswith("mean of")]
+    ways = list(dict.fromkeys(row["way"] for row in means))
+    value = {(row["way"], float(row["votes"])): row for row in means}
+    shown = [
+        [
+            f"{votes:g}",
+            *(f"{float(value[way, votes]['accuracy']):.3f}" for way in ways),
+            *(f"{float(value[way, votes]['average_precision']):.3f}" for way in ways),
+        ]
+        for votes in sorted({votes for _, votes in value})
+        if votes % 0.5 == 0
+    ]
+    needed = {row["way"]: row for row in rows if row["dataset"].startswith("votes for")}
+
+    def votes_needed(way: str, measure: str) -> str:
+        found = float(needed[way][measure])
+        return f"{found:.1f}" if found == found else "more than 6"
+
+    last = [votes_needed(way, measure) for measure in ("accuracy", "average_precision") for way in ways]
+    head = ["votes an item", *(f"accuracy, {way}" for way in ways), *(f"average precision, {way}" for way in ways)]
+    return pages.table(head, [*shown, ["**votes for what uniform has with 5**", *last]])

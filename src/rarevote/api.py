@@ -48,7 +48,8 @@ from rarevote.io.write.overwrite import refuse_overwriting
 from rarevote.methods.base import Estimator
 from rarevote.methods.em_estimator import saved_in
 from rarevote.methods.registry import DEFAULT_METHOD, find_method, require_capability
-from rarevote.result import Result, predict_from_features
+from rarevote.methods.unvoted import predict_from_features
+from rarevote.result import Result
 
 if TYPE_CHECKING:
     from rarevote.audit import Aim, Audit, Share
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from rarevote.diagnose.check import Check
     from rarevote.diagnose.diagnosis import Diagnosis
     from rarevote.diagnose.explain import Explanation
+    from rarevote.diagnose.order import OrderHint
     from rarevote.em.loop import Callback
     from rarevote.features.record import FeatureRecord
     from rarevote.scoring.compare import Comparison
@@ -134,16 +136,9 @@ def fit(
         require_capability(estimator, "gold", how("gold", "--gold"))
     if checkpoint is not None:
         require_capability(estimator, "checkpoint", how("checkpoint", "--checkpoint"))
-    given = FeatureSource(
-        features,
-        pred_probs,
-        groups,
-        features_id,
-        features_ids,
-        features_group,
-        pred_probs_id,
-        feature_settings or FeatureSettings(),
-    )
+    given = FeatureSource(features, pred_probs, groups, features_id, features_ids, features_group, pred_probs_id)
+    if feature_settings is not None:
+        given = replace(given, settings=feature_settings)
     if given.is_given:
         option = how("pred_probs", "--pred-probs") if features is None else how("features", "--features")
         if ordered is not None:
@@ -282,14 +277,14 @@ class Fitted:
         """The encoded votes."""
         return self.crowd.annotations
 
-    def rare_class(self, name: Any) -> RareClass:
-        """A class, or a tail of grades such as ``">=4"``, by its name.
+    def rare_class(self, name: Any, *, what: str = "rare") -> RareClass:
+        """A class, or a tail of grades such as ``">=4"``, by its name; ``what`` asks for it, in an error.
 
         Raises:
             ParameterError: there is none.
         """
         votes = self.annotations
-        return RareClass.of(votes.classes, votes.class_votes, name, self.grades)
+        return RareClass.of(votes.classes, votes.class_votes, name, self.grades, what=what)
 
     @property
     def probabilities(self) -> NDArray[Any]:
@@ -337,6 +332,11 @@ class Fitted:
         """What was made of features, and why; None where none were given."""
         outcome = self.method.feature_outcome
         return None if outcome is None else outcome.record
+
+    @property
+    def feature_figures(self) -> dict[str, Any]:
+        """The record of the features as plain values under "features"; empty where none were given."""
+        return {} if self.features_ is None else {"features": self.features_.figures}
 
     def calibrate(self, prevalence: Shares = "estimate", *, sampled: bool = False) -> CalibratedPosterior:
         """Deprecated: :attr:`probabilities` are calibrated, and a result says which class shares to expect."""
@@ -464,7 +464,7 @@ class Fitted:
             progress=progress,
         )
 
-    def order_hint(self) -> str | None:
+    def order_hint(self) -> OrderHint | None:
         """The suggestion to declare the order of classes that look like grades; see :mod:`rarevote.diagnose.order`."""
         if self.grades is not None:
             return None

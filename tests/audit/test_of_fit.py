@@ -41,7 +41,7 @@ def test_ranking_is_by_the_score_that_the_plan_names_and_gold_is_out(
         known = np.array([(gold or {}).get(task, -1) for task in range(200)])
         by = sample_crowd(fitted.annotations, known, n_sweeps=sampled.SWEEPS).score[:, 1]
     assert (np.diff(by[ranked]) <= 0).all()
-    with pytest.raises(ParameterError, match=r"no class is called 'x'; the classes are 0, 1"):
+    with pytest.raises(ParameterError, match=r"name: 'x' is not a class; the classes are 0, 1"):
         fitted.audit("x")
 
 

@@ -240,9 +240,9 @@ def test_changed_labels_are_noticed(folder: Path, truth: dict[str, str]) -> None
 def test_a_plan_of_a_newer_version(folder: Path) -> None:
     start(folder)
     plan = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
-    (folder / "audit.json").write_text(json.dumps({**plan, "version": 2}), encoding="utf-8")
+    (folder / "audit.json").write_text(json.dumps({**plan, "version": 3}), encoding="utf-8")
     said = rarevote("audit", "status", "audit.json", folder=folder, code=1)
-    assert "audit.json: the plan has version 2; this rarevote reads version 1" in said.stderr
+    assert "audit.json: the plan has version 3; this rarevote reads versions 1 and 2" in said.stderr
 
 
 def test_gold_leaves_the_population(folder: Path, truth: dict[str, str]) -> None:
@@ -279,7 +279,7 @@ def test_lists_for_platforms_are_blind_too(folder: Path) -> None:
     ("more", "code", "words"),
     [
         (["--find", "defect"], 2, "--find wants CLASS=RECALL"),
-        (["--find", "broken=0.9"], 2, "no class is called 'broken'; the classes are defect, sound"),
+        (["--find", "broken=0.9"], 2, "'broken' is not a class; the classes are defect, sound"),
         (["--find", "defect=1.2"], 2, "target must be a recall above 0 and at most 1"),
         (["--find", "defect=much"], 2, "target must be a share"),
         (["--find", "defect=0.90000000000000001"], 2, "more than 9 digits"),

@@ -5,8 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.command import rarevote
@@ -62,11 +67,77 @@ def test_decisions(votes: Path) -> None:
 def test_what_is_refused(votes: Path) -> None:
     said = rarevote("aggregate", votes, "--method", "anchored-ordered", code=2).stderr
     assert "anchored-ordered needs the order of the grades: give --ordered low,medium,high" in said
-    assert (
-        "too many (at most 20): round or bin them first (awk"
-        in rarevote("aggregate", votes, "--ordered", "1..100", code=2).stderr
-    )
     assert "did you mean" in rarevote("aggregate", votes, "--ordered", "1,2,33,4").stderr
+
+
+def in_a_shell(line: str, folder: Path) -> list[dict[str, str]]:
+    """The result of a line of commands; those of ours in this process."""
+    for words in line.split(" && "):
+        if words.startswith("rarevote "):
+            rarevote(*shlex.split(words)[1:], folder=folder)
+        else:
+            subprocess.run(words, shell=True, cwd=folder, check=True)
+    return rows_of((folder / "result.csv").read_text(encoding="utf-8"))
+
+
+@pytest.mark.skipif(shutil.which("awk") is None, reason="awk is not installed")
+def test_more_than_20_grades_are_binned_by_the_command_of_the_message(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels, truth = tmp_path / "labels.csv", rng.integers(0, 101, 60)
+    rows = [f"t{i:02d},{w},{np.clip(truth[i] + rng.integers(-4, 5), 0, 100)}" for i in range(60) for w in "abcd"]
+    labels.write_text("\n".join(["task,worker,label", "first,a,0", "first,b,100", *rows]) + "\n", encoding="utf-8")
+    refused = rarevote("aggregate", labels, "--ordered", "0..100", code=2).stderr
+    assert "101 grades are too many (at most 20): round or bin them, as this does" in refused
+    hinted = rarevote("aggregate", labels, "--out", tmp_path / "plain.csv").stderr
+    assert "classes are numbers. If they are ratings, round or bin them to at most 20 grades, as this does" in hinted
+    for said in (refused, hinted):
+        line = re.search(r"third column: (awk .*)", said)
+        assert line is not None
+        found = in_a_shell(line[1], tmp_path)
+        assert [name for name in found[0] if name.startswith("p:")] == [f"p:{k}" for k in range(10)]
+        near = [
+            abs(int(row["label"]) - min(truth[int(row["task"][1:])] / 10, 9)) for row in found if row["task"][0] == "t"
+        ]
+        assert np.mean(near) < 1.0
+
+
+def test_the_hint_is_a_command_that_works(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    scale = ["none", "mild", "moderate", "severe"]
+    truth = rng.integers(0, 4, 150)
+    rows = [
+        f"t{i:03d},{w},{scale[int(np.clip(truth[i] + rng.choice([-1, 0, 0, 1]), 0, 3))]}"
+        for i in range(150)
+        for w in "abcde"
+    ]
+    (tmp_path / "my votes.csv").write_text("\n".join(["task,worker,label", *rows]) + "\n", encoding="utf-8")
+    said = rarevote("aggregate", "my votes.csv", "--out", "result.csv", folder=tmp_path).stderr
+    line = re.search(r"Add --ordered none,mild,moderate,severe: (rarevote .*)", said)
+    assert line is not None
+    assert line[1] == "rarevote aggregate 'my votes.csv' --out result.csv --ordered none,mild,moderate,severe"
+    found = in_a_shell(line[1], tmp_path)
+    assert list(found[0])[-1] == "grade"
+    assert abs(float(found[0]["grade"]) - truth[0]) < 1.0
+
+
+def test_classes_are_told_in_their_order_and_the_guard_of_grades_in_its_words(tmp_path: Path) -> None:
+    """Two people who call everything high beside one who does not: the middle may lie outside the votes."""
+    rng = np.random.default_rng(3)
+    rows = [
+        f"t{i:03d},{w},{rng.choice(['low', 'mid', 'high'], p=[0.1, 0.2, 0.7] if w in 'ab' else [0.4, 0.4, 0.2])}"
+        for i in range(80)
+        for w in rng.permutation(list("abcdef"))[:2]
+    ]
+    votes = tmp_path / "votes.csv"
+    votes.write_text("\n".join(["task,worker,label", *rows]) + "\n", encoding="utf-8")
+    said = rarevote("aggregate", votes, "--ordered", "low,mid,high", "--out", tmp_path / "r.csv").stderr
+    places = [said.rindex(f"\n{name} ") for name in ("low", "mid", "high")]
+    assert places == sorted(places)
+    assert re.search(
+        r"\d+ tasks?: the label lay outside the grades voted on the task, so the nearest of these was", said
+    )
+    by_class = rarevote("aggregate", votes, "--out", tmp_path / "r.csv", "--method", "cc-rasch").stderr
+    assert "outside the grades" not in by_class
 
 
 def test_a_tail_is_found(votes: Path) -> None:

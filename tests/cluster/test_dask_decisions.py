@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rarevote
-from rarevote import AnchoredRasch, CCRasch, DawidSkene, MajorityVote
+from rarevote import AnchoredOrdered, AnchoredRasch, CCRasch, DawidSkene, MajorityVote
 from rarevote.api import Fitted, Result
 from rarevote.cluster.fit import Dask
 from rarevote.cluster.labelling import kth_largest
@@ -148,6 +148,9 @@ def same_answer(rows: Any, summary: Any, here: Result) -> None:
     assert rows["label"].tolist() == here.labels.tolist()
     columns = here.columns(with_posterior=True)
     for name in rows.columns.difference(["task", "label"]):
+        if isinstance(columns[name][0], str):
+            assert rows[name].tolist() == columns[name].tolist()
+            continue
         np.testing.assert_allclose(rows[name], columns[name], rtol=0, atol=1e-12, err_msg=name)
     wanted = json.loads(json.dumps(here.summary(), default=str))
     for name in ("decision", "rare", "classes", "decided_by", "n_guarded", "cannot_answer", "warnings"):
@@ -205,11 +208,44 @@ def test_other_ways_to_decide(
     same_answer(rows, summary, here)
 
 
+GRADES = ["green", "blue", "red"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"rare": ">=blue"}, {"rare": "<=blue", "min_recall": {">=red": 0.9}}, {"decide": "mean"}],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["anchored-ordered", pytest.param("dawid-skene", marks=pytest.mark.prove)])
+def test_grades_are_those_of_one_machine(
+    client: Any,
+    frame: Any,
+    shards: Path,
+    tmp_path: Path,
+    method: str,
+    how: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rarevote.decide.sampled.MAX_VOTES", 0)  # no draws of independent errors, as on dask
+    estimator = AnchoredOrdered(12, tol=0) if method == "anchored-ordered" else DawidSkene(12, tol=0)
+    gold = gold_of(frame, True)
+    with equal_shards(len(frame)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RarevoteWarning)
+        fitted = rarevote.fit(frame, estimator, ordered=GRADES, gold=gold, rare=how.get("rare"))
+    here = decided(fitted, **{name: value for name, value in how.items() if name != "rare"})
+    rows, summary = on_dask(client, shards, tmp_path, estimator, gold, ordered=GRADES, **how)
+    same_answer(rows, summary, here)
+    columns = ["grade", *(f"{what}{name}" for name in [how.get("rare", "")] if name for what in ("p", "flag"))]
+    assert [name for name in rows if name in ("grade", "p>=blue", "flag>=blue", "p<=blue", "flag<=blue")] == columns
+
+
 def test_what_cannot_be_decided_is_refused_before_the_fit(client: Any, shards: Path, tmp_path: Path) -> None:
     for how, message in (
         ({"min_recall": {"pink": 0.9}}, "'pink' is not a class"),
         ({"costs": {("pink", "red"): 1.0}}, "'pink' is not a class"),
         ({"rare": "pink"}, "'pink' is not a class"),
+        ({"rare": ">=red"}, "needs their order"),
+        ({"ordered": ["red", "pink", "white"], "rare": ">=red"}, "holds all of the grades"),
         ({"prevalence": {"pink": 0.9}}, "'pink' is not a class"),
         ({"min_recall": {"red": 0.9}, "errors": "independent"}, "samples all votes in one memory"),
         ({"cap": 3.0, "decide": "argmax"}, "decide and cap contradict each other"),

@@ -132,17 +132,24 @@ def test_names(names: str, expected: str | None) -> None:
     assert (None if found is None else found.text) == expected
 
 
+def hint(crowd: Annotations) -> str | None:
+    found = order_hint(crowd)
+    return None if found is None else found.description
+
+
 def test_more_numbers_than_grades() -> None:
     assert candidate(np.arange(21)) is None
     crowd = Annotations.from_arrays(list(range(30)), ["w"] * 30, list(range(30)))
-    assert (order_hint(crowd) or "").startswith("The 30 classes are numbers. If they are ratings, round or bin them")
+    words = hint(crowd) or ""
+    assert words.startswith("The 30 classes are numbers. If they are ratings, round or bin them to at most 20 grades, ")
+    assert words.endswith("such as pandas.cut(labels, 10, labels=False) with ordered='0..9'")
 
 
 def test_hints() -> None:
-    assert order_hint(tiny()) == (
+    assert hint(tiny()) == (
         "The answers look like grades; the votes are too few to tell. If they are, add ordered=['1', '2', '3', '4']"
     )
-    strong = order_hint(ratings()) or ""
+    strong = hint(ratings()) or ""
     assert strong.startswith("The answers look like grades (0 < 1 < 2 < 3 < 4), and neighbours are confused")
     assert order_hint(ratings(1, 600, 5, ordered=False)) is None  # codes of categories
     votes = ratings()
@@ -155,7 +162,7 @@ def test_hints() -> None:
 def test_an_order_is_suggested_and_never_taken() -> None:
     fitted = rarevote.fit(ratings())
     assert fitted.method.method_name == "anchored-rasch"
-    assert "ordered=" in (fitted.order_hint() or "")
+    assert "ordered=" in str(fitted.order_hint())
     assert rarevote.fit(ratings(), ordered="0..4").order_hint() is None
 
 
@@ -177,7 +184,7 @@ def test_which_shared_sets_get_a_hint(shared_folder: Path) -> None:
     strong = set()
     for path in sorted((shared_folder / "datasets").glob("*/labels.csv")):
         task, worker, label, _ = load(shared_folder, path.parent.name)
-        words = order_hint(Annotations.from_arrays(task, worker, label))
+        words = hint(Annotations.from_arrays(task, worker, label))
         if words is not None and "are confused" in words:
             strong.add(path.parent.name)
         else:

@@ -24,11 +24,12 @@ _UNSURE = "unsure"
 
 
 class ExpertWords:
-    """Reads labels of an expert for one class.
+    """Reads labels of an expert for one class, or for a tail of grades.
 
     Args:
-        name: the class whose recall is audited.
+        name: the class whose recall is audited, or what the tail is called.
         classes: all classes, if they are known: then a label that is none of them is an error and not a "no".
+        tail: the grades of the tail; None for one class.
 
     Example:
         >>> reading = ExpertWords("defect", ["defect", "sound"])
@@ -36,15 +37,17 @@ class ExpertWords:
         ['defect', 'defect', 'sound', 'sound', None, None]
     """
 
-    def __init__(self, name: Any, classes: Iterable[Any] | None) -> None:
+    def __init__(self, name: Any, classes: Iterable[Any] | None, tail: Iterable[Any] | None = None) -> None:
         self.classes = None if classes is None else [json_name(one, "class") for one in classes]
+        self.tail = None if tail is None else [json_name(one, "grade") for one in tail]
         known = as_name_array([name] if self.classes is None else self.classes)
-        (self.name,) = in_kind([name], known)
-        self.name = json_name(self.name, "class")
-        if self.classes is not None and self.name not in self.classes:
+        self.name = json_name(in_kind([name], known)[0] if self.tail is None else name, "class")
+        if self.tail is None and self.classes is not None and self.name not in self.classes:
             raise ParameterError(f"{name!r} is no class ({some_names(self.classes)})")
         self._known = known
-        others = [one for one in self.classes or [] if one != self.name]
+        # An expert may say that an item is of a tail without a grade.
+        self._positive = set(map(name_key, [self.name, *(self.tail or [])]))
+        others = [one for one in self.classes or [] if not self.is_positive(one)]
         # What "no" means: the other class if there is only one, else that it is not this class.
         self._opposite = others[0] if len(others) == 1 else False
         self._truth_values = isinstance(self.name, bool) or any(isinstance(one, bool) for one in self.classes or [])
@@ -61,7 +64,7 @@ class ExpertWords:
         if isinstance(said, bool) and not self._truth_values:
             return self.name if said else self._opposite
         (label,) = in_kind([said], self._known)
-        if self.classes is None or label in self.classes:
+        if self.classes is None or label in self.classes or label == self.name:
             return json_name(label, "label")
         if isinstance(said, str) and said.strip().casefold() == _UNSURE:
             return None
@@ -70,8 +73,8 @@ class ExpertWords:
         )
 
     def is_positive(self, label: Any) -> bool:
-        """Whether a label read by :meth:`label` is the class."""
-        return bool(name_key(label) == name_key(self.name))
+        """Whether a label read by :meth:`label` is the class, or a grade of the tail."""
+        return name_key(label) in self._positive
 
 
 def adjudicated(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -21,6 +21,7 @@ from rarevote.audit.plan_file import (
     Answer,
     Plan,
     fingerprint,
+    is_tail_of,
     parse_plan,
     read_text,
     to_text,
@@ -34,7 +35,7 @@ from rarevote.audit.wealth import Stakes
 from rarevote.crowd.arguments import check_count
 from rarevote.crowd.names import as_name_array, in_kind, plain_name
 from rarevote.decide.floor import Share
-from rarevote.errors import InputError
+from rarevote.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from rarevote.audit.verify import Verdict
@@ -67,6 +68,7 @@ class Audit(AuditState):
         budget: int | None = None,
         gold: Mapping[Any, Any] | None = None,
         classes: Iterable[Any] | None = None,
+        tail: Iterable[Any] | None = None,
         seed: int | None = None,
         labels_sha256: str | None = None,
         gold_sha256: str | None = None,
@@ -91,6 +93,8 @@ class Audit(AuditState):
             budget: the most reviews to ask for.
             gold: labels of tasks known before the audit, by task. They leave the population; positives count as found.
             classes: all classes; then answers that name none of them are errors.
+            tail: those of the classes that count as positive, where a tail of grades is audited and ``name`` is what it
+                is called; the plan is then one of version 2.
             seed: 64 bits; from the operating system if not given, which is the only honest way outside of tests.
             labels_sha256: SHA-256 of the labels that the scores came from.
             gold_sha256: SHA-256 of the gold.
@@ -106,7 +110,9 @@ class Audit(AuditState):
             InputError: tasks and scores do not fit together, a task stands twice, or no gold task is among the tasks.
         """
         exact_target, exact_confidence, drawn_by = checked_options(target, confidence, flag_cost, aim, budget, seed)
-        reading = ExpertWords(name, classes)
+        reading = ExpertWords(name, classes, tail)
+        if reading.tail is not None and not is_tail_of(reading.name, reading.tail, reading.classes):
+            raise ParameterError(f"{reading.tail} is not a tail of the classes {reading.classes}")
         about = audited(list(tasks), scores, gold, reading, unvoted, only_voted_items)
         return cls(
             Plan(
@@ -128,6 +134,7 @@ class Audit(AuditState):
                 score=score,
                 population=about.population,
                 planner=PLANNER,
+                tail=reading.tail,
                 instructions=_checked(instructions, reading),
             )
         )

@@ -32,6 +32,7 @@ def certificate(audit: Audit) -> dict[str, Any]:
         "claim": certified_words(audit),
         "relative_to": relative_to(audit),
         "class": plan.name,
+        **({} if plan.tail is None else {"tail": plan.tail}),
         **({} if plan.instructions is None else {"instructions": plan.instructions.as_json()}),
         "target": str(plan.target),
         "confidence": str(plan.confidence),

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from rarevote.audit.audit import Audit
 from rarevote.audit.plan_file import json_name
-from rarevote.crowd.names import as_name_array, find_name, some_names
+from rarevote.crowd.names import as_name_array
 from rarevote.crowd.population import population
+from rarevote.crowd.rare import RareClass
 from rarevote.decide.floor import Share
 from rarevote.decide.probabilities import certain
-from rarevote.errors import ParameterError
+from rarevote.errors import how
 
 if TYPE_CHECKING:
     from rarevote.api import Fitted
@@ -35,7 +36,7 @@ def audit_of_fit(
 
     Args:
         fitted: the fit. Its gold leaves the population, and positives among it count as found.
-        name: the class, as it is in the data or as a person types it.
+        name: the class, as it is in the data or as a person types it; of grades also a tail such as ``">=severe"``.
         target: the recall to prove.
         files: what the plan is to remember of the files, beside every task's best other class.
         **options: as in :meth:`Audit.start`.
@@ -44,19 +45,18 @@ def audit_of_fit(
         ParameterError: no class has that name, or a parameter is out of range.
     """
     votes = fitted.annotations
-    k = find_name(name, votes.classes)
-    if k is None:
-        raise ParameterError(f"no class is called {str(name)!r}; the classes are {some_names(votes.classes.tolist())}")
+    rare = fitted.rare_class(name, what=how("name", "--find"))
     probabilities, score = ranking_score(fitted)
     classes = votes.classes.tolist()
     return Audit.start(
         population(votes).tolist(),
-        np.concatenate([probabilities[:, k], _scores_without_votes(fitted, k)]),
-        name=classes[k],
+        np.concatenate([rare.mass(probabilities), _scores_without_votes(fitted, rare)]),
+        name=rare.name,
         target=target,
         gold=fitted.gold,
         classes=classes,
-        source={**(files or {}), **_best_others(votes, fitted.probabilities[: votes.n_tasks], k)},
+        tail=[classes[k] for k in rare.codes] if rare.is_tail else None,
+        source={**(files or {}), **_best_labels(votes, fitted.probabilities[: votes.n_tasks], rare)},
         unvoted=votes.unanswered.tolist(),
         score=score,
         **options,
@@ -72,34 +72,42 @@ def ranking_score(fitted: Fitted) -> tuple[NDArray[np.float64], str]:
     lifts all items that it is sure about; ranked by that an audit is as true but looks for positives where there are
     none.
     """
-    score = fitted.independent.score
+    # The sampler knows of no order: on real ratings the posterior of a method for grades ranks every tail better.
+    score = np.empty(0) if fitted.method.capabilities.ordered else fitted.independent.score
     if len(score):
         return certain(score, fitted.method.gold_codes_), "sampler"
     return np.asarray(fitted.method.posterior_, dtype=np.float64), "posterior"
 
 
-def _scores_without_votes(fitted: Fitted, k: int) -> NDArray[np.float64]:
-    """Probability of class ``k`` that items without votes are ranked by; NaN where nothing is known of them."""
+def _scores_without_votes(fitted: Fitted, rare: RareClass) -> NDArray[np.float64]:
+    """Probability of the class that items without votes are ranked by; NaN where nothing is known of them."""
     outcome = fitted.method.feature_outcome
     unknown = np.full(len(fitted.annotations.unanswered), np.nan)
     if outcome is None or not outcome.record.used:
         return unknown
     has_row = outcome.found.has_row[fitted.annotations.n_tasks :]
-    return np.where(has_row, outcome.pool_posterior[:, k], unknown)
+    return np.where(has_row, rare.mass(outcome.pool_posterior), unknown)
 
 
-def _best_others(votes: Annotations, posterior: NDArray[np.float64], k: int) -> dict[str, Any]:
-    """The most probable class but ``k`` of every task: the most frequent of these, and the tasks that have another."""
+def _best_labels(votes: Annotations, posterior: NDArray[np.float64], rare: RareClass) -> dict[str, Any]:
+    """The most probable other class of every task; of a tail also the most probable of its grades."""
     if votes.n_classes < 2:
         return {"other": None, "others": []}
-    rest = posterior.copy()
-    rest[:, k] = -1.0
-    best = rest.argmax(axis=1)
+    own = rare.holds(np.arange(votes.n_classes))
+    other, others = _best_of(votes, np.where(own, -1.0, posterior))
+    if not rare.is_tail:
+        return {"other": other, "others": others}
+    grade, grades = _best_of(votes, np.where(own, posterior, -1.0))
+    return {"other": other, "others": others, "grade": grade, "grades": grades}
+
+
+def _best_of(votes: Annotations, scores: NDArray[np.float64]) -> tuple[Any, list[Any]]:
+    """The class with the best score of every task: the most frequent of these, and the tasks that have another."""
+    best = scores.argmax(axis=1)
     usual = int(np.bincount(best).argmax())
     names = [json_name(one, "class") for one in votes.classes.tolist()]
     unusual = [int(code) for code in np.unique(best) if code != usual]
-    others = [[names[code], np.asarray(votes.tasks)[best == code].tolist()] for code in unusual]
-    return {"other": names[usual], "others": others}
+    return names[usual], [[names[code], np.asarray(votes.tasks)[best == code].tolist()] for code in unusual]
 
 
 def result_columns(
@@ -117,18 +125,24 @@ def result_columns(
         shown: columns carried along, a text for each of the first tasks; blank for the others.
     """
     plan, source = audit.plan, audit.plan.source or {}
-    other = {task: name for name, group in source.get("others", []) for task in group}
+    other, grade = (
+        {task: name for name, group in source.get(key, []) for task in group} for key in ("others", "grades")
+    )
     flagged, answers, audited = set(audit.final_list()), audit.answers, audit.plan.tasks
+    scored = "score" in source
     labels: list[Any] = []
     decisions: list[Any] = []
     tasks = population(votes).tolist()
     for row, task in enumerate(tasks):
-        by_crowd = other.get(task, source.get("other")) if row < votes.n_tasks else ""
-        best = plan.name if task in flagged else by_crowd
+        by_crowd = other.get(task, source.get("other")) if scored or row < votes.n_tasks else ""
+        best = by_crowd
+        if task in flagged:
+            best = grade.get(task, source.get("grade", plan.name))  # which only a tail has
         # "No" to one of many classes names none: the best other class is taken.
         named = task in answers and (plan.classes is None or answers[task] in plan.classes)
         labels.append(plan.gold.get(task, answers[task] if named else best))
         silent = "crowd" if row < votes.n_tasks else "no votes" if task in audited else "left out"
+        silent = "score" if scored and task in audited else silent
         by_list = "audit" if task in flagged else silent
         decisions.append("gold" if task in plan.gold else "expert" if task in answers else by_list)
     columns = {"task": as_name_array(tasks), "label": as_name_array(labels), "decision": as_name_array(decisions)}

@@ -2,8 +2,9 @@
 
 One object on one line, keys in this order::
 
-    format, version           "rarevote audit plan", 1
-    class, classes            the class whose recall is audited; all classes, or null
+    format, version           "rarevote audit plan"; 1, or 2 for a tail of grades
+    class, classes            the class whose recall is audited, or what the tail is called; all classes, or null
+    tail                      the grades that are of the tail, from the end of the scale inwards; only in version 2
     target, confidence        rational numbers as text, "9/10"
     flag_cost, aim, budget    what planning was told
     score                     which score ranks the items: "sampler", "posterior", "reported"; only where it is known
@@ -48,12 +49,14 @@ from rarevote.audit.instructions import Instructions
 from rarevote.audit.locks import alone
 from rarevote.audit.strata import Strata, check_weights
 from rarevote.audit.wealth import Stakes, check_digits
-from rarevote.crowd.names import plain_name
+from rarevote.crowd.names import name_key, plain_name
 from rarevote.errors import InputError, ParameterError, shown
 from rarevote.io.json_text import parse_json
 from rarevote.io.write.atomic import replacing
 
-FORMAT, VERSION = "rarevote audit plan", 1
+FORMAT = "rarevote audit plan"
+#: Versions of plans: of one class, and of a tail of grades.
+VERSION, TAIL_VERSION = 1, 2
 #: The planner of this version, see :mod:`rarevote.audit.planning`.
 PLANNER = 1
 Aim = Literal["certificate", "estimate"]
@@ -133,6 +136,7 @@ class Plan:
     population: Population | None = None
     planner: int | None = None
     instructions: Instructions | None = None
+    tail: list[Any] | None = None
     rounds: list[Round] = field(default_factory=list)
     extras: dict[Any, Answer] = field(default_factory=dict)
     repeats: dict[Any, Answer] = field(default_factory=dict)
@@ -155,9 +159,10 @@ class Plan:
         """What never changes once the audit has started."""
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.tail is None else TAIL_VERSION,
             "class": self.name,
             "classes": self.classes,
+            **({} if self.tail is None else {"tail": self.tail}),
             "target": str(self.target),
             "confidence": str(self.confidence),
             "flag_cost": self.flag_cost,
@@ -217,11 +222,14 @@ def parse_plan(text: str) -> Plan:
         raise InputError(f"the plan cannot be read as JSON ({error}): it was cut off or edited by hand") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f'this is no audit plan: its "format" is not "{FORMAT}"')
-    if record.get("version") != VERSION:
+    version = record.get("version")
+    if type(version) is not int or version not in (VERSION, TAIL_VERSION):
         raise InputError(
-            f"the plan has version {record.get('version')!r}; this rarevote reads version {VERSION}: go on with the "
-            "rarevote that wrote it, or a newer one"
+            f"the plan has version {shown(version)}; this rarevote reads versions {VERSION} and {TAIL_VERSION}: go on "
+            "with the rarevote that wrote it, or a newer one"
         )
+    if ("tail" in record) != (version == TAIL_VERSION):
+        raise InputError(f"the plan is damaged: version {TAIL_VERSION} and the grades of a tail go together")
     if type(record.get("planner", PLANNER)) is not int or record.get("planner", PLANNER) != PLANNER:
         raise InputError(
             f"the plan was made by planner {shown(record['planner'])}; this rarevote has planner {PLANNER}: go on with "
@@ -259,6 +267,7 @@ def _plan(record: Mapping[str, Any]) -> Plan:
         population=_population(record["population"]) if "population" in record else None,
         planner=record.get("planner"),
         instructions=Instructions.from_json(record["instructions"]) if "instructions" in record else None,
+        tail=None if "tail" not in record else [json_name(one, "grade") for one in _list(record["tail"])],
         rounds=[_round(one) for one in record["rounds"]],
         extras=_once((json_name(one["task"], "task"), _answer(one)) for one in record["extras"]),
         repeats=_once((json_name(one["task"], "task"), _answer(one)) for one in record["repeats"]),
@@ -345,6 +354,12 @@ def _answer(record: Mapping[str, Any]) -> Answer:
     return Answer(json_name(record["label"], "label"), who, when)
 
 
+def is_tail_of(name: Any, tail: list[Any], classes: list[Any] | None) -> bool:
+    """Whether a tail is some of the classes, and what it is called none of them."""
+    grades, known = set(map(name_key, tail)), set(map(name_key, classes or []))
+    return bool(tail) and len(grades) == len(tail) and grades < known and name_key(name) not in known
+
+
 def _check(plan: Plan) -> None:
     n_strata = len(plan.strata.tasks)
     tasks = [task for group in plan.strata.tasks for task in group]
@@ -354,6 +369,8 @@ def _check(plan: Plan) -> None:
         raise InputError("the plan is damaged: a task stands in it twice")
     if not ((plan.strata.p0 >= 0) & (plan.strata.p0 <= 1)).all() or not plan.flag_cost >= 0:
         raise InputError("the plan is damaged: its scores or its cost are out of range")
+    if plan.tail is not None and not is_tail_of(plan.name, plan.tail, plan.classes):
+        raise InputError(f"the plan is damaged: {shown(plan.tail)} is not a tail of its classes")
     people = plan.population
     if people is not None:
         here, away = people.voted + people.unvoted, people.unvoted if people.only_voted_items else people.left_out

@@ -42,7 +42,7 @@ class Replay:
     def __init__(self, plan: Plan, before_round: Callable[[int, Wealth], None] | None = None) -> None:
         self.plan = plan
         self._before_round = before_round
-        self.reading = ExpertWords(plan.name, plan.classes)
+        self.reading = ExpertWords(plan.name, plan.classes, plan.tail)
         self.wealth = Wealth(
             plan.strata.sizes,
             target=plan.target,

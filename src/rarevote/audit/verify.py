@@ -37,6 +37,7 @@ _OTHERWISE = ("format", "version", "log_wealth", "estimates")
 
 _SAYS = {
     "class": "the class",
+    "tail": "the grades of the tail",
     "target": "the target",
     "confidence": "the confidence",
     "certified": "whether anything is certified",

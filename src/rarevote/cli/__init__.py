@@ -12,7 +12,7 @@ import click
 
 from rarevote.cli.options import completion
 from rarevote.cli.options.verb import Verbs, examples
-from rarevote.cli.show import complain, warn
+from rarevote.cli.show import complain, remember_words, warn
 from rarevote.errors import ParameterError, RarevoteError, speaking_flags
 from rarevote.kernels.memory import available_memory, gigabytes
 
@@ -84,7 +84,8 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _run(words: list[str]) -> None:
     if completion.VARIABLE in os.environ:
         app.main(prog_name="rarevote")
-    with app.make_context("rarevote", words) as context:
+    with app.make_context("rarevote", list(words)) as context:
+        remember_words(context, words)
         app.invoke(context)
 
 

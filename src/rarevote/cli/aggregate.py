@@ -30,6 +30,7 @@ from rarevote.cli.show import (
     decision_words,
     is_quiet,
     review_words,
+    same_command,
     say,
     score_words,
     tell_classes,
@@ -109,8 +110,7 @@ def aggregate(
     """One label per task: reads the votes, weighs the annotators, writes task, label, confidence, p:<class>."""
     deciding = decisions.options(has_gold=fit_options.may_have_gold, out=out, grades=fit_options.grades)
     estimator = fit_options.make()
-    has_features = fit_options.features is not None or fit_options.pred_probs is not None
-    if with_prior and not has_features:
+    if with_prior and not fit_options.has_features:
         raise ParameterError("--with-prior needs --features or --pred-probs")
     of_one = {
         "truth": truth,
@@ -157,7 +157,7 @@ def aggregate(
     if back_out is not None:
         crowd.check_way_back(back_out)
     if crowd.choices:
-        from rarevote.each import known_by_label
+        from rarevote.io.read.labels import known_by_label
 
         _refuse({"model_out": model_out, "checkpoint": engine.checkpoint}, "is about one label: name it with --choice")
         return _end(strict, *several(crowd, truth=None if truth is None else known_by_label(crowd, truth)))
@@ -188,7 +188,8 @@ def aggregate(
         figures = {"tasks": len(plan.items), "expected_cost": plan.expected_cost, "saved": plan.saved}
         summary["decision"] = {**summary["decision"], "review": figures}
     if (hint := fitted.order_hint()) is not None:
-        summary["order_hint"] = hint
+        again = "" if hint.grades is None else f": {same_command('--ordered', hint.grades.text)}"
+        summary["order_hint"] = f"{hint.description}{again}"
     if known is not None:
         summary["scores"] = result.score(known)
     if as_json:
@@ -267,25 +268,23 @@ def _tell(summary: dict[str, Any], out: Path | None, *, verbose: bool) -> None:
     rare = summary["rare"]
     say()
     called = "the rare class" if rare["is_rare"] else "the class that matters"
+    flagged = " flagged" if rare.get("is_tail") else ""
     say(
-        f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks "
+        f"{rare['class']} ({called}): {rare['tasks']:,} of {summary['n_tasks']:,} tasks{flagged} "
         f"({percent(rare['share_of_tasks'], fine=True)}), with {percent(rare['share_of_votes'], fine=True)} "
         "of the votes"
     )
     for line in score_words(summary["scores"]) if "scores" in summary else ():
         say(line)
     say()
-    left_out = tell_classes(summary["classes"], rare["class"])
+    left_out = tell_classes(summary["classes"], rare["class"], summary.get("ordered", ()))
     if left_out:
         say()
     seconds = ", ".join(f"{part} {value:.2f} s" for part, value in summary["seconds"].items())
     say(f"{summary['method']}: {summary['n_iter']} iterations, {summary['status']}; {seconds}")
     say(f"decided by {summary['decided_by']}")
     if summary["n_guarded"]:
-        say(
-            f"{counted(summary['n_guarded'], 'task')}: the top label had no votes, so the best voted label was used "
-            "(--allow-unvoted lifts that)"
-        )
+        say(f"{counted(summary['n_guarded'], 'task')}: {summary['guard']} (--allow-unvoted lifts that)")
     if "nearness" in summary:
         say(f"nearness of the grades {summary['nearness']:.2f} (near 0, the order taught nothing)")
     if "order_hint" in summary:

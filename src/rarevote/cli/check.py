@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from rarevote.cli.each import begin, tell_records
@@ -38,7 +40,7 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
             found = fitted.check(progress=progress)
         fails |= found.cannot_answer or not found.converged
         if as_json:
-            records[name] = found.figures()
+            records[name] = {**found.figures(), **fitted.feature_figures}
             continue
         say()
         begin(name)
@@ -57,6 +59,8 @@ def check(reading: Reading, fit_options: FitOptions, *, strict: bool, as_json: b
         tell(f"verdict: {found.verdict}")
         for words in found.reasons:
             tell(f"   {words}")
+        if name:
+            tell(f"(LABELS in a command is then: LABELS --multilabel --choice {shlex.quote(name)})\n")
     if as_json:
         tell_records(records)
     if strict and fails:

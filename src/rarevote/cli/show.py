@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rarevote.crowd.names import spelling
 from rarevote.crowd.words import counted
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ _MAX_CLASSES, _LARGEST, _RAREST = 15, 10, 3
 _UNTOLD = "?"
 # Where click keeps whether talk is wanted.
 _QUIET = "rarevote.quiet"
+# Where click keeps the words of the command line.
+_WORDS = "rarevote.words"
 
 
 def printable(text: str) -> str:
@@ -51,6 +54,16 @@ def command(*words: object) -> str:
     "rarevote report 'my labels.csv'"
     """
     return shlex.join(map(str, words))
+
+
+def remember_words(context: click.Context, words: Sequence[str]) -> None:
+    """Keep the words after ``rarevote`` for :func:`same_command`."""
+    context.meta[_WORDS] = list(words)
+
+
+def same_command(*more: object) -> str:
+    """The command that runs, with more options: to copy."""
+    return command("rarevote", *click.get_current_context().meta.get(_WORDS, ()), *more)
 
 
 def keep_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -129,8 +142,17 @@ def told_classes(sizes: Mapping[str, float], rare: str | None = None) -> tuple[l
     return told, f"... {more} between the largest and the rarest (--json has all)"
 
 
-def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None) -> str:
-    """The classes of a result with their figures, the rare one first; returns what is said of those left out."""
+def tell_classes(classes: Mapping[str, Mapping[str, Any]], rare: str | None = None, ordered: Sequence[Any] = ()) -> str:
+    """The classes of a result with their figures; returns what is said of those left out.
+
+    Args:
+        rare: the class that matters, which comes first.
+        ordered: grades, which come in their order instead, and before classes outside the scale.
+    """
+    grades = [name for name in map(spelling, ordered) if name in classes]
+    if grades:
+        classes = {name: classes[name] for name in (*grades, *(other for other in classes if other not in grades))}
+        rare = None
     told, left_out = told_classes({name: one["share_of_votes"] for name, one in classes.items()}, rare)
     rows = [
         [name, f"{one['tasks']:,}", share(one["share_of_tasks"]), share(one["share_of_votes"])]
@@ -157,8 +179,19 @@ def decision_words(result: Result) -> list[str]:
     header = ["class", "share", "decided", "recall", "precision"]
     names = [str(one.name) for one in decision.expected]
     shares = dict(zip(names, found.mean.tolist(), strict=True))
-    told, left_out = told_classes(shares, str(result.fitted.rare.name))
+    grades = result.fitted.grades
+    if grades is not None:
+        inside = [names[k] for k in grades.codes(found.classes)]
+        shares = {name: shares[name] for name in (*inside, *(other for other in names if other not in inside))}
+    told, left_out = told_classes(shares, str(result.fitted.rare.name) if grades is None else None)
     rows = []
+    if result.fitted.rare.is_tail:
+        of_tail = decision.of_rare
+        flagged = f"{int(result.flagged.sum()):,}"
+        rows.append(
+            [str(of_tail.name), _cell(of_tail.prevalence, 3), flagged, _cell(of_tail.recall, 2),
+             _cell(of_tail.precision, 2)]
+        )  # fmt: skip
     for k in map(names.index, told):
         one = decision.expected[k]
         figures = [_cell(one.prevalence, 3), f"{counts[k]:,}", _cell(one.recall, 2), _cell(one.precision, 2)]

@@ -119,6 +119,7 @@ def label_tasks(
         "classes": classes,
         "decided_by": decided.description,
         "n_guarded": decided.n_guarded,
+        "guard": deciding_by.rule.guard,
         "cannot_answer": decided.cannot_answer,
         "warnings": [note.description for note in decided.notes] + _left_out(crowd),
         "decision": decision_figures(decision),

@@ -18,6 +18,8 @@ from rarevote.errors import ParameterError, how
 #: fewer grades have no order to learn from, more are numbers
 MIN_GRADES, MAX_GRADES = 3, 20
 
+# Into so many grades numbers are binned, of those that a message proposes.
+_N_BINS = 10
 _RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*")
 
 
@@ -154,16 +156,25 @@ def _listed(given: Any) -> list[Any]:
 def _too_many(count: int, names: Sequence[Any]) -> str:
     """Why so many grades are refused, and a command that bins them."""
     try:
-        low, high = (float(name) for name in (names[0], names[-1]))
+        numbers = [float(name) for name in (names[0], names[-1])]
     except (TypeError, ValueError):
-        low = high = 0.0
-    width = max(abs(high - low) / 10, 1e-9)
+        numbers = [0.0]
+    refused = f"{count:,} grades are too many (at most {MAX_GRADES}): round or bin them"
+    return f"{refused}, {binning(min(numbers), max(numbers))}" if max(numbers) > min(numbers) else refused
+
+
+def binning(low: float, high: float) -> str:
+    """How to turn numbers between these into ten grades, in words with a command that does it."""
+    width = (high - low) / _N_BINS
+    last = _N_BINS - 1
     command = (
-        f"awk -F, -v OFS=, 'NR>1{{$3=int(($3-{min(low, high):g})/{width:g})}}1' labels.csv > binned.csv, "
-        "where the third column is the label, then --ordered 0..10"
+        f"awk -F, -v OFS=, 'NR>1{{b=int(($3-({low:g}))/{width:g}); $3=b>{last}?{last}:b}}1' labels.csv > binned.csv "
+        f"&& rarevote aggregate binned.csv --ordered 0..{last} --out result.csv"
     )
-    instead = f" ({command})" if high != low else ""
-    return f"{count:,} grades are too many (at most {MAX_GRADES}): round or bin them first{instead}"
+    return how(
+        f"such as pandas.cut(labels, {_N_BINS}, labels=False) with ordered='0..{last}'",
+        f"as this does where the label is the third column: {command}",
+    )
 
 
 def order_wanted() -> str:

@@ -62,6 +62,8 @@ class RareClass:
         class_votes: NDArray[np.int64],
         wanted: Any = None,
         grades: Grades | None = None,
+        *,
+        what: str = "rare",
     ) -> RareClass:
         """The class that ``wanted`` names, or the one with the fewest votes.
 
@@ -72,6 +74,7 @@ class RareClass:
                 tail such as ``">=4"``. None for the class with the fewest votes among those that have any, the first
                 in sorted order on a tie; of grades the end of the scale with fewer votes, the top on a tie.
             grades: the order of the classes, where there is one.
+            what: who asks for it, in an error.
 
         Raises:
             ParameterError: no class has that name, or a tail holds all grades or none.
@@ -90,7 +93,7 @@ class RareClass:
         if (tail := parse_tail(wanted)) is not None:
             return cls._of_tail(classes, class_votes, *tail, grades)
         known = some_names(classes.tolist())
-        raise ParameterError(f"rare: {str(wanted)!r} is not a class; the classes are {known}")
+        raise ParameterError(f"{what}: {str(wanted)!r} is not a class; the classes are {known}")
 
     @classmethod
     def _one(cls, classes: NDArray[Any], class_votes: NDArray[np.int64], code: int, *, named: bool) -> RareClass:

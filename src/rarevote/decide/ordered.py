@@ -36,6 +36,7 @@ class GradeRule(Rule):
         position: of every class on the scale, NaN outside, (K); empty until the rule is :meth:`ready`.
     """
 
+    guard: ClassVar[str] = "the label lay outside the grades voted on the task, so the nearest of these was used"
     grades: Grades
     position: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False, kw_only=True)
 

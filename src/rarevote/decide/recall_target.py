@@ -148,11 +148,8 @@ def one_target(
             f"min_recall takes one class, because targets of several can exclude each other; got {wanted}"
         )
     ((name, target),) = wanted.items()
-    try:
-        # Whether a class has votes plays no part in what is meant by its name.
-        chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades)
-    except ParameterError as error:
-        raise ParameterError(f"min_recall: {str(error).removeprefix('rare: ')}") from None
+    # Whether a class has votes plays no part in what is meant by its name.
+    chosen = RareClass.of(classes, np.ones(len(classes), dtype=np.int64), name, grades, what="min_recall")
     check_share(f"the recall target of {name}", target)
     return chosen, float(target)
 
@@ -281,8 +278,8 @@ def target_reached(
         both[errors] = n_flagged  # as many as are labelled: of equal probabilities all or none
         words = (
             f"no promise on the recall of {name}: expected is {expected.recall.description}. "
-            f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged, with an "
-            f"expected recall of {recall_without.description}. "
+            f"{_flags_wanted(both, errors, why_not)}. Without a target {n_flagged_without:,} are flagged; expected "
+            f"recall: {recall_without.description}. "
             f"{_what_would_promise(name, target, confidence, n_gold, max(share, 1.0 / max(n_items, 1)))}"
         )
     words += (

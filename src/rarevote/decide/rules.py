@@ -94,6 +94,8 @@ class Rule(ABC):
 
     #: what it is called in the column ``decision``
     name: ClassVar[str] = ""
+    #: what is done where the label would be a class that the votes do not permit, in words
+    guard: ClassVar[str] = "the top label had no votes, so the best voted label was used"
 
     @property
     @abstractmethod
@@ -288,6 +290,11 @@ class AbstainBelow(Rule):
     def name(self) -> str:  # type: ignore[override]
         """That of the rule behind it."""
         return self.rule.name
+
+    @property
+    def guard(self) -> str:  # type: ignore[override]
+        """That of the rule behind it."""
+        return self.rule.guard
 
     def permitted(self, votes: FloatArray) -> BoolArray:
         """What the rule behind it permits."""

@@ -17,13 +17,13 @@ import re
 import shlex
 from dataclasses import dataclass
 from itertools import pairwise, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rarevote.crowd.annotations import Annotations
-from rarevote.crowd.grades import MAX_GRADES, MIN_GRADES, Grades
+from rarevote.crowd.grades import MAX_GRADES, MIN_GRADES, Grades, binning
 from rarevote.crowd.names import spelling
 from rarevote.crowd.numerics import FloatArray
 from rarevote.crowd.words import percent
@@ -166,21 +166,37 @@ def order_doubt(crowd: Annotations, grades: Grades) -> str | None:
     return f"the votes do not show this order ({percent(found.better)} of other orders fit better): check it"
 
 
-def order_hint(crowd: Annotations) -> str | None:
-    """The suggestion to declare an order, in words; None where nothing looks like grades."""
+class OrderHint(NamedTuple):
+    """The suggestion to declare an order.
+
+    Attributes:
+        description: why, and what to add, in words.
+        grades: the order; None for numbers that have to be binned first.
+    """
+
+    description: str
+    grades: Grades | None = None
+
+
+def order_hint(crowd: Annotations) -> OrderHint | None:
+    """The suggestion to declare an order; None where nothing looks like grades."""
     classes = crowd.classes[crowd.class_votes > 0]
     numbers = [number for name in classes.tolist() if (number := _number(_trimmed(name))) is not None]
     if len(numbers) > MAX_GRADES and len(numbers) == len(classes):
-        option = how("ordered=[...]", "--ordered")
-        return (
+        return OrderHint(
             f"The {len(numbers):,} classes are numbers. If they are ratings, round or bin them to at most "
-            f"{MAX_GRADES} grades and add {option}"
+            f"{MAX_GRADES} grades, {binning(min(numbers), max(numbers))}"
         )
     grades = candidate(classes)
     if grades is None:
         return None
+    said = _words_of(check_order(crowd, grades), grades)
+    return None if said is None else OrderHint(said, grades)
+
+
+def _words_of(found: OrderCheck, grades: Grades) -> str | None:
+    """What the votes say about an order that the names suggest; None where they speak against it."""
     option = how(f"ordered={list(grades.names)}", f"--ordered {shlex.quote(grades.text)}")
-    found = check_order(crowd, grades)
     if found.pairs < _FEW_PAIRS:
         return f"The answers look like grades; the votes are too few to tell. If they are, add {option}"
     if found.gain <= 0 or found.better > _FEW_BETTER:

@@ -97,6 +97,13 @@ _EXPORT = (
         shell_complete=one_of("no", "ignore"),
     ),
     _option(
+        "--ground-truth",
+        metavar="votes|gold|ignore",
+        help="What annotations of Label Studio are that are marked as ground truth. Default: gold, and votes where a "
+        "task has several or all are marked, as imported ones are.",
+        shell_complete=one_of("votes", "gold", "ignore"),
+    ),
+    _option(
         "--include-predictions", is_flag=True, help="Take models' predictions in as further workers (model:<version>)."
     ),
     _option(
@@ -149,6 +156,20 @@ _READING = (
     ),
     _option(
         "--wide", is_flag=True, help="The table has one row per task and one column per annotator, the task first."
+    ),
+    _option(
+        "--annotator-column",
+        "annotator_columns",
+        metavar="COLUMN",
+        multiple=True,
+        help="A column that holds the votes of one annotator or judge, or a pattern such as 'score_*'. Repeatable. "
+        "Found if not given.",
+    ),
+    _option(
+        "--worker-from",
+        metavar="file|folder",
+        help="One file per person: who voted is the name of the file, or of the folder it is in.",
+        shell_complete=one_of("file", "folder"),
     ),
     _option(
         "--format",
