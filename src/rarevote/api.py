@@ -461,6 +461,8 @@ class Fitted:
             decided.notes,
             rare=self.rare,
             models=self.crowd.models,
+            arguments=self.crowd.arguments,
+            grades=self.grades,
             progress=progress,
         )
 

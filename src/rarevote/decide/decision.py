@@ -49,6 +49,7 @@ class Decision:
         only_shared: why nothing is said of annotators who err independently, in words; empty where it is.
         codes: class number of each item, or -1 for no answer, (n); empty where items are on other machines.
         confidence: probability of the decided class, of the likeliest where there is no answer, (n); likewise.
+        flagged: items that are of the rare class, or flagged for a tail, (n); likewise.
     """
 
     classes: NDArray[Any]
@@ -65,6 +66,7 @@ class Decision:
     only_shared: str = ""
     codes: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     confidence: FloatArray = field(default_factory=lambda: np.empty(0))
+    flagged: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
 
     @property
     def cost_description(self) -> str:
@@ -271,7 +273,8 @@ def with_expectations(
         target=target,
         only_shared=probabilities.independent.why_not,
     )
-    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes))
+    own = rare.holds(codes) if flagged is None else flagged
+    return replace(decision, codes=codes, confidence=confidence_of(probabilities.p, codes), flagged=own)
 
 
 def confidence_of(p: FloatArray, codes: IntArray) -> FloatArray:
