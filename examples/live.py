@@ -11,8 +11,7 @@ import tempfile
 from pathlib import Path
 
 import rarevote
-from rarevote.watch.labels import LabelsWatch
-from rarevote.watch.sources import Files
+from rarevote.watch import Files, LabelsWatch
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ _LISTED = Path(__file__).with_name("commands.txt")
 
 _SUB_VERBS = {
     "audit": ("start", "continue", "status", "finish", "repeat", "verify", "review"),
+    "pull": ("label-studio",),
+    "push": ("label-studio",),
     "datasets": ("show", "fetch", "import"),
     "study": ("paper", "synthetic", "gold", "features", "theory", "speed"),
 }

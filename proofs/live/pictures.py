@@ -24,7 +24,7 @@ N_ITEMS = 16
 # What the table of tasks shows, as somebody would have chosen it.
 HIDDEN = [
     "completed_at", "cancelled_annotations", "total_predictions", "annotators", "annotations_results",
-    "annotations_ids", "predictions_score", "predictions_model_versions", "predictions_results", "file_upload",
+    "annotations_ids", "predictions_score", "predictions_results", "file_upload",
     "storage_filename", "created_at", "updated_at", "updated_by", "avg_lead_time", "draft_exists", "inner_id",
 ]  # fmt: skip
 
@@ -39,8 +39,8 @@ def fill(url: str, lead: Person, people: dict[str, Person]) -> int:
         proof.run("aggregate", "export.json", "--out", "result.csv", "-q")
         proof.run("push", "label-studio", "result.csv", "--export", "export.json", "--project", str(project),
                   "--column", "p_defect")  # fmt: skip
-    shown = [name for name in HIDDEN if name not in ("predictions_score", "predictions_model_versions")]
-    hidden = {"explore": [f"tasks:{name}" for name in shown], "labeling": [f"tasks:{name}" for name in shown]}
+    names = [f"tasks:{name}" for name in HIDDEN]
+    hidden = {"explore": names, "labeling": [*names, "tasks:predictions_model_versions"]}
     data = {"title": "By p_defect", "ordering": ["-tasks:data.p_defect"], "hiddenColumns": hidden, "type": "list"}
     lead.post("/api/dm/views/", {"project": project, "data": data})
     return project
@@ -53,7 +53,7 @@ def take(url: str, lead: Person, project: int) -> None:
     first = max(lead.tasks(project), key=lambda task: task["data"]["p_defect"])["id"]
     with started_browser() as browser:
         assert browser is not None, WITHOUT
-        context = browser.new_context(viewport={"width": 1180, "height": 640})
+        context = browser.new_context(viewport={"width": 1180, "height": 520})
         context.add_cookies(cookies)
         page = context.new_page()
         page.set_default_timeout(120_000)
@@ -62,7 +62,8 @@ def take(url: str, lead: Person, project: int) -> None:
         page.wait_for_timeout(3000)
         page.screenshot(path=PICTURES / "column.png")
         page.goto(f"{url}/projects/{project}/data?task={first}")
-        page.get_by_text("rarevote").first.wait_for()
+        page.get_by_text("Compare All").wait_for()
+        page.get_by_text("rarevote").first.click()
         page.wait_for_timeout(3000)
         page.screenshot(path=PICTURES / "prediction.png")
 

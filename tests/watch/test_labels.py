@@ -145,7 +145,7 @@ def test_one_watch_in_a_folder(tmp_path: Path, cast: dict[tuple[str, str], str])
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "x"}', '{"format": "rarevote watch 1", "source": 7}'])
 def test_a_damaged_memory_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "watch.json").write_text(text)
-    with pytest.raises(InputError, match="remove it to begin anew"):
+    with pytest.raises(InputError, match="remove it to begin again"):
         WatchState.load(tmp_path, "x")
 
 
@@ -230,6 +230,14 @@ def test_a_project_that_nobody_has_annotated_is_waited_for(site: Site, tmp_path:
     empty = site.fake.project(["a"])
     words = ("watch", "label-studio", "--project", str(empty), "--rounds", "1", "--out", "w")
     assert "nothing new; waiting" in rarevote(*words, folder=tmp_path).stderr
+
+
+def test_several_choices_are_not_pushed_by_a_watch(site: Site, tmp_path: Path) -> None:
+    words = ("watch", "label-studio", "--project", "1", "--multilabel", "--choice", "defect", "--rounds", "1",
+             "--out", "w")  # fmt: skip
+    assert "pull, aggregate and push with --multilabel" in rarevote(*words, folder=tmp_path, code=1).stderr
+    rarevote(*words, "--no-push", folder=tmp_path)
+    assert not site.fake.predictions(1)
 
 
 def test_without_push_nothing_is_changed(site: Site, tmp_path: Path) -> None:

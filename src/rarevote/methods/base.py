@@ -189,6 +189,10 @@ class Estimator(HasParameters):
         """What the method learned from the order of the classes, in figures by name."""
         return {}
 
+    def relative_leans(self) -> FloatArray | None:
+        """How many grades above the crowd's median each worker rates, (n_workers), where the method knows."""
+        return None
+
     def own_rule(self) -> Rule:
         """The rule behind :attr:`labels_`."""
         return parse_rule(self.own_decision, self.grades)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from rarevote.cli.options.live import ServerOptions
 from rarevote.errors import ParameterError
 from rarevote.io.live import connection
 from rarevote.io.live.connection import Secret, ServerDownError, ServerError, UnsureError, check_url
@@ -206,3 +208,21 @@ def test_a_token_is_in_no_output_log_file_or_title(
 def test_no_option_takes_a_token(verb: list[str]) -> None:
     assert "--token" not in rarevote(*verb, "--help").stdout
     assert "No such option" in rarevote(*verb, "--token", PERSONAL, code=2).stderr
+
+
+def test_a_terminal_asks_for_the_token_and_does_not_show_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+
+    def prompt(_text: str, **options: object) -> str:
+        asked.append(options)
+        return PERSONAL
+
+    monkeypatch.setattr("rarevote.cli.options.live.click.prompt", prompt)
+    monkeypatch.setattr("rarevote.cli.options.live.sys.stdin", SimpleNamespace(isatty=lambda: True))
+    with ServerOptions(site.url, 1).open() as project:
+        assert project.info["id"] == 1
+    assert asked == []  # the environment has it
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY")
+    with ServerOptions(site.url, 1).open() as project:
+        assert project.info["id"] == 1
+    assert asked == [{"hide_input": True, "err": True}]

@@ -260,6 +260,17 @@ def test_several_choices_are_one_prediction(site: Site, tmp_path: Path) -> None:
     assert Counter(one["task"] for one in site.fake.predictions(1)) == Counter(site.ids)
 
 
+def test_where_labels_for_an_import_are_written_push_is_named(site: Site, tmp_path: Path) -> None:
+    rarevote("pull", "label-studio", "--project", "1", "--out", "export.json", folder=tmp_path)
+    words = ("-m", "majority-vote", "--out", "result.csv", "--back-out", "back.json")
+    said = rarevote("aggregate", "export.json", *words, folder=tmp_path).stderr
+    assert "imported into the same one it doubles the tasks" in said
+    assert "rarevote push label-studio result.csv --export export.json" in said
+    models = {one["model_version"] for task in json.loads((tmp_path / "back.json").read_text())
+              for one in task["predictions"]}  # fmt: skip
+    assert models == {"rarevote"}
+
+
 def test_what_no_push_can_use(site: Site, tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("task,worker,label\na,b,c\n")
     rarevote("pull", "label-studio", "--project", "1", "--out", "export.json", folder=tmp_path)
